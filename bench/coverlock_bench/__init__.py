@@ -1,0 +1,38 @@
+"""CoverLock's bench: attacks, security and latency suites, reports, and the demo.
+
+It plugs into the SDK through the same hooks as a vendor's package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from coverlock_sdk.hookspecs import hookimpl
+
+
+@hookimpl
+def register_attacks(register: Callable[..., None]) -> None:
+    """The forgers that a watermark is measured against."""
+    from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+
+    register(GroundTruthResidual)
+
+
+@hookimpl
+def register_assets(register: Callable[..., None]) -> None:
+    """Photographs for the demo."""
+    from coverlock_bench.photos import DEMO_PHOTOS
+
+    register(DEMO_PHOTOS)
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    """``coverlock demo`` and ``coverlock bench ...``."""
+    from coverlock_bench.commands import bench
+    from coverlock_bench.demo import demo
+
+    cli.add_command(demo)
+    cli.add_command(bench)

@@ -1,0 +1,32 @@
+"""GT@s: transplant the true residual, averaged over s marked pictures (section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from coverlock_sdk import OracleAttack
+from coverlock_sdk.contract import Images
+from coverlock_sdk.errors import CoverLockError
+
+
+@dataclass(frozen=True)
+class GroundTruthResidual(OracleAttack):
+    """An oracle: it subtracts the very originals, so no real attacker estimates better."""
+
+    name: ClassVar[str] = "gt"
+
+    sources: int = 1
+    """How many residuals are averaged; the paper's GT@1 and GT@100."""
+
+    def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
+        """Add the mean residual of the first ``sources`` references to every target."""
+        if len(references) < self.sources or len(originals) < self.sources:
+            raise CoverLockError(
+                f"GT@{self.sources} needs {self.sources} marked pictures and their originals, "
+                f"but there are {min(len(references), len(originals))}"
+            )
+        residual = (references[: self.sources] - originals[: self.sources]).mean(axis=0)
+        return np.clip(targets + residual, 0.0, 1.0)

@@ -1,0 +1,93 @@
+"""``coverlock bench ...``: measurements whose results are files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coverlock_bench.photos import find_photos
+from coverlock_bench.results import write_result
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, DEFAULT_ROUNDS
+
+watermarks_option = click.option(
+    "-w", "--watermark", "watermarks", multiple=True, required=True, help="May be repeated."
+)
+images_option = click.option(
+    "--images",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
+)
+hash_option = click.option("--hash", default=DEFAULT_HASH, show_default=True)
+out_option = click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."
+)
+
+
+@click.group()
+def bench() -> None:
+    """Measure: every result is a file that says how it was made."""
+
+
+@bench.command()
+@watermarks_option
+@images_option
+@hash_option
+@click.option("--rounds", default=DEFAULT_ROUNDS, show_default=True)
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@out_option
+@json_option
+def roundtrip(
+    watermarks: tuple[str, ...],
+    images: Path | None,
+    hash: str,
+    rounds: int,
+    fpr: float,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Mark photos and verify them as saved: unlocked, locked once, locked to a fixed point."""
+    from coverlock_bench.roundtrip import roundtrip as measure
+
+    photos = find_photos(images)
+    figures = {name: measure(name, photos, hash, rounds, fpr) for name in watermarks}
+    config = {"hash": hash, "rounds": rounds, "fpr": fpr, "photos": len(photos)}
+    _finish(out, "bench roundtrip", config, figures, as_json)
+
+
+@bench.command()
+@watermarks_option
+@images_option
+@hash_option
+@click.option("--messages", default=20, show_default=True, help="Fixed messages, all-zero first.")
+@click.option("--seed", default=0, show_default=True)
+@out_option
+@json_option
+def calibration(
+    watermarks: tuple[str, ...],
+    images: Path | None,
+    hash: str,
+    messages: int,
+    seed: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Check the p-values of unmarked photos, with each of many messages held fixed."""
+    from coverlock_bench.null_calibration import null_calibration
+
+    photos = find_photos(images)
+    figures = {name: null_calibration(name, hash, photos, messages, seed) for name in watermarks}
+    config = {"hash": hash, "messages": messages, "seed": seed, "photos": len(photos)}
+    _finish(out, "bench calibration", config, figures, as_json)
+
+
+def _finish(out: Path, command: str, config: dict[str, Any], figures: Any, as_json: bool) -> None:
+    write_result(out, command, config, figures)
+    if as_json:
+        click.echo(json.dumps({"file": str(out), "figures": figures}, indent=2))
+    else:
+        click.echo(json.dumps(figures, indent=2))
+        click.echo(f"result file: {out}", err=True)

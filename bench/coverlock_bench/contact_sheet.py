@@ -1,0 +1,66 @@
+"""The demo's picture: one theft, drawn with Pillow alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageFont
+
+from coverlock_sdk.pictures import save_image
+
+if TYPE_CHECKING:
+    from coverlock_bench.demo import Arm
+    from coverlock_sdk import Verdict
+
+TILE = 256
+GAP = 16
+CAPTION = 56
+AMPLIFY = 8
+ACCEPTED, REJECTED = "#1b7837", "#b2182b"
+
+Picture8 = npt.NDArray[np.uint8]
+
+
+def draw_sheet(path: Path, covers: list[Picture8], arms: dict[str, Arm], names: list[str]) -> None:
+    """One row a defence: the marked source, its residual, and three forgeries with verdicts."""
+    targets = range(1, min(4, len(covers)))
+    columns = 2 + len(targets)
+    width = GAP + columns * (TILE + GAP)
+    height = GAP + len(arms) * (TILE + CAPTION + GAP)
+    sheet = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(sheet)
+    for row, (name, arm) in enumerate(arms.items()):
+        top = GAP + row * (TILE + CAPTION + GAP)
+        title = "without CoverLock" if name == "none" else "with CoverLock"
+        residual = (arm.marked[0].astype(np.float32) - covers[0]) * AMPLIFY + 127.5
+        tiles: list[tuple[npt.NDArray[np.uint8], str, Verdict | None]] = [
+            (arm.marked[0], f"{title}: {names[0]}, marked", arm.genuine[0]),
+            (np.clip(residual, 0, 255).astype(np.uint8), f"its residual, x{AMPLIFY}", None),
+        ]
+        for target in targets:
+            caption = f"pasted onto {names[target]}"
+            tiles.append((arm.forged[0, target], caption, arm.verdicts[0, target]))
+        for column, (pixels, caption, verdict) in enumerate(tiles):
+            _draw_tile(sheet, draw, (GAP + column * (TILE + GAP), top), pixels, caption, verdict)
+    save_image(sheet, path)
+
+
+def _draw_tile(
+    sheet: Image.Image,
+    draw: ImageDraw.ImageDraw,
+    corner: tuple[int, int],
+    pixels: Picture8,
+    caption: str,
+    verdict: Verdict | None,
+) -> None:
+    left, top = corner
+    sheet.paste(Image.fromarray(pixels).resize((TILE, TILE), Image.Resampling.LANCZOS), corner)
+    draw.text((left, top + TILE + 6), caption, fill="black", font=ImageFont.load_default(15))
+    if verdict is not None:
+        word = "ACCEPTED" if verdict else "REJECTED"
+        text = f"{word}, {verdict.matches} of {verdict.bits} bits"
+        colour = ACCEPTED if verdict else REJECTED
+        draw.text((left, top + TILE + 28), text, fill=colour, font=ImageFont.load_default(17))

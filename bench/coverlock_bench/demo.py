@@ -1,0 +1,165 @@
+"""``coverlock demo``: a forgery that passes without CoverLock and fails with it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+from coverlock_bench.contact_sheet import draw_sheet
+from coverlock_bench.photos import find_photos, load_squares, to_8_bit, to_float
+from coverlock_sdk import Key, Verdict, load_defense, load_watermark
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.errors import PictureError
+from coverlock_sdk.lock import BoundWatermark
+
+SIDE = 512
+IDENTIFIER = "demo-studio"
+ARMS = ("none", "coverlock")
+
+Picture8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What happened under one defence."""
+
+    marked: list[Picture8]
+    genuine: list[Verdict]
+    forged: dict[tuple[int, int], Picture8]
+    """By (source, target): the target with the residual of the source."""
+    verdicts: dict[tuple[int, int], Verdict]
+
+
+@click.command()
+@click.option(
+    "--images",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
+)
+@click.option("-w", "--watermark", default="steganogan", show_default=True)
+@click.option("--limit", default=6, show_default=True, help="How many photos to use at most.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("coverlock-demo.png"),
+    show_default=True,
+    help="Where the picture goes.",
+)
+@json_option
+def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bool) -> None:
+    """Mark photos, paste each one's residual onto the others, and see what verification says."""
+    photos = find_photos(images)[:limit]
+    if len(photos) < 2:
+        raise PictureError("the demo needs at least two photos: one to steal from, one to forge")
+    covers = load_squares(photos, SIDE)
+    console = Console(stderr=True)
+    system = load_watermark(watermark)
+    key = Key(secrets.token_bytes(32), id="demo")
+    arms: dict[str, Arm] = {}
+    with Progress(console=console, transient=True) as progress:
+        for name in ARMS:
+            options = {"key": key} if name == "coverlock" else {}
+            protected = load_defense(name, **options).protect(system)
+            assert isinstance(protected, BoundWatermark)
+            task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
+            arms[name] = _run(protected, covers, lambda task=task: progress.advance(task))
+    draw_sheet(out, covers, arms, [photo.stem for photo in photos])
+    if as_json:
+        click.echo(json.dumps(_document(arms, photos, watermark, out), indent=2))
+    else:
+        _print(arms, photos, watermark, out)
+
+
+def _run(protected: BoundWatermark, covers: list[Picture8], advance: Any) -> Arm:
+    """Mark every photo, then forge every other one with its residual."""
+    attack = GroundTruthResidual(sources=1)
+    marked, genuine, forged, verdicts = [], [], {}, {}
+    for cover in covers:
+        marked.append(protected.embed(cover, IDENTIFIER))
+        genuine.append(_verify(protected, marked[-1]))
+        advance()
+    for source, (cover, mark) in enumerate(zip(covers, marked, strict=True)):
+        for target, victim in enumerate(covers):
+            if target == source:
+                continue
+            forgery = attack.forge(
+                to_float(mark)[None], to_float(victim)[None], originals=to_float(cover)[None]
+            )
+            forged[source, target] = to_8_bit(forgery[0])
+            verdicts[source, target] = _verify(protected, forged[source, target])
+            advance()
+    return Arm(marked, genuine, forged, verdicts)
+
+
+def _verify(protected: BoundWatermark, picture: Picture8) -> Verdict:
+    verdict = protected.verify(picture, IDENTIFIER)
+    assert isinstance(verdict, Verdict)
+    return verdict
+
+
+def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) -> None:
+    console = Console()
+    table = Table(title=f"watermark '{watermark}', false-positive rate 1e-06")
+    table.add_column("residual of")
+    for name in ARMS:
+        heading = "without CoverLock" if name == "none" else "with CoverLock"
+        table.add_column(f"{heading}\ngenuine")
+        table.add_column(f"{heading}\nforgeries accepted", justify="right")
+    for source, photo in enumerate(photos):
+        cells = [photo.stem]
+        for name in ARMS:
+            arm = arms[name]
+            outcomes = [v for (s, _), v in arm.verdicts.items() if s == source]
+            genuine = arm.genuine[source]
+            cells.append(f"{_word(genuine)}, {genuine.matches}/{genuine.bits} bits")
+            cells.append(f"{sum(v.accepted for v in outcomes)} of {len(outcomes)}")
+        table.add_row(*cells)
+    console.print(table)
+    without, with_lock = (_success(arms[name]) for name in ARMS)
+    console.print(
+        f"forgeries that pass: [red]{without[0]} of {without[1]}[/] without CoverLock, "
+        f"[green]{with_lock[0]} of {with_lock[1]}[/] with it"
+    )
+    console.print(f"picture: {out}")
+
+
+def _word(verdict: Verdict) -> str:
+    return "[green]accepted[/]" if verdict else "[red]rejected[/]"
+
+
+def _success(arm: Arm) -> tuple[int, int]:
+    return sum(v.accepted for v in arm.verdicts.values()), len(arm.verdicts)
+
+
+def _document(
+    arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path
+) -> dict[str, Any]:
+    return {
+        "watermark": watermark,
+        "photos": [str(photo) for photo in photos],
+        "picture": str(out),
+        "defenses": {
+            name: {
+                "genuine": [verdict.to_dict() for verdict in arm.genuine],
+                "forgeries": [
+                    {"source": photos[s].stem, "target": photos[t].stem, **verdict.to_dict()}
+                    for (s, t), verdict in arm.verdicts.items()
+                ],
+                "forgeries_accepted": _success(arm)[0],
+                "forgeries_tried": _success(arm)[1],
+            }
+            for name, arm in arms.items()
+        },
+    }

@@ -1,0 +1,107 @@
+"""Are the p-values of unmarked pictures what they claim, with the message held fixed? (appendix F)
+
+Random messages would prove nothing: with them, matches are fair coins whatever the networks do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import track
+
+from coverlock_sdk import codeword, load_hash, load_watermark
+from coverlock_sdk.pictures import read
+from coverlock_sdk.reading import LockFormat, Reading
+from coverlock_sdk.statistics import binomial_tail, soft_tail, soft_weights
+from coverlock_sdk.verdict import Rule
+
+LEVELS = (1e-2, 1e-3, 1e-4)
+BOOTSTRAPS = 1000
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def null_calibration(
+    watermark: str, hash: str, photos: list[Path], messages: int, seed: int
+) -> dict[str, Any]:
+    """Match counts and p-values of unmarked photos against fixed messages, vanilla and locked."""
+    system, image_hash = load_watermark(watermark), load_hash(hash)
+    decoded, hashed = [], []
+    for photo in track(photos, watermark, console=Console(stderr=True), transient=True):
+        view = read(photo).view(system.native_size)[None]
+        decoded.append(system.decode(view)[0])
+        hashed.append(image_hash.logits(view)[0])
+    payload_logits, hash_logits = np.stack(decoded), np.stack(hashed)
+    locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
+    vanilla = LockFormat(system.bits, system.calibration, None)
+    arms = {
+        "vanilla": vanilla.readings(payload_logits, hash_logits, None),
+        "locked": locked.readings(payload_logits, hash_logits, None),
+    }
+    fixed = np.stack(
+        [np.zeros(system.bits, dtype=np.uint8)]
+        + [codeword(f"fixed message {k}", None, system.bits) for k in range(1, messages)]
+    )
+    return {name: _examine(readings, fixed, seed) for name, readings in arms.items()}
+
+
+def _examine(readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int) -> dict[str, Any]:
+    bits = messages.shape[1]
+    matches = np.stack([(reading.bits == messages) for reading in readings], axis=1)
+    counts = matches.sum(axis=2)  # (messages, pictures)
+    ratios = counts.var(axis=1, ddof=1) / (bits / 4)
+    rng = np.random.default_rng(seed)
+    resamples = rng.integers(len(readings), size=(BOOTSTRAPS, len(readings)))
+    rules: tuple[Rule, ...] = ("hard", "soft")
+    return {
+        "pictures": len(readings),
+        "messages": len(messages),
+        "mean_match_rate": float(counts.mean() / bits),
+        "variance_ratio": {
+            "mean": float(ratios.mean()),
+            "min": float(ratios.min()),
+            "max": float(ratios.max()),
+            "all_zero_message": float(ratios[0]),
+        },
+        "exceedance": {
+            rule: _exceedance(_p_values(matches, readings, rule), rule, bits, resamples)
+            for rule in rules
+        },
+        "match_histogram": np.bincount(counts.ravel(), minlength=bits + 1).tolist(),
+    }
+
+
+def _p_values(matches: npt.NDArray[np.bool_], readings: list[Reading], rule: Rule) -> FloatArray:
+    """p-values (messages, pictures)."""
+    if rule == "hard":
+        return binomial_tail(matches.shape[2])[matches.sum(axis=2)]
+    columns = []
+    for picture, reading in enumerate(readings):
+        weights = soft_weights(reading.confidence)
+        columns.append(soft_tail(weights)[matches[:, picture] @ weights])
+    return np.stack(columns, axis=1)
+
+
+def _exceedance(
+    p_values: FloatArray, rule: Rule, bits: int, resamples: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """How often p <= level, with an interval from resampling pictures (bits of one go together)."""
+    report = {}
+    for level in LEVELS:
+        per_picture = (p_values <= level).mean(axis=0)
+        draws = per_picture[resamples].mean(axis=1)
+        low, high = np.quantile(draws, [0.025, 0.975])
+        tail = binomial_tail(bits)
+        expected = float(tail[tail <= level].max()) if rule == "hard" else level
+        report[f"{level:g}"] = {
+            "expected": expected,
+            "observed": float(per_picture.mean()),
+            "low": float(low),
+            "high": float(high),
+            "expected_inside_interval": bool(low <= expected <= high),
+        }
+    return report

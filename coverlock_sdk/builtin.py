@@ -1,0 +1,43 @@
+"""What the SDK itself registers, through the same hooks as everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.hookspecs import hookimpl
+
+
+@hookimpl
+def register_hashes(register: Callable[..., None]) -> None:
+    """The hashes that ship inside the package."""
+    from coverlock_sdk.hashing.dct import DctHash
+
+    register(DctHash)
+
+
+@hookimpl
+def register_defenses(register: Callable[..., None]) -> None:
+    """CoverLock, and the absence of any defence."""
+    register(_coverlock, "coverlock")
+    register(_no_defense, "none")
+
+
+@hookimpl
+def register_distortions(register: Callable[..., None]) -> None:
+    """The paper's six evaluation distortions."""
+    for name, distortion in EVALUATION.items():
+        register(distortion, name)
+
+
+def _coverlock(**options: Any) -> Any:
+    from coverlock_sdk.lock import CoverLock
+
+    return CoverLock(**options)
+
+
+def _no_defense(**options: Any) -> Any:
+    from coverlock_sdk.lock import NoDefense
+
+    return NoDefense(**options)

@@ -1,0 +1,63 @@
+"""The ``coverlock`` command line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+import click
+
+from coverlock_sdk.cli.calibrate import calibrate
+from coverlock_sdk.cli.embed import embed
+from coverlock_sdk.cli.fetch import fetch
+from coverlock_sdk.cli.identify import identify
+from coverlock_sdk.cli.keygen import keygen
+from coverlock_sdk.cli.plugins import plugins
+from coverlock_sdk.cli.verify import verify
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.manager import plugin_manager
+
+COMMANDS = (embed, verify, identify, keygen, plugins, fetch, calibrate)
+
+
+class CoverLockGroup(click.Group):
+    """Turns every expected error into one sentence and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command; tracebacks are for bugs only."""
+        try:
+            return super().invoke(ctx)
+        except CoverLockError as error:
+            _report(str(error))
+            raise click.exceptions.Exit(2) from None
+
+
+def build_cli() -> click.Group:
+    """The command line with the commands of every plugin."""
+    cli = CoverLockGroup(
+        name="coverlock",
+        help="Find out whether an image watermark can be forged, lock it, and verify it.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    click.version_option(package_name="coverlock-sdk")(cli)
+    for command in COMMANDS:
+        cli.add_command(command)
+    plugin_manager().add_commands(cli)
+    return cli
+
+
+def main() -> None:
+    """Entry point of the ``coverlock`` script."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    # Skipped plugins are listed by `coverlock plugins`; elsewhere they would only be noise.
+    logging.getLogger("coverlock_sdk.manager").setLevel(logging.ERROR)
+    build_cli()(prog_name="coverlock")
+
+
+def _report(message: str) -> None:
+    if "--json" in sys.argv:
+        click.echo(json.dumps({"error": message}))
+    else:
+        click.echo(f"error: {message}", err=True)

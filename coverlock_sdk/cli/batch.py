@@ -1,0 +1,110 @@
+"""Running a command over many files: progress, one row each, and an exit code for scripts."""
+
+from __future__ import annotations
+
+import glob
+import json
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from coverlock_sdk.errors import CoverLockError, PictureError
+from coverlock_sdk.pictures import PICTURE_SUFFIXES
+
+ACCEPTED, REJECTED, FAILED = 0, 1, 2
+"""Exit codes: everything accepted; something rejected; some input could not be processed."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A picture to process, and where it lies below the folder that was named."""
+
+    path: Path
+    relative: Path
+
+
+def find_pictures(arguments: Iterable[str]) -> list[Source]:
+    """The pictures that files, folders (searched in depth) and patterns name, in a stable order."""
+    sources: list[Source] = []
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_dir():
+            found = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_SUFFIXES)
+            if not found:
+                raise PictureError(f"the folder {path} contains no pictures")
+            sources += [Source(p, p.relative_to(path)) for p in found]
+        elif not path.exists() and glob.has_magic(argument):
+            matched = sorted(Path(match) for match in glob.glob(argument, recursive=True))
+            if not matched:
+                raise PictureError(f"nothing matches '{argument}'")
+            sources += [Source(p, Path(p.name)) for p in matched if p.is_file()]
+        else:
+            sources.append(Source(path, Path(path.name)))
+    return sources
+
+
+def process(
+    sources: list[Source],
+    work: Callable[[Source], tuple[bool, dict[str, Any]]],
+    columns: dict[str, str],
+    as_json: bool,
+) -> None:
+    """Do ``work`` on every source, show a table or JSON, and exit with a code scripts can rely on.
+
+    ``work`` returns whether the picture was accepted and what to report; a file that fails is
+    reported and counted, and never stops the others. ``columns`` maps report keys to headings.
+    """
+    rows = []
+    console = Console(stderr=True)
+    shown = track(sources, console=console, disable=len(sources) == 1, transient=True)
+    for source in shown:
+        row: dict[str, Any] = {"file": str(source.path)}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                accepted, report = work(source)
+                row |= {"status": "accepted" if accepted else "rejected", **report}
+            except CoverLockError as error:
+                row |= {"status": "error", "error": str(error)}
+        row["warnings"] = [str(warning.message) for warning in caught]
+        rows.append(row)
+    counts = dict.fromkeys(("accepted", "rejected", "error"), 0)
+    for row in rows:
+        counts[row["status"]] += 1
+    if as_json:
+        click.echo(json.dumps({"results": rows, "counts": counts}, indent=2, default=str))
+    else:
+        _show(rows, counts, columns)
+    code = FAILED if counts["error"] else REJECTED if counts["rejected"] else ACCEPTED
+    raise click.exceptions.Exit(code)
+
+
+def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str, str]) -> None:
+    console = Console()
+    table = Table("file", "status", *columns.values())
+    colours = {"accepted": "green", "rejected": "red", "error": "yellow"}
+    for row in rows:
+        status = f"[{colours[row['status']]}]{row['status']}[/]"
+        table.add_row(row["file"], status, *(_cell(row.get(key)) for key in columns))
+    if any(row["status"] != "error" for row in rows):
+        console.print(table)
+    for row in rows:
+        if row["status"] == "error":
+            console.print(f"[yellow]error:[/] {row['error']}", highlight=False, soft_wrap=True)
+        for text in row["warnings"]:
+            console.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
+    if len(rows) > 1:
+        console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

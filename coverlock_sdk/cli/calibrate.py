@@ -1,0 +1,58 @@
+"""``coverlock calibrate``"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.cli.batch import find_pictures
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.contract import Watermark
+from coverlock_sdk.distortions import draw_training_distortion
+from coverlock_sdk.manager import load_watermark
+from coverlock_sdk.pictures import read, read_batch
+
+
+@click.command()
+@click.argument("watermark")
+@click.option("--images", required=True, help="Folder of training photos (not evaluation ones).")
+@click.option("--count", default=200, show_default=True, help="How many of them to use.")
+@click.option("--seed", default=0, show_default=True)
+@json_option
+def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool) -> None:
+    """Fit how far a watermark's logits can be trusted.
+
+    The two numbers go into the plugin, as ``calibration = Calibration(scale, power)``; the
+    soft rule weighs bits by them.
+    """
+    photos = [source.path for source in find_pictures([images])][:count]
+    calibration = fit_decoder(load_watermark(watermark), photos, seed)
+    if as_json:
+        numbers = asdict(calibration)
+        click.echo(json.dumps({"watermark": watermark, "photos": len(photos), **numbers}))
+    else:
+        click.echo(
+            f"calibration = Calibration(scale={calibration.scale:.4f}, power={calibration.power:.4f})"
+        )
+
+
+def fit_decoder(watermark: Watermark, photos: list[Path], seed: int) -> Calibration:
+    """Calibrate a decoder on marked 8-bit photos, as they are and under training distortions."""
+    rng = np.random.default_rng(seed)
+    logits, bits = [], []
+    for photo in track(photos, console=Console(stderr=True), transient=True):
+        payload = rng.integers(0, 2, watermark.bits, dtype=np.uint8)
+        cover = read(photo).to_bytes()
+        marked = watermark.embed(cover, payload)
+        distorted = draw_training_distortion(rng)(marked, rng)
+        for view in (marked, distorted):
+            logits.append(watermark.decode(read_batch(view).views(watermark.native_size)))
+            bits.append(payload)
+    return Calibration.fit(np.concatenate(logits), np.stack(bits))

@@ -1,0 +1,78 @@
+"""``coverlock embed``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coverlock_sdk.cli.batch import Source, find_pictures, process
+from coverlock_sdk.cli.options import (
+    chosen_message,
+    json_option,
+    lock_options,
+    message_options,
+    open_lock,
+)
+from coverlock_sdk.errors import PictureError
+from coverlock_sdk.pictures import default_output
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Output file, or folder for several pictures; beside the originals if not given.",
+)
+@message_options
+@lock_options
+@json_option
+def embed(
+    sources: tuple[str, ...],
+    out: Path | None,
+    identifier: str | None,
+    bits: str | None,
+    as_json: bool,
+    **lock_settings: Any,
+) -> None:
+    """Mark pictures and lock each mark to its picture.
+
+    SOURCES are files, folders or patterns. The exit code is 0 when every marked picture
+    verifies, 1 when some would be rejected, 2 when some could not be processed.
+    """
+    lock = open_lock(**lock_settings)
+    message = chosen_message(lock, identifier, bits)
+    pictures = find_pictures(sources)
+    one_file = out is not None and out.suffix != "" and not out.is_dir()
+    if one_file and len(pictures) > 1:
+        raise PictureError(
+            f"{out} is one file, but there are {len(pictures)} pictures: name a folder"
+        )
+
+    def work(source: Source) -> tuple[bool, dict[str, Any]]:
+        target = out if one_file else _target(source, out)
+        marked = lock.mark_file(source.path, message, target)
+        report = {
+            "out": str(marked.picture),
+            "psnr": marked.psnr,
+            "rounds": marked.rounds,
+            **marked.verdict.to_dict(),
+        }
+        return marked.verdict.accepted, report
+
+    columns = {"out": "marked picture", "psnr": "PSNR dB", "matches": "bits read", "p_value": "p"}
+    process(pictures, work, columns, as_json)
+
+
+def _target(source: Source, folder: Path | None) -> Path:
+    if folder is None:
+        return default_output(source.path)
+    target = folder / default_output(source.relative)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PictureError(f"{target.parent} cannot be created ({error.strerror})") from None
+    return target

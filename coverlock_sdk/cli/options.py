@@ -1,0 +1,73 @@
+"""Options that several commands share, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from coverlock_sdk.errors import MessageError
+from coverlock_sdk.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environment
+from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, BoundWatermark, wrap
+from coverlock_sdk.messages import as_bits
+from coverlock_sdk.verdict import RULES
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
+)
+
+
+def lock_options(command: Command) -> Command:
+    """The options that describe a lock; ``open_lock`` takes their values."""
+    for option in reversed(
+        [
+            click.option("-w", "--watermark", required=True, help="Name of a watermark plugin."),
+            click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash."),
+            click.option(
+                "--key-file",
+                type=click.Path(path_type=Path),
+                help=f"Key file; otherwise the one {KEY_FILE_VARIABLE} names, if any.",
+            ),
+            click.option(
+                "--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."
+            ),
+            click.option("--rule", type=click.Choice(RULES), help="How matching bits are weighed."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def message_options(command: Command) -> Command:
+    """The options that name a message; ``chosen_message`` takes their values."""
+    for option in reversed(
+        [
+            click.option("--id", "identifier", help="Identifier; its codeword is the message."),
+            click.option("--bits", help="The message itself, as a string of 0 and 1."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def open_lock(
+    watermark: str, hash: str, key_file: Path | None, fpr: float, rule: Any
+) -> BoundWatermark:
+    """The lock that ``lock_options`` describe."""
+    keyring = Keyring.load(key_file) if key_file else keyring_from_environment()
+    return wrap(watermark, hash=hash, key=keyring, fpr=fpr, rule=rule)
+
+
+def chosen_message(lock: BoundWatermark, identifier: str | None, bits: str | None) -> Any:
+    """The message that ``message_options`` describe: a string is an identifier."""
+    if (identifier is None) == (bits is None):
+        raise MessageError("name the message by either --id or --bits")
+    if identifier is not None:
+        return identifier
+    message: np.ndarray[Any, Any] = as_bits(bits, 1, lock.bits)[0]
+    return message

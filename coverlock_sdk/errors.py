@@ -1,0 +1,51 @@
+"""Everything this package raises on purpose: one family, one clear sentence each.
+
+A message names the value that was wrong and the way out; the command line prints
+it without a traceback and exits with code 2.
+"""
+
+from __future__ import annotations
+
+
+class CoverLockError(Exception):
+    """The root of the family; catching it catches everything the SDK raises on purpose."""
+
+
+class PictureError(CoverLockError):
+    """A picture cannot be read, cannot be written, or is not something a mark fits into."""
+
+
+class MessageError(CoverLockError):
+    """A message has the wrong length or values, or is too short for what is asked of it."""
+
+
+class KeyringError(CoverLockError):
+    """A key is missing, malformed, readable by others, or not the one that is needed."""
+
+
+class UnknownNameError(CoverLockError):
+    """Nothing is registered under the name that was asked for."""
+
+
+class PluginError(CoverLockError):
+    """A plugin broke its contract: it raised, or returned something of the wrong shape."""
+
+
+class MissingModelError(CoverLockError):
+    """Weights or an optional package are not on this machine; the message says how to get them."""
+
+
+class CorruptModelError(CoverLockError):
+    """A weight file is truncated, altered, or not the file it claims to be."""
+
+
+class LossyFormatWarning(UserWarning):
+    """A marked picture was saved in a lossy format; the message says what that cost."""
+
+
+class WeakMarkWarning(UserWarning):
+    """A marked picture would not be accepted by verification as it stands."""
+
+
+class DepthWarning(UserWarning):
+    """A picture was read at fewer bits per channel than its file holds."""

@@ -1,0 +1,1 @@
+"""Image hashes: from a picture to 256 distortion-stable logits."""

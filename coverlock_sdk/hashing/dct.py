@@ -1,0 +1,97 @@
+"""`dct`: the hand-crafted hash. Low-frequency DCT features, whitened, randomly projected.
+
+It needs nothing but NumPy and is the baseline that every trained hash has to beat.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import resources
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.contract import ImageHash, Images, Logits
+
+SIDE = 64
+"""Pictures are reduced to this many pixels a side: what survives there survives distortion."""
+
+LUMA_BAND = 16
+CHROMA_BAND = 11
+"""Frequencies below these, diagonally (u + v), are kept of luminance and of each chrominance."""
+
+# ITU-R BT.601 luminance and the two colour differences, as in JPEG.
+_RGB_TO_YCC = np.array(
+    [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]],
+    dtype=np.float32,
+)
+
+
+class DctHash(ImageHash):
+    """Signs of 256 fixed random directions through whitened low-frequency DCT coefficients."""
+
+    name = "dct"
+    input_size = (SIDE, SIDE)
+
+    def __init__(self) -> None:
+        weights = _weights()
+        self._mean = weights["mean"]
+        self._matrix = weights["whitening"] @ weights["projection"]
+        self.calibration = _calibration()
+
+    def logits(self, images: Images) -> Logits:
+        """The 256 logits of each of ``images`` (N, 3, 64, 64)."""
+        return (dct_features(images) - self._mean) @ self._matrix
+
+
+def dct_features(images: Images) -> npt.NDArray[np.float32]:
+    """Low-frequency DCT coefficients (N, D), indifferent to brightness, contrast and saturation.
+
+    The constant terms are dropped and luminance and chrominance each brought to unit length.
+    """
+    channels = np.einsum("cd,ndhw->nchw", _RGB_TO_YCC, images)
+    basis = _dct_basis(SIDE)
+    spectrum = basis @ channels @ basis.T
+    luma = _normalised(spectrum[:, 0][:, _low_frequencies(LUMA_BAND)])
+    low = _low_frequencies(CHROMA_BAND)
+    chroma = _normalised(np.concatenate([spectrum[:, 1][:, low], spectrum[:, 2][:, low]], axis=1))
+    return np.concatenate([luma, chroma], axis=1)
+
+
+def _normalised(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    # The floor keeps a flat or grey picture at zero instead of amplifying its rounding noise.
+    length = np.linalg.norm(values, axis=1, keepdims=True)
+    return values / np.maximum(length, np.float32(0.05))
+
+
+@lru_cache(maxsize=2)
+def _dct_basis(size: int) -> npt.NDArray[np.float32]:
+    """The orthonormal DCT-II matrix (frequencies, positions)."""
+    frequency, position = np.arange(size)[:, None], np.arange(size) + 0.5
+    basis = np.cos(np.pi * frequency * position / size) * np.sqrt(2 / size)
+    basis[0] /= np.sqrt(2)
+    return basis.astype(np.float32)
+
+
+@lru_cache(maxsize=2)
+def _low_frequencies(band: int) -> npt.NDArray[np.bool_]:
+    u, v = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
+    return (u + v < band) & (u + v > 0)
+
+
+@lru_cache(maxsize=1)
+def _weights() -> dict[str, npt.NDArray[np.float32]]:
+    from safetensors.numpy import load
+
+    return load(_resource("dct.safetensors").read_bytes())
+
+
+@lru_cache(maxsize=1)
+def _calibration() -> Calibration:
+    return Calibration(**json.loads(_resource("dct.json").read_text())["calibration"])
+
+
+def _resource(name: str) -> resources.abc.Traversable:
+    return resources.files("coverlock_sdk.hashing") / "weights" / name

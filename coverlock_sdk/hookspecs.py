@@ -1,0 +1,67 @@
+"""Every hook of CoverLock SDK. A plugin implements the ones it needs and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+    from coverlock_sdk.assets import Asset
+    from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
+    from coverlock_sdk.distortions import Distortion
+    from coverlock_sdk.verdict import Verdict
+
+hookspec = pluggy.HookspecMarker("coverlock")
+hookimpl = pluggy.HookimplMarker("coverlock")
+
+Register = Callable[..., None]
+"""``register(factory, name=None)``: the name defaults to ``factory.name``; the factory is
+called, with the options the user gave, when somebody asks for that name."""
+
+
+@hookspec
+def register_watermarks(register: Callable[[Callable[..., Watermark]], None]) -> None:
+    """Add watermarks: ``register(MyWatermark)`` makes ``wrap("my-watermark")`` work."""
+
+
+@hookspec
+def register_hashes(register: Callable[[Callable[..., ImageHash]], None]) -> None:
+    """Add image hashes: ``register(MyHash)`` makes ``wrap(..., hash="my-hash")`` work."""
+
+
+@hookspec
+def register_defenses(register: Callable[[Callable[..., Defense]], None]) -> None:
+    """Add defences to compare with CoverLock: ``register(MyDefense)``."""
+
+
+@hookspec
+def register_attacks(register: Callable[[Callable[..., Attack | OracleAttack]], None]) -> None:
+    """Add forgery attacks for the audit: ``register(MyAttack)``."""
+
+
+@hookspec
+def register_distortions(register: Callable[[Distortion, str], None]) -> None:
+    """Add picture distortions for the audit: ``register(Jpeg(30), "jpeg-30")``."""
+
+
+@hookspec
+def register_assets(register: Callable[[Asset], None]) -> None:
+    """Add files that ``coverlock fetch NAME`` can bring: ``register(WEIGHTS)``."""
+
+
+@hookspec
+def register_commands(cli: click.Group) -> None:
+    """Add commands to the ``coverlock`` command line: ``@cli.command()``."""
+
+
+@hookspec
+def verdict_reached(verdict: Verdict, watermark: str, hash: str | None, source: Any) -> None:
+    """Hear of every verification, for audit logs and metrics; an implementation never sees a key.
+
+    ``hash`` is None for a watermark without a lock, ``source`` the path of the picture where
+    it was given as one and None otherwise. What this hook raises is logged and goes no further.
+    """

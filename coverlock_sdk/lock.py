@@ -1,0 +1,402 @@
+"""CoverLock itself: the payload is the message XOR a code of the picture that carries it.
+
+A residual pasted onto another picture brings the payload but not the code, so what is read
+there is noise. Section 4 of the paper; fixed-point binding is our addition.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coverlock_sdk.contract import (
+    Bits,
+    Defense,
+    ImageHash,
+    Images,
+    Logits,
+    ProtectedWatermark,
+    Watermark,
+)
+from coverlock_sdk.errors import (
+    CoverLockError,
+    LossyFormatWarning,
+    MessageError,
+    PictureError,
+    WeakMarkWarning,
+)
+from coverlock_sdk.framing import Framing
+from coverlock_sdk.identification import Identification, MessageBook
+from coverlock_sdk.keys import Key, Keyring, as_keyring, codeword
+from coverlock_sdk.manager import load_hash, load_watermark, plugin_manager
+from coverlock_sdk.messages import as_bits
+from coverlock_sdk.pictures import (
+    LOSSLESS_SUFFIXES,
+    Picture,
+    default_output,
+    encode_image,
+    load_image,
+    read,
+    read_batch,
+    stacked_views,
+    write_file,
+)
+from coverlock_sdk.reading import LockFormat, Reading, judge
+from coverlock_sdk.statistics import check_fpr
+from coverlock_sdk.verdict import RULES, Rule, Verdict
+
+DEFAULT_HASH = "dct"
+DEFAULT_RULE: Rule = "soft"
+DEFAULT_FPR = 1e-6
+DEFAULT_ROUNDS = 4
+
+
+def wrap(
+    watermark: str | Any,
+    hash: str | ImageHash = DEFAULT_HASH,
+    key: Any = None,
+    fpr: float = DEFAULT_FPR,
+    rule: Rule | None = None,
+) -> BoundWatermark:
+    """Lock a watermark to its pictures.
+
+    ``watermark`` is the name of a plugin or an object of your own; ``key`` a ``Key``, a
+    ``Keyring`` or the path of a key file (without one the lock has no secret); ``fpr`` the
+    probability with which an unmarked picture may be accepted; ``rule`` "hard" (count matching
+    bits, as the paper does) or "soft" (weigh them by confidence), None for the default.
+    """
+    defense = CoverLock(hash=hash, key=key, fpr=fpr, rule=rule or DEFAULT_RULE)
+    return defense.protect(load_watermark(watermark))
+
+
+@dataclass(frozen=True)
+class CoverLock(Defense):
+    """The paper's defence: bind the payload to the picture by XOR with its hash."""
+
+    name: ClassVar[str] = "coverlock"
+
+    hash: str | ImageHash = DEFAULT_HASH
+    key: Any = field(default=None, repr=False)
+    fpr: float = DEFAULT_FPR
+    rule: Rule = DEFAULT_RULE
+    rounds: int = DEFAULT_ROUNDS
+    """How often a picture may be marked anew until its code settles; 1 is the paper's way."""
+
+    def protect(self, watermark: Watermark) -> BoundWatermark:
+        """Put ``watermark`` behind the lock."""
+        image_hash, keyring = load_hash(self.hash), as_keyring(self.key)
+        return BoundWatermark(watermark, image_hash, keyring, self.fpr, self.rule, self.rounds)
+
+
+@dataclass(frozen=True)
+class NoDefense(Defense):
+    """The watermark as its vendor made it, verified by the same statistics: the thing to beat."""
+
+    name: ClassVar[str] = "none"
+
+    fpr: float = DEFAULT_FPR
+    rule: Rule = DEFAULT_RULE
+
+    def protect(self, watermark: Watermark) -> BoundWatermark:
+        """Give ``watermark`` messages and verdicts, and nothing more."""
+        return BoundWatermark(watermark, None, None, self.fpr, self.rule, rounds=1)
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A marked picture and what is known about it."""
+
+    picture: Any
+    """The picture, of the kind that was given."""
+    verdict: Verdict
+    """What verification says of the picture as it is now, rounded to its bit depth."""
+    psnr: float
+    rounds: int
+    """How many embeddings were tried."""
+    hash_errors: int
+    """Bits in which the code of the marked picture differs from the code that was embedded."""
+
+
+class BoundWatermark(ProtectedWatermark):
+    """A watermark whose payload is bound to the picture by a hash (or, without one, is not)."""
+
+    def __init__(
+        self,
+        watermark: Watermark,
+        image_hash: ImageHash | None,
+        keyring: Keyring | None,
+        fpr: float,
+        rule: Rule,
+        rounds: int,
+    ) -> None:
+        if rule not in RULES:
+            raise CoverLockError(f"'{rule}' is not a rule: use {' or '.join(RULES)}")
+        self.watermark = watermark
+        self.hash = image_hash
+        self.keyring = keyring
+        self.format = LockFormat(
+            watermark.bits, watermark.calibration, image_hash.calibration if image_hash else None
+        )
+        self.bits = self.format.bits
+        check_fpr(self.bits, fpr)
+        self.fpr = fpr
+        self.rule: Rule = rule
+        self.rounds = rounds
+
+    def __repr__(self) -> str:
+        bound = self.hash.name if self.hash else None
+        return (
+            f"BoundWatermark({self.watermark.name!r}, hash={bound!r}, keyring={self.keyring!r}, "
+            f"fpr={self.fpr:g}, rule={self.rule!r})"
+        )
+
+    @property
+    def keys(self) -> Sequence[Key | None]:
+        """The active keys, the marking one first; a single None where there is no keyring."""
+        return self.keyring.keys if self.keyring else (None,)
+
+    def embed(self, pictures: Any, messages: Any, out: str | Path | None = None) -> Any:
+        """Return ``pictures`` carrying ``messages``, each of the kind it was given as.
+
+        A message is an array of bits, or a string: an identifier, whose codeword is embedded.
+        A path gives a path: the marked picture is written to ``out``, or beside the original as
+        ``NAME.marked.png``. A picture whose mark would not verify is returned with a warning.
+        """
+        if isinstance(pictures, str | Path):
+            return self.mark_file(pictures, messages, out).picture
+        if out is not None:
+            raise PictureError("'out' names the file for a picture that is given as a path")
+        batch = read_batch(pictures)
+        marked = self._bind(batch.pictures, self._bits(messages, len(batch.pictures)))
+        for result in marked:
+            _warn_if_weak(result.verdict)
+        return batch.values([result.picture for result in marked])
+
+    def mark(self, picture: Any, message: Any) -> Marked:
+        """Embed into one picture and report on it: verdict, PSNR, rounds, hash errors."""
+        if isinstance(picture, str | Path):
+            return self.mark_file(picture, message)
+        [marked] = self._bind([read(picture)], self._bits(message, 1))
+        return replace(marked, picture=marked.picture.value())
+
+    def mark_file(self, source: str | Path, message: Any, out: str | Path | None = None) -> Marked:
+        """Embed into a picture file, write the result, and report on it.
+
+        For a lossy format the report is about the picture that was read back, and a warning
+        says what compression cost.
+        """
+        source = Path(source)
+        target = Path(out) if out is not None else default_output(source)
+        picture = read(load_image(source))
+        if target.exists() and target.samefile(source):
+            raise PictureError(f"{target} is the original: choose another name for the output")
+        bits = self._bits(message, 1)
+        [marked] = self._bind([picture], bits)
+        content = encode_image(marked.picture.value(), target.suffix)
+        if target.suffix.lower() not in LOSSLESS_SUFFIXES:
+            marked = self._after_compression(marked, picture, content, bits[0], target.name)
+        write_file(target, content)
+        _warn_if_weak(marked.verdict)
+        return replace(marked, picture=target)
+
+    def decode(self, pictures: Any) -> Any:
+        """The message logits (N, bits) that ``pictures`` show to the holder of the first key."""
+        batch = read_batch(pictures)
+        logits = self._logits(batch.views(self.watermark.native_size))
+        return batch.as_tensor(self.format.message_logits(*logits, self.keys[0]))
+
+    def verify(
+        self, pictures: Any, messages: Any, accept_unlocked: bool = False
+    ) -> Verdict | list[Verdict]:
+        """Say of each of ``pictures`` whether it carries its message.
+
+        Every active key is tried, and with ``accept_unlocked`` also the payload as it is, for
+        pictures marked before the lock was introduced; the p-value is corrected for each try.
+        """
+        batch = read_batch(pictures)
+        count = len(batch.pictures)
+        decoded, hashed = self._logits(batch.views(self.watermark.native_size))
+        tries: list[list[tuple[Reading, Bits]]] = [[] for _ in range(count)]
+        for key in self.keys:
+            wanted = self._bits(messages, count, key)
+            readings = self.format.readings(decoded, hashed, key)
+            for attempt in zip(tries, zip(readings, wanted, strict=True), strict=True):
+                attempt[0].append(attempt[1])
+        if accept_unlocked and self.hash is not None:
+            wanted = self._bits(messages, count)
+            for attempts, reading, message in zip(
+                tries, self.format.unlocked_readings(decoded), wanted, strict=True
+            ):
+                attempts.append((reading, message))
+        verdicts = [judge(attempts, self.fpr, self.rule) for attempts in tries]
+        self._announce(verdicts, pictures)
+        return verdicts[0] if batch.single else verdicts
+
+    def identify(self, pictures: Any, messages: Any) -> Identification | list[Identification]:
+        """Find which of many registered messages each picture carries, if any.
+
+        ``messages`` is a ``MessageBook`` (build it once for many pictures), an array (N, bits),
+        a mapping from labels to messages, or a list of identifiers. The p-value is corrected
+        for the number of messages and keys.
+        """
+        book = messages if isinstance(messages, MessageBook) else self.book(messages)
+        if book.bits != self.bits:
+            raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
+        check_fpr(self.bits, self.fpr, candidates=len(book) * len(self.keys))
+        batch = read_batch(pictures)
+        logits = self._logits(batch.views(self.watermark.native_size))
+        per_key = [self.format.readings(*logits, key) for key in self.keys]
+        answers = [self._identify(readings, book) for readings in zip(*per_key, strict=True)]
+        self._announce([answer.verdict for answer in answers], pictures)
+        return answers[0] if batch.single else answers
+
+    def book(self, messages: Any) -> MessageBook:
+        """Pack registered messages, or identifiers, for repeated identification."""
+        if isinstance(messages, list | tuple) and all(isinstance(m, str) for m in messages):
+            return MessageBook.of_identifiers(messages, self.keyring, self.bits)
+        return MessageBook.of_messages(messages, self.bits)
+
+    def read(self, picture: Any, framing: Framing) -> Identification:
+        """Read the payload that ``framing`` put into the message of one picture.
+
+        The p-value is corrected for all payloads that might have been read.
+        """
+        candidates = 1 << framing.payload_bits
+        check_fpr(self.bits, self.fpr, candidates=candidates * len(self.keys))
+        views = read_batch(picture).views(self.watermark.native_size)[:1]
+        decoded, hashed = self._logits(views)
+        tries: list[tuple[Reading, Bits]] = []
+        payloads: dict[str | None, int] = {}
+        for key in self.keys:
+            payload = framing.decode(self.format.message_logits(decoded, hashed, key))
+            if payload is None:
+                continue
+            [reading] = self.format.readings(decoded, hashed, key)
+            payloads[key.id if key else None] = payload
+            tries.append((reading, framing.encode(payload)))
+        if tries:
+            verdict = judge(tries, self.fpr, self.rule, candidates)
+        else:
+            verdict = Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule)
+        self._announce([verdict], picture)
+        return Identification(payloads[verdict.key_id] if verdict else None, verdict)
+
+    def _bind(self, pictures: list[Picture], messages: Bits) -> list[Marked]:
+        """Embed, look at the saved picture as verification will, and repeat where bits moved.
+
+        The hash at verification is that of the marked picture. Where it differs from the code
+        that was embedded, the original is marked anew with the code of the marked one, until it
+        settles or repeats itself. The try with the lowest p-value is kept.
+        """
+        size = self.watermark.native_size
+        views = stacked_views(pictures, size)
+        codes = self.format.code(self._hash_logits(views), self.keys[0])
+        best: dict[int, Marked] = {}
+        tried: list[set[bytes]] = [set() for _ in pictures]
+        unsettled = list(range(len(pictures)))
+        for round_number in range(1, self.rounds + 1):
+            if not unsettled:
+                break
+            payloads = self.format.payload(messages[unsettled], codes[unsettled])
+            covers = views[unsettled]
+            residuals = self.watermark.embed(covers, payloads) - covers
+            marked = [
+                pictures[index].with_residual(residual)
+                for index, residual in zip(unsettled, residuals, strict=True)
+            ]
+            decoded, hashed = self._logits(stacked_views(marked, size))
+            readings = self.format.readings(decoded, hashed, self.keys[0])
+            new_codes = self.format.code(hashed, self.keys[0])
+            moved = []
+            for row, index in enumerate(unsettled):
+                tried[index].add(codes[index].tobytes())
+                result = Marked(
+                    picture=marked[row],
+                    verdict=judge([(readings[row], messages[index])], self.fpr, self.rule),
+                    psnr=pictures[index].psnr(marked[row]),
+                    rounds=round_number,
+                    hash_errors=int((new_codes[row] != codes[index]).sum()),
+                )
+                best[index] = _better(best.get(index), result)
+                if new_codes[row].tobytes() not in tried[index]:
+                    codes[index] = new_codes[row]
+                    moved.append(index)
+            unsettled = moved
+        return [best[index] for index in range(len(pictures))]
+
+    def _after_compression(
+        self, marked: Marked, original: Picture, content: bytes, message: Bits, name: str
+    ) -> Marked:
+        """What is left of a mark in the compressed file, with a warning that says so."""
+        from PIL import Image
+
+        compressed = read(Image.open(io.BytesIO(content)))
+        logits = self._logits(stacked_views([compressed], self.watermark.native_size))
+        [reading] = self.format.readings(*logits, self.keys[0])
+        verdict = judge([(reading, message)], self.fpr, self.rule)
+        before = marked.verdict
+        warnings.warn(
+            f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
+            f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "
+            f"{before.p_value:.2g})",
+            LossyFormatWarning,
+            stacklevel=4,
+        )
+        return replace(marked, verdict=verdict, psnr=original.psnr(compressed))
+
+    def _identify(self, readings: Sequence[Reading], book: MessageBook) -> Identification:
+        rows = {
+            reading.key: book.best(reading.bits, reading.weights(self.rule), reading.key)
+            for reading in readings
+        }
+        tries = [(reading, book.message(rows[reading.key], reading.key)) for reading in readings]
+        verdict = judge(tries, self.fpr, self.rule, candidates=len(book))
+        winner = next(row for key, row in rows.items() if (key and key.id) == verdict.key_id)
+        return Identification(book.labels[winner] if verdict else None, verdict)
+
+    def _logits(self, views: Images) -> tuple[Logits, Logits]:
+        return self.watermark.decode(views), self._hash_logits(views)
+
+    def _hash_logits(self, views: Images) -> Logits:
+        if self.hash is None:
+            return np.empty((len(views), 0), dtype=np.float32)
+        return self.hash.logits(views)
+
+    def _bits(self, messages: Any, count: int, key: Key | None = None) -> Bits:
+        """The messages as bits; a string is an identifier and stands for its codeword."""
+        key = key or self.keys[0]
+        if isinstance(messages, str):
+            messages = codeword(messages, key, self.bits)
+        elif isinstance(messages, list | tuple):
+            messages = [codeword(m, key, self.bits) if isinstance(m, str) else m for m in messages]
+        return as_bits(messages, count, self.bits)
+
+    def _announce(self, verdicts: Sequence[Verdict], pictures: Any) -> None:
+        sources = pictures if isinstance(pictures, list | tuple) else [pictures] * len(verdicts)
+        name = self.hash.name if self.hash else None
+        for verdict, source in zip(verdicts, sources, strict=True):
+            path = str(source) if isinstance(source, str | Path) else None
+            plugin_manager().announce(verdict, self.watermark.name, name, path)
+
+
+def _better(earlier: Marked | None, later: Marked) -> Marked:
+    if earlier is None or later.verdict.p_value < earlier.verdict.p_value:
+        return later
+    return replace(earlier, rounds=later.rounds)
+
+
+def _warn_if_weak(verdict: Verdict) -> None:
+    if not verdict.accepted:
+        warnings.warn(
+            f"the marked picture would not be accepted ({verdict.matches} of {verdict.bits} bits, "
+            f"p = {verdict.p_value:.2g}): use a picture with more texture, a larger size, or a "
+            "watermark that carries it better",
+            WeakMarkWarning,
+            stacklevel=4,
+        )

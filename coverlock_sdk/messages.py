@@ -1,0 +1,42 @@
+"""Messages and payloads: the bits a caller hands over, checked once at the door."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.errors import MessageError
+
+Bits = npt.NDArray[np.uint8]
+
+
+def as_bits(value: Any, count: int, bits: int) -> Bits:
+    """``value`` as (count, bits) of 0 and 1; one message stands for all ``count`` pictures.
+
+    Accepts arrays, tensors, nested lists, booleans, and strings of the digits 0 and 1.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, str):
+        value = [character for character in value]
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "US":
+            array = array.astype(np.int64)
+    except (ValueError, TypeError):
+        raise MessageError(f"a message is a sequence of {bits} bits, 0 or 1") from None
+    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+        raise MessageError("a message consists of bits: only the values 0 and 1 may occur")
+    if array.ndim == 1:
+        array = np.broadcast_to(array, (count, array.size))
+    if array.ndim != 2:
+        raise MessageError(f"messages have the shape (N, {bits}), but these have {array.shape}")
+    if array.shape[1] != bits:
+        raise MessageError(f"the message has {array.shape[1]} bits, but {bits} are needed")
+    if array.shape[0] != count:
+        raise MessageError(f"{array.shape[0]} messages do not fit {count} pictures")
+    return np.array(array, dtype=np.uint8)

@@ -1,0 +1,80 @@
+"""The one way this project changes the size of a picture.
+
+Resampling is two matrix products, ``rows @ picture @ columns.T``, with the weights of an
+antialiased triangle ("bilinear") filter. Stated like this it is the same operation in
+NumPy, in PyTorch and as two constant MatMuls of an exported graph, so that a picture is
+seen alike wherever it is verified.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@lru_cache(maxsize=256)
+def resample_matrix(source: int, target: int) -> FloatArray:
+    """Weights (target, source) that bring an axis of ``source`` samples to ``target``.
+
+    When shrinking, the triangle is widened by the scale, which is the antialiasing.
+    """
+    scale = source / target
+    support = max(scale, 1.0)
+    centres = (np.arange(target) + 0.5) * scale
+    distances = np.abs(np.arange(source) + 0.5 - centres[:, None]) / support
+    weights = np.clip(1.0 - distances, 0.0, None)
+    weights /= weights.sum(axis=1, keepdims=True)
+    matrix: FloatArray = weights.astype(np.float32)
+    matrix.setflags(write=False)
+    return matrix
+
+
+LIFT_DAMPING = 0.1
+"""How much of an exact lift is given up for fidelity.
+
+Undamped, a lifted residual comes back exactly but is visibly stronger than it was; interpolation
+weakens it, fine detail most, until decoders fail. At 0.1 a lifted mark has about the PSNR it had
+at the native size and decodes nearly as well.
+"""
+
+
+@lru_cache(maxsize=256)
+def lift_matrix(small: int, large: int) -> FloatArray:
+    """Weights (large, small) that undo ``resample_matrix(large, small)``, as far as is worth it.
+
+    It is the damped pseudo-inverse: of all residuals on the large axis that come back (nearly)
+    as asked when it is resampled again, the one with the least energy.
+    """
+    shrink = resample_matrix(large, small).astype(np.float64)
+    gram = shrink @ shrink.T
+    damping = LIFT_DAMPING * np.trace(gram) / small
+    inverse = np.linalg.solve(gram + damping * np.eye(small), shrink).T
+    matrix: FloatArray = inverse.astype(np.float32)
+    matrix.setflags(write=False)
+    return matrix
+
+
+def resample(images: FloatArray, size: tuple[int, int]) -> FloatArray:
+    """Bring the last two axes (height, width) of ``images`` to ``size``."""
+    height, width = images.shape[-2:]
+    if (height, width) == size:
+        return images
+    rows = resample_matrix(height, size[0])
+    columns = resample_matrix(width, size[1])
+    resampled: FloatArray = rows @ images @ columns.T
+    return resampled
+
+
+def lift(residuals: FloatArray, size: tuple[int, int]) -> FloatArray:
+    """Carry a residual (..., h, w) onto a picture of ``size`` so that ``resample`` finds it."""
+    height, width = residuals.shape[-2:]
+    if (height, width) == size:
+        return residuals
+    rows = lift_matrix(height, size[0])
+    columns = lift_matrix(width, size[1])
+    lifted: FloatArray = rows @ residuals @ columns.T
+    return lifted

@@ -1,0 +1,100 @@
+"""How likely an unmarked picture would do as well: the hard and the soft rule.
+
+For a uniformly random message the matches of an unmarked picture are independent fair coins,
+whatever its networks answer. The hard rule counts them; the soft rule weighs each by the
+confidence that decoder and hash have in it. Given the weights, the coins are still fair, and
+because weights are small integers the p-value of the weighted sum is computed exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.errors import MessageError
+
+MAX_WEIGHT = 64
+_MAX_LOG_ODDS = math.log(0.9999 / 0.0001)
+
+Weights = npt.NDArray[np.int64]
+
+
+@lru_cache(maxsize=64)
+def binomial_tail(bits: int) -> npt.NDArray[np.float64]:
+    """P(Binomial(bits, 1/2) >= k) for k = 0 ... bits, correctly rounded."""
+    counts = [math.comb(bits, k) for k in range(bits, -1, -1)]
+    total, tail = 0, []
+    for count in counts:
+        total += count
+        tail.append(total / 2**bits)
+    result = np.array(tail[::-1])
+    result.setflags(write=False)
+    return result
+
+
+def hard_threshold(bits: int, fpr: float) -> int:
+    """The least number of matches whose p-value is at most ``fpr``."""
+    check_fpr(bits, fpr)
+    return int(np.argmax(binomial_tail(bits) <= fpr))
+
+
+def check_fpr(bits: int, fpr: float, candidates: int = 1) -> None:
+    """Refuse a false-positive rate that ``bits`` cannot reach against so many ``candidates``."""
+    if not 0 < fpr < 1:
+        raise MessageError(f"a false-positive rate lies between 0 and 1, but {fpr:g} was asked for")
+    if candidates * 2.0**-bits <= fpr:
+        return
+    needed = math.ceil(math.log2(candidates / fpr))
+    among = f" among {candidates:,} candidates" if candidates > 1 else ""
+    remedy = f"use at least {needed} bits or a higher rate"
+    if candidates > 1 and 2.0**-bits <= fpr:
+        remedy += f", or at most {math.floor(fpr * 2.0**bits):,} candidates"
+    raise MessageError(
+        f"{bits} bits cannot reach a false-positive rate of {fpr:g}{among}, "
+        f"not even when all of them match: {remedy}"
+    )
+
+
+def soft_weights(confidence: npt.NDArray[np.float64]) -> Weights:
+    """Integer weights from the probability that each bit is right: its log-odds, in 64 steps."""
+    log_odds = np.log(confidence / (1.0 - confidence))
+    weights: Weights = np.rint(np.clip(log_odds / _MAX_LOG_ODDS, 0, 1) * MAX_WEIGHT).astype(
+        np.int64
+    )
+    return weights
+
+
+def soft_tail(weights: Weights) -> npt.NDArray[np.float64]:
+    """P(sum of ``weights`` times fair coins >= s) for s = 0 ... sum(weights), exactly.
+
+    The distribution is built coin by coin. Only positive numbers are added, so even a tail of
+    1e-70 has full relative precision.
+    """
+    distribution = np.ones(1)
+    for weight in np.sort(weights):
+        longer = np.zeros(distribution.size + int(weight))
+        longer[: distribution.size] = distribution
+        longer[int(weight) :] += distribution
+        distribution = longer / 2
+    tail: npt.NDArray[np.float64] = np.cumsum(distribution[::-1])[::-1]
+    return np.minimum(tail, 1.0)
+
+
+def hard_p_value(matches: npt.NDArray[np.bool_]) -> float:
+    """The p-value of a match pattern when matches are counted."""
+    return float(binomial_tail(matches.size)[int(matches.sum())])
+
+
+def soft_p_value(matches: npt.NDArray[np.bool_], weights: Weights) -> float:
+    """The p-value of a match pattern when matches are weighed."""
+    return float(soft_tail(weights)[int(weights[matches].sum())])
+
+
+def corrected(p_value: float, tries: int) -> float:
+    """The p-value of the best of ``tries`` tests: 1 - (1 - p)^tries, accurate for tiny p."""
+    if p_value >= 1:
+        return 1.0
+    return min(1.0, -math.expm1(tries * math.log1p(-p_value)))

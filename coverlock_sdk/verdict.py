@@ -1,0 +1,45 @@
+"""What verification answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+Rule = Literal["hard", "soft"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a picture carries a message, and how sure that is.
+
+    A verdict is true exactly when it is accepted, so ``if locked.verify(...)`` does what it says.
+    """
+
+    accepted: bool
+    p_value: float
+    """Probability that an unmarked picture does as well, corrected for everything that was tried."""
+    matches: int
+    """Bits of the message that were read correctly."""
+    bits: int
+    fpr: float
+    """The false-positive rate that was asked for; accepted means ``p_value <= fpr``."""
+    rule: Rule
+    key_id: str | None = None
+    """Which key of the ring matched best; None where no key is in use."""
+    locked: bool = True
+    """False when the picture was accepted as one marked before locking (``accept_unlocked``)."""
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as plain JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        answer = "accepted" if self.accepted else "rejected"
+        return (
+            f"{answer}: {self.matches} of {self.bits} bits, p = {self.p_value:.2g} "
+            f"({self.rule} rule, FPR {self.fpr:g})"
+        )

@@ -1,0 +1,1 @@
+"""Export of hash and decoders to deployable graphs."""

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from coverlock_sdk import Key, Watermark
+from coverlock_sdk.testing import natural_pictures
+
+# Shared machines stall; a property is about values, not about milliseconds.
+settings.register_profile("coverlock", deadline=None)
+settings.load_profile("coverlock")
+
+
+class AdditiveMark(Watermark):
+    """One fixed random pattern a bit, added to the picture: quick, robust, and fully forgeable."""
+
+    name = "additive"
+    native_size = (128, 128)
+    strength = 0.012
+
+    def __init__(self, bits: int = 48) -> None:
+        self.bits = bits
+        patterns = np.random.RandomState(7).standard_normal((bits, 128 * 128))
+        self.patterns = np.linalg.qr(patterns.T)[0].T.astype(np.float32) * 128
+
+    def embed(self, images, payloads):
+        signs = 2 * payloads.astype(np.float32) - 1
+        mark = self.strength * (signs @ self.patterns) / np.sqrt(self.bits) * 2
+        return np.clip(images + mark.reshape(-1, 1, 128, 128), 0, 1)
+
+    def decode(self, images):
+        grey = images.mean(axis=1)
+        blurred = sum(
+            np.roll(grey, (dy, dx), axis=(1, 2)) for dy in (-1, 0, 1) for dx in (-1, 0, 1)
+        )
+        flat = (grey - blurred / 9).reshape(len(images), -1)
+        return flat @ self.patterns.T / 10
+
+
+@pytest.fixture(scope="session")
+def additive() -> AdditiveMark:
+    return AdditiveMark()
+
+
+@pytest.fixture(scope="session")
+def photos() -> np.ndarray:
+    """Twelve natural-looking pictures, (12, 160, 192, 3), 8-bit."""
+    return natural_pictures(12, (160, 192), seed=1)
+
+
+@pytest.fixture
+def key() -> Key:
+    return Key(bytes(range(32)), id="test")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The project's photo collection, where this machine has it."""
+    folder = os.environ.get("COVERLOCK_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("COVERLOCK_DATA does not name the photo collection")
+    return Path(folder)

@@ -1,0 +1,126 @@
+"""RivaGAN as a watermark, in ONNX Runtime and in PyTorch."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from coverlock_plugins.rivagan import ASSET, DECODER, ENCODER, RivaGan
+from coverlock_sdk.assets import locate
+from coverlock_sdk.errors import CorruptModelError, MissingModelError
+
+FloatArray = npt.NDArray[np.float32]
+
+
+def scenes(count: int, seed: int = 0) -> FloatArray:
+    """Smooth noise, mostly grey as natural pictures are, of 8-bit values: (N, 3, 256, 256)."""
+    rng = np.random.default_rng(seed)
+    radius = np.hypot(np.fft.fftfreq(256)[:, None], np.fft.fftfreq(256)) + 1 / 256
+    noise = rng.standard_normal((count, 1, 256, 256)) + 0.3 * rng.standard_normal(
+        (count, 3, 256, 256)
+    )
+    values = np.fft.ifft2(np.fft.fft2(noise) / radius**1.5).real
+    values /= 6 * values.std(axis=(1, 2, 3), keepdims=True)
+    return eight_bit(0.5 + values)
+
+
+def eight_bit(images: npt.NDArray[np.floating]) -> FloatArray:
+    rounded: FloatArray = (np.rint(np.clip(images, 0, 1) * 255) / 255).astype(np.float32)
+    return rounded
+
+
+@pytest.fixture(scope="module")
+def watermark() -> RivaGan:
+    pytest.importorskip("onnxruntime")
+    try:
+        return RivaGan()
+    except MissingModelError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def payloads() -> npt.NDArray[np.uint8]:
+    return np.random.default_rng(1).integers(0, 2, (2, 32), dtype=np.uint8)
+
+
+def test_bits_come_back_from_saved_pictures(
+    watermark: RivaGan, payloads: npt.NDArray[np.uint8]
+) -> None:
+    covers = scenes(2)
+    marked = eight_bit(watermark.embed(covers, payloads))
+    assert ((watermark.decode(marked) > 0) == payloads).mean() > 0.95
+    assert -10 * np.log10(np.square(marked - covers).mean()) > 40
+
+
+def test_the_residual_means_little_on_another_picture(
+    watermark: RivaGan, payloads: npt.NDArray[np.uint8]
+) -> None:
+    sources, targets = scenes(2), scenes(2, seed=9)
+    residuals = watermark.embed(sources, payloads) - sources
+    forged = eight_bit(targets + residuals)
+    assert ((watermark.decode(forged) > 0) == payloads).mean() < 0.75
+
+
+def test_the_torch_decoder_agrees(watermark: RivaGan) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    images = scenes(2)
+    with torch.no_grad():
+        expected = watermark.decoder_module()(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(watermark.decode(images), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_threads_may_share_one_watermark(watermark: RivaGan) -> None:
+    images = scenes(2)
+    expected = watermark.decode(images)
+    with ThreadPoolExecutor(2) as pool:
+        alone = list(pool.map(watermark.decode, np.split(images, 2)))
+    np.testing.assert_allclose(np.concatenate(alone), expected, atol=1e-5)
+
+
+def test_missing_graphs_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    with pytest.raises(MissingModelError, match="coverlock fetch rivagan"):
+        RivaGan()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty place for the two graphs."""
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    folder = tmp_path / f"rivagan-{ASSET.sha256[:12]}"
+    folder.mkdir()
+    return folder
+
+
+def test_a_missing_runtime_names_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingModelError, match=r"coverlock-sdk\[cpu\]"):
+        RivaGan()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff" * 64])
+def test_damaged_graphs_are_refused(folder: Path, content: bytes | None) -> None:
+    pytest.importorskip("onnxruntime")
+    if content is not None:
+        (folder / ENCODER).write_bytes(content)
+    with pytest.raises(CorruptModelError, match="coverlock fetch rivagan"):
+        RivaGan()
+
+
+def test_a_truncated_graph_is_refused(
+    watermark: RivaGan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {graph: (locate(ASSET) / graph).read_bytes() for graph in (ENCODER, DECODER)}
+    folder = tmp_path / f"rivagan-{ASSET.sha256[:12]}"
+    folder.mkdir()
+    (folder / ENCODER).write_bytes(whole[ENCODER])
+    (folder / DECODER).write_bytes(whole[DECODER][: len(whole[DECODER]) // 2])
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    with pytest.raises(CorruptModelError, match=DECODER):
+        RivaGan()

@@ -1,0 +1,95 @@
+"""The example of a vendor's package, from its source; `.ci/run` installs it for real."""
+
+import importlib.util
+import re
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pluggy
+import pytest
+
+from coverlock_sdk import hookspecs, wrap
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.pictures import read
+from coverlock_sdk.testing import natural_pictures
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "vendor_plugin"
+GUIDE = ROOT / "docs" / "writing-a-plugin.md"
+
+
+@pytest.fixture(scope="module")
+def spreadmark():
+    spec = importlib.util.spec_from_file_location("spreadmark", EXAMPLE / "spreadmark.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def accuracy(logits, payloads):
+    return ((logits > 0) == (payloads > 0)).mean()
+
+
+def test_registers_under_its_name(spreadmark):
+    offered = []
+    spreadmark.register_watermarks(offered.append)
+    assert [watermark.name for watermark in offered] == ["spreadmark"]
+
+
+def test_lock_holds(spreadmark):
+    locked = wrap(spreadmark.Spreadmark())
+    pictures = natural_pictures(3, (300, 400))
+    marked = locked.embed(pictures, "order-4711")
+    assert all(locked.verify(marked, "order-4711"))
+    assert not any(locked.verify(marked, "order-4712"))
+    transplanted = np.clip(pictures[1] + (marked[0].astype(int) - pictures[0]), 0, 255)
+    assert not locked.verify(transplanted.astype(np.uint8), "order-4711")
+
+
+def test_without_a_lock_the_forgery_passes(spreadmark):
+    """What the example is there to show: a sound watermark is not a safe one."""
+    watermark = spreadmark.Spreadmark()
+    pictures, payload = natural_pictures(2), np.arange(64) % 2
+    marked = watermark.embed(pictures[0], payload)
+    forged = np.clip(pictures[1] + (marked.astype(int) - pictures[0]), 0, 255).astype(np.uint8)
+    assert accuracy(watermark.decode(forged), payload) > 0.9
+
+
+@pytest.mark.parametrize("hook", re.findall(r"^### (\w+)$", GUIDE.read_text(), re.M))
+def test_hook_examples_of_the_guide_are_accepted(spreadmark, hook, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spreadmark", spreadmark)
+    section = GUIDE.read_text().partition(f"### {hook}\n")[2]
+    code = re.search(r"```python\n(.*?)```", section, re.S)[1]
+    plugin = types.ModuleType("plugin_of_the_guide")
+    exec(code, vars(plugin))
+    manager = pluggy.PluginManager("coverlock")
+    manager.add_hookspecs(hookspecs)
+    manager.register(plugin)
+    manager.check_pending()
+    assert hook in [caller.name for caller in manager.get_hookcallers(plugin)]
+
+
+def test_code_of_the_guide_is_that_of_the_example():
+    guide, source = GUIDE.read_text(), (EXAMPLE / "spreadmark.py").read_text()
+    calibration = re.search(r"calibration = .*", source)[0]
+    assert calibration in guide
+    method = guide[guide.index("## 5") :].partition("def embed(self, images, payloads):\n")[2]
+    for line in method.partition("```")[0].splitlines():
+        assert line.strip().removeprefix("def decode(self, images):") in source
+
+
+@pytest.mark.shared
+def test_figures_of_the_readme(spreadmark, shared_data):
+    watermark = spreadmark.Spreadmark()
+    photos = [read(path).to_bytes() for path in sorted((shared_data / "cc0").glob("*.jpg"))]
+    payloads = np.random.RandomState(0).randint(0, 2, (len(photos), 64))
+    marked = watermark.embed(photos, payloads)
+    errors = [np.square(m.astype(float) - p).mean() for m, p in zip(marked, photos, strict=True)]
+    assert 10 * np.log10(255**2 / np.max(errors)) >= 38
+    assert accuracy(watermark.decode(marked), payloads) == 1
+    rng = np.random.default_rng(0)
+    for name in ("jpeg", "noise", "brightness", "contrast", "blur"):
+        distorted = [EVALUATION[name](picture, rng) for picture in marked]
+        assert accuracy(watermark.decode(distorted), payloads) > 0.995, name
