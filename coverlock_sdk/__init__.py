@@ -9,29 +9,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from coverlock_sdk.calibration import Calibration
-    from coverlock_sdk.contract import (
-        Attack,
-        Defense,
-        ImageHash,
-        OracleAttack,
-        ProtectedWatermark,
-        Watermark,
-    )
-    from coverlock_sdk.errors import CoverLockError
-    from coverlock_sdk.framing import Framing
-    from coverlock_sdk.hookspecs import hookimpl
-    from coverlock_sdk.identification import Identification, MessageBook
-    from coverlock_sdk.keys import Key, Keyring, codeword
-    from coverlock_sdk.lock import CoverLock, Marked, NoDefense, wrap
-    from coverlock_sdk.manager import (
-        load_attack,
-        load_defense,
-        load_distortion,
-        load_hash,
-        load_watermark,
-    )
-    from coverlock_sdk.verdict import Verdict
+    from coverlock_sdk.calibration import Calibration as Calibration
+    from coverlock_sdk.contract import Attack as Attack
+    from coverlock_sdk.contract import Defense as Defense
+    from coverlock_sdk.contract import ImageHash as ImageHash
+    from coverlock_sdk.contract import OracleAttack as OracleAttack
+    from coverlock_sdk.contract import ProtectedWatermark as ProtectedWatermark
+    from coverlock_sdk.contract import Watermark as Watermark
+    from coverlock_sdk.errors import CoverLockError as CoverLockError
+    from coverlock_sdk.framing import Framing as Framing
+    from coverlock_sdk.hookspecs import hookimpl as hookimpl
+    from coverlock_sdk.identification import Identification as Identification
+    from coverlock_sdk.identification import MessageBook as MessageBook
+    from coverlock_sdk.keys import Key as Key
+    from coverlock_sdk.keys import Keyring as Keyring
+    from coverlock_sdk.keys import codeword as codeword
+    from coverlock_sdk.lock import CoverLock as CoverLock
+    from coverlock_sdk.lock import Marked as Marked
+    from coverlock_sdk.lock import NoDefense as NoDefense
+    from coverlock_sdk.lock import wrap as wrap
+    from coverlock_sdk.manager import load_attack as load_attack
+    from coverlock_sdk.manager import load_defense as load_defense
+    from coverlock_sdk.manager import load_distortion as load_distortion
+    from coverlock_sdk.manager import load_hash as load_hash
+    from coverlock_sdk.manager import load_watermark as load_watermark
+    from coverlock_sdk.verdict import Verdict as Verdict
 
 _HOMES = {
     "Attack": "contract",

@@ -11,7 +11,6 @@ asked for, checks it, and afterwards gives back the kind it was given (see ``doo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -131,6 +130,3 @@ class OracleAttack(ABC):
     @abstractmethod
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Like ``Attack.forge``, with the unmarked ``originals`` of ``references`` at hand."""
-
-
-Pictures = Sequence[Any]

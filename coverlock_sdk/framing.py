@@ -142,11 +142,7 @@ def _roots(degree: int, corrects: int) -> list[int]:
     """Exponents of the generator's roots: 1 ... 2t and their conjugates (cyclotomic cosets)."""
     length = 2**degree - 1
     return sorted(
-        {
-            root * 2**power % length
-            for root in range(1, 2 * corrects, 2)
-            for power in range(degree)
-        }
+        {root * 2**power % length for root in range(1, 2 * corrects, 2) for power in range(degree)}
     )
 
 

@@ -52,7 +52,7 @@ class PluginManager:
         self._pluggy.add_hookspecs(hookspecs)
         self._offers: dict[str, dict[str, list[tuple[Plugin, Any]]]] = {role: {} for role in ROLES}
         self.plugins: list[Plugin] = []
-        self._admit(Plugin("builtin", _described(DISTRIBUTION)), lambda: builtin)
+        self._admit(Plugin("builtin", f"{DISTRIBUTION} {_own_version()}"), lambda: builtin)
         entry_points = sorted(metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.name)
         for entry_point in entry_points:
             if only is None or entry_point.name in only:
@@ -109,14 +109,15 @@ class PluginManager:
             logger.exception("a plugin failed in verdict_reached")
 
     def _admit_entry_point(self, entry_point: metadata.EntryPoint) -> None:
-        distribution = entry_point.dist.name if entry_point.dist else "unknown"
-        plugin = Plugin(entry_point.name, _described(distribution))
-        mismatch = _version_mismatch(distribution)
-        if mismatch:
-            plugin.failure = mismatch
+        distribution = entry_point.dist
+        plugin = Plugin(entry_point.name, "unknown")
+        if distribution is not None:
+            plugin.distribution = f"{distribution.name} {distribution.version}"
+            plugin.failure = _version_mismatch(distribution.requires or [])
+        if plugin.failure:
             self.plugins.append(plugin)
-            return
-        self._admit(plugin, entry_point.load)
+        else:
+            self._admit(plugin, entry_point.load)
 
     def _admit(self, plugin: Plugin, load: Callable[[], Any]) -> None:
         self.plugins.append(plugin)
@@ -259,29 +260,20 @@ def _nearest(name: str, known: list[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def _described(distribution: str) -> str:
-    try:
-        return f"{distribution} {metadata.version(distribution)}"
-    except metadata.PackageNotFoundError:
-        return distribution
+def _own_version() -> str:
+    return metadata.version(DISTRIBUTION)
 
 
-def _version_mismatch(distribution: str) -> str | None:
+def _version_mismatch(requirements: list[str]) -> str | None:
     """Why a distribution's stated requirement on the SDK is not met, or None where it is."""
     from packaging.requirements import InvalidRequirement, Requirement
 
-    try:
-        ours = metadata.version(DISTRIBUTION)
-        stated = metadata.requires(distribution) or []
-    except metadata.PackageNotFoundError:
-        return None
-    for line in stated:
+    for line in requirements:
         try:
             requirement = Requirement(line)
         except InvalidRequirement:
             continue
-        if requirement.name == DISTRIBUTION and not requirement.specifier.contains(
-            ours, prereleases=True
-        ):
-            return f"it was written for {DISTRIBUTION}{requirement.specifier}, this is {ours}"
+        wanted = requirement.specifier
+        if requirement.name == DISTRIBUTION and not wanted.contains(_own_version(), True):
+            return f"it was written for {DISTRIBUTION}{wanted}, this is {_own_version()}"
     return None

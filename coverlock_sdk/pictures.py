@@ -37,6 +37,7 @@ LOSSLESS_SUFFIXES = (".png", ".tif", ".tiff", ".webp", ".bmp")
 LOSSY_SUFFIXES = (".jpg", ".jpeg", ".avif")
 PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif")
 
+_KEPT_INFO = ("icc_profile", "exif", "dpi")
 _STRIP_ROWS = 256  # pictures are processed in strips, so that memory stays near the file's own
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)  # ITU-R BT.601, as in JPEG and Pillow
 
@@ -85,7 +86,7 @@ class Picture:
             part = np.moveaxis(part, 0, -1)
             if self.pixels.shape[2] == 1:
                 part = (part @ _LUMA)[..., None]
-            marked[strip] = self._quantise(self._unit(self.pixels[strip]) + part)
+            marked[strip] = self._quantise(np.add(self._unit(self.pixels[strip]), part))
         return replace(self, pixels=marked)
 
     def value(self) -> Any:
@@ -258,7 +259,7 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
     elif suffix not in LOSSLESS_SUFFIXES:
         known = ", ".join((*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES))
         raise PictureError(f"cannot save as '{suffix}': use one of {known}")
-    for entry in ("icc_profile", "exif", "dpi"):
+    for entry in _KEPT_INFO:
         if image.info.get(entry):
             options[entry] = image.info[entry]
     file = io.BytesIO()
@@ -296,9 +297,10 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 def _from_pil(source: PilImage, deliver: Callable[[PilImage], Any]) -> Picture:
     from PIL import Image, ImageOps
 
-    if getattr(source, "n_frames", 1) > 1 and source.format != "MPO":
+    frames = getattr(source, "n_frames", 1)
+    if frames > 1 and source.format != "MPO":  # which phones use for one photo with a preview
         raise PictureError(
-            f"an animation of {source.n_frames} frames is not one picture: mark its frames one by one"
+            f"an animation of {frames} frames is not one picture: mark its frames one by one"
         )
     image = _plain_mode(ImageOps.exif_transpose(source))
     values = np.asarray(image)
@@ -307,7 +309,7 @@ def _from_pil(source: PilImage, deliver: Callable[[PilImage], Any]) -> Picture:
         values = _sixteen_bit(values)
     has_alpha = image.mode in ("LA", "RGBA")
     pixels, alpha = (values[..., :-1], values[..., -1:]) if has_alpha else (values, None)
-    info = {key: image.info[key] for key in ("icc_profile", "exif", "dpi") if key in image.info}
+    info: dict[Any, Any] = {key: image.info[key] for key in _KEPT_INFO if key in image.info}
 
     def rebuild(picture: Picture) -> Any:
         channels = [picture.pixels] if picture.alpha is None else [picture.pixels, picture.alpha]

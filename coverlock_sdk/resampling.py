@@ -65,8 +65,7 @@ def resample(images: FloatArray, size: tuple[int, int]) -> FloatArray:
         return images
     rows = resample_matrix(height, size[0])
     columns = resample_matrix(width, size[1])
-    resampled: FloatArray = rows @ images @ columns.T
-    return resampled
+    return np.matmul(np.matmul(rows, images), columns.T)
 
 
 def lift(residuals: FloatArray, size: tuple[int, int]) -> FloatArray:
@@ -76,5 +75,4 @@ def lift(residuals: FloatArray, size: tuple[int, int]) -> FloatArray:
         return residuals
     rows = lift_matrix(height, size[0])
     columns = lift_matrix(width, size[1])
-    lifted: FloatArray = rows @ residuals @ columns.T
-    return lifted
+    return np.matmul(np.matmul(rows, residuals), columns.T)

@@ -63,4 +63,4 @@ def to_8_bit(image: npt.NDArray[np.float32]) -> Picture8:
 
 def to_float(picture: Picture8) -> npt.NDArray[np.float32]:
     """An 8-bit picture (H, W, 3) as the networks see it: (3, H, W) in [0, 1]."""
-    return np.moveaxis(picture, -1, 0).astype(np.float32) / 255
+    return np.divide(np.moveaxis(picture, -1, 0), 255, dtype=np.float32)

@@ -17,7 +17,7 @@ from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.distortions import draw_training_distortion
 from coverlock_sdk.manager import load_watermark
-from coverlock_sdk.pictures import read, read_batch
+from coverlock_sdk.pictures import read, stacked_views
 
 
 @click.command()
@@ -48,11 +48,12 @@ def fit_decoder(watermark: Watermark, photos: list[Path], seed: int) -> Calibrat
     rng = np.random.default_rng(seed)
     logits, bits = [], []
     for photo in track(photos, console=Console(stderr=True), transient=True):
-        payload = rng.integers(0, 2, watermark.bits, dtype=np.uint8)
-        cover = read(photo).to_bytes()
-        marked = watermark.embed(cover, payload)
-        distorted = draw_training_distortion(rng)(marked, rng)
-        for view in (marked, distorted):
-            logits.append(watermark.decode(read_batch(view).views(watermark.native_size)))
-            bits.append(payload)
-    return Calibration.fit(np.concatenate(logits), np.stack(bits))
+        payload = rng.integers(0, 2, (1, watermark.bits), dtype=np.uint8)
+        cover = read(photo)
+        view = cover.view(watermark.native_size)[None]
+        residual = (watermark.embed(view, payload) - view)[0]
+        marked = read(cover.to_bytes()).with_residual(residual)
+        distorted = read(draw_training_distortion(rng)(marked.to_bytes(), rng))
+        logits.append(watermark.decode(stacked_views([marked, distorted], watermark.native_size)))
+        bits.append(np.repeat(payload, 2, axis=0))
+    return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

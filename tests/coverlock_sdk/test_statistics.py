@@ -114,7 +114,7 @@ def test_correction_is_between_one_try_and_the_union_bound(p_value, tries):
 def test_too_few_bits_for_the_asked_rate_is_explained():
     with pytest.raises(MessageError, match="16 bits cannot reach .* at least 20 bits"):
         check_fpr(16, 1e-6)
-    with pytest.raises(MessageError, match="among 1,000,000 candidates.*at least 40 bits.*4,294 cand"):
+    with pytest.raises(MessageError, match="among 1,000,000 cand.*at least 40 bits.*4,294 cand"):
         check_fpr(32, 1e-6, candidates=10**6)
     with pytest.raises(MessageError, match="between 0 and 1"):
         check_fpr(32, 0)

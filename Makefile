@@ -1,0 +1,51 @@
+# Two commands do everything on a machine that has Python (3.10 or newer) and git:
+#   make demo    a virtual environment with the smallest install, two small downloads, the demo
+#   make test    the same environment with the test tools and PyTorch, then the test suite
+# Both can be run again at any time; what is there already is not fetched twice.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+# PyPI's torch for Linux brings gigabytes of CUDA libraries. Where there is no NVIDIA GPU, take
+# PyTorch's own CPU build instead; other systems get a CPU build from PyPI anyway.
+TORCH     := 2.13.0
+TORCH_CPU := https://download.pytorch.org/whl/cpu
+HAS_CUDA  := $(shell nvidia-smi -L 2>/dev/null)
+
+.PHONY: demo test lint format clean
+
+demo: $(VENV)/base
+	@$(BIN)/coverlock fetch steganogan photos
+	@$(BIN)/coverlock demo
+
+test: $(VENV)/dev
+	@$(BIN)/coverlock fetch steganogan rivagan
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/base: pyproject.toml
+	@echo "setting up $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base
+	@echo "installing PyTorch and the test tools"
+ifeq ($(shell uname -s)$(HAS_CUDA),Linux)
+	@$(PIP) install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_CPU) "torch==$(TORCH)+cpu"
+endif
+	@$(PIP) install --quiet "torch==$(TORCH)" --editable ".[dev,torch]"
+	@touch $@

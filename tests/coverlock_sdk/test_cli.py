@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from coverlock_sdk import manager
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.keys import Keyring
+from coverlock_sdk.manager import plugin_manager
+from tests.conftest import AdditiveMark
+
+
+@pytest.fixture(autouse=True)
+def _additive_plugin(monkeypatch):
+    """The test watermark, registered as a plugin would be."""
+    monkeypatch.delenv("COVERLOCK_KEY_FILE", raising=False)
+    plugin_manager.cache_clear()
+    builtin = plugin_manager().plugins[0]
+    plugin_manager()._registrar(builtin, "watermark")(AdditiveMark)
+    yield
+    plugin_manager.cache_clear()
+
+
+@pytest.fixture
+def folder(tmp_path, photos):
+    source = tmp_path / "photos"
+    (source / "more").mkdir(parents=True)
+    Image.fromarray(photos[0]).save(source / "a.png")
+    Image.fromarray(photos[1]).save(source / "b.jpg", quality=97)
+    Image.fromarray(photos[2]).save(source / "more" / "c.png")
+    (source / "notes.txt").write_text("not a picture")
+    return source
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(build_cli(), [str(a) for a in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def run_json(*arguments: object, code: int = 0):
+    return json.loads(run(*arguments, "--json", code=code))
+
+
+LOCK = ("-w", "additive", "--id", "studio")
+
+
+def test_a_folder_is_marked_verified_and_identified(folder, tmp_path):
+    out = tmp_path / "marked"
+    report = run_json("embed", folder, "-o", out, *LOCK)
+    assert report["counts"] == {"accepted": 3, "rejected": 0, "error": 0}
+    assert (out / "more" / "c.marked.png").exists()
+    assert run_json("verify", out, *LOCK)["counts"]["accepted"] == 3
+    run("verify", folder, *LOCK, code=1)
+    (tmp_path / "ids.txt").write_text("alice\n\nstudio\nbob\n")
+    found = run_json("identify", out, "-w", "additive", "--ids", tmp_path / "ids.txt")
+    assert {row["label"] for row in found["results"]} == {"studio"}
+
+
+def test_the_table_shows_every_file(folder):
+    shown = run("verify", folder / "a.png", folder / "b.jpg", *LOCK, code=1)
+    assert "rejected" in shown
+    assert "2 rejected" in shown
+
+
+def test_patterns_and_single_outputs(folder, tmp_path):
+    run("embed", folder / "a.png", "-o", tmp_path / "one.png", *LOCK)
+    run("verify", tmp_path / "one.png", *LOCK)
+    assert len(run_json("verify", f"{folder}/*.png", *LOCK, code=1)["results"]) == 1
+    run("embed", folder, "-o", tmp_path / "one.png", *LOCK, code=2)
+
+
+def test_one_bad_file_never_stops_a_batch(folder, tmp_path):
+    (folder / "broken.png").write_bytes(b"\x89PNG nonsense")
+    (folder / "empty.jpg").touch()
+    report = run_json("embed", folder, "-o", tmp_path / "marked", *LOCK, code=2)
+    assert report["counts"] == {"accepted": 3, "rejected": 0, "error": 2}
+    errors = [row["error"] for row in report["results"] if row["status"] == "error"]
+    assert all("\n" not in error for error in errors)
+    assert len(list((tmp_path / "marked").rglob("*.*"))) == 3
+
+
+def test_bits_may_be_given_directly(folder):
+    bits = "01" * 24
+    run("embed", folder / "a.png", "-w", "additive", "--bits", bits)
+    run("verify", folder / "a.marked.png", "-w", "additive", "--bits", bits)
+    run("verify", folder / "a.marked.png", "-w", "additive", "--bits", bits[::-1], code=1)
+
+
+def test_keys_lock_others_out_and_rotate(folder, tmp_path, monkeypatch):
+    key, other = tmp_path / "key.json", tmp_path / "other.json"
+    assert "fingerprint" in run("keygen", key, "--id", "first")
+    run("keygen", other)
+    run("embed", folder / "a.png", *LOCK, "--key-file", key)
+    marked = folder / "a.marked.png"
+    run("verify", marked, *LOCK, "--key-file", key)
+    run("verify", marked, *LOCK, "--key-file", other, code=1)
+    run("verify", marked, *LOCK, code=1)
+    monkeypatch.setenv("COVERLOCK_KEY_FILE", str(key))
+    run("verify", marked, *LOCK)
+    assert run_json("keygen", key, "--id", "second", "--rotate")["id"] == "second"
+    assert [k.id for k in Keyring.load(key).keys] == ["second", "first"]
+    [row] = run_json("verify", marked, *LOCK)["results"]
+    assert row["key_id"] == "first"
+    run("keygen", key, code=2)
+
+
+def test_a_lossy_output_is_allowed_with_its_price(folder, tmp_path):
+    report = run_json("embed", folder / "a.png", "-o", tmp_path / "a.jpg", *LOCK)
+    assert "bits survive" in report["results"][0]["warnings"][0]
+    assert "warning:" in run("embed", folder / "a.png", "-o", tmp_path / "b.jpg", *LOCK)
+
+
+USAGE = {
+    "unknown watermark": (("verify", "{a}", "-w", "additve", "--id", "x"), "did you mean 'additive'"),
+    "unknown hash": (("verify", "{a}", *LOCK, "--hash", "dtc"), "did you mean 'dct'"),
+    "no message": (("verify", "{a}", "-w", "additive"), "either --id or --bits"),
+    "two messages": (("verify", "{a}", *LOCK, "--bits", "01"), "either --id or --bits"),
+    "short message": (("verify", "{a}", "-w", "additive", "--bits", "0101"), "48 are needed"),
+    "missing key": (("verify", "{a}", *LOCK, "--key-file", "no.json"), "no key file"),
+    "no pictures": (("verify", "{empty}", *LOCK), "contains no pictures"),
+    "no match": (("verify", "{empty}/*.png", *LOCK), "nothing matches"),
+    "missing ids": (("identify", "{a}", "-w", "additive", "--ids", "no.txt"), "cannot be read"),
+    "impossible rate": (("verify", "{a}", *LOCK, "--fpr", "1e-40"), "cannot reach"),
+    "unknown asset": (("fetch", "steganogann"), "did you mean 'steganogan'"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_wrong_usage_is_one_sentence_and_code_2(case, folder, tmp_path, monkeypatch):
+    arguments, expected = USAGE[case]
+    (tmp_path / "empty").mkdir()
+    arguments = [a.format(a=folder / "a.png", empty=tmp_path / "empty") for a in arguments]
+    result = CliRunner().invoke(build_cli(), arguments)
+    assert result.exit_code == 2
+    assert expected in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    monkeypatch.setattr(sys, "argv", ["coverlock", "--json"])
+    as_json = CliRunner().invoke(build_cli(), [*arguments, "--json"])
+    assert expected in json.loads(as_json.stdout)["error"]
+
+
+def test_plugins_are_listed_with_what_failed(monkeypatch):
+    table = run("plugins")
+    assert "steganogan" in table
+    broken = manager.Plugin("acme", "acme-marks 2.0", failure="ImportError: no acme")
+    plugin_manager().plugins.append(broken)
+    assert "skipped" in run("plugins")
+    assert run_json("plugins")[-1]["failure"] == "ImportError: no acme"
+
+
+def test_what_can_be_fetched_is_listed(monkeypatch, tmp_path):
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    rows = run_json("fetch")
+    assert {"steganogan", "rivagan", "photos"} <= {row["name"] for row in rows}
+    assert not any(row["present"] for row in rows)
+    assert "steganogan" in run("fetch")
+
+
+def test_a_watermark_can_be_calibrated(folder):
+    fitted = run_json("calibrate", "additive", "--images", folder, "--count", 3)
+    assert fitted["photos"] == 3
+    assert fitted["scale"] > 0
+    assert "Calibration(scale=" in run("calibrate", "additive", "--images", folder)
+
+
+def test_the_demo_runs_on_a_folder_of_photos(folder, tmp_path):
+    out = tmp_path / "demo.png"
+    report = run_json("demo", "--images", folder, "-w", "additive", "-o", out)
+    assert report["defenses"]["none"]["forgeries_accepted"] == 6
+    assert report["defenses"]["coverlock"]["forgeries_accepted"] == 0
+    assert Image.open(out).width > 1000
+    shown = run("demo", "--images", folder, "-w", "additive", "-o", out)
+    assert "6 of 6 without CoverLock" in " ".join(shown.split())
+
+
+def test_the_demo_needs_two_photos(folder, tmp_path):
+    single = tmp_path / "single"
+    single.mkdir()
+    (single / "a.png").write_bytes((folder / "a.png").read_bytes())
+    run("demo", "--images", single, "-w", "additive", code=2)
+
+
+def test_the_installed_script_answers_without_a_traceback(tmp_path):
+    """Through a real process: exit codes and streams are what a shell script sees."""
+    environment = {**os.environ, "COVERLOCK_MODELS": str(tmp_path)}
+    command = [sys.executable, "-c", "from coverlock_sdk.cli import main; main()"]
+    Image.fromarray(np.zeros((64, 64, 3), np.uint8)).save(tmp_path / "p.png")
+    arguments = ["verify", str(tmp_path / "p.png"), "-w", "steganogan", "--id", "x"]
+    answer = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, env=environment, check=False
+    )
+    assert answer.returncode == 2
+    assert "coverlock fetch steganogan" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    as_json = subprocess.run(
+        [*command, *arguments, "--json"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert "coverlock fetch steganogan" in json.loads(as_json.stdout)["error"]
