@@ -337,8 +337,7 @@ class BoundWatermark(ProtectedWatermark):
         from PIL import Image
 
         compressed = read(Image.open(io.BytesIO(content)))
-        logits = self._logits(stacked_views([compressed], self.watermark.native_size))
-        [reading] = self.format.readings(*logits, self.keys[0])
+        [reading] = self.readings(compressed.view(self.watermark.native_size)[None])
         verdict = judge([(reading, message)], self.fpr, self.rule)
         before = marked.verdict
         warnings.warn(
@@ -359,6 +358,10 @@ class BoundWatermark(ProtectedWatermark):
         verdict = judge(tries, self.fpr, self.rule, candidates=len(book))
         winner = next(row for key, row in rows.items() if (key and key.id) == verdict.key_id)
         return Identification(book.labels[winner] if verdict else None, verdict)
+
+    def readings(self, views: Images, key: Key | None = None) -> list[Reading]:
+        """What pictures at the native size show to the holder of ``key``, or of the first key."""
+        return self.format.readings(*self._logits(views), key or self.keys[0])
 
     def _logits(self, views: Images) -> tuple[Logits, Logits]:
         return self.watermark.decode(views), self._hash_logits(views)

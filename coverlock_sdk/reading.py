@@ -75,7 +75,7 @@ class LockFormat:
         return (chosen >= 0).astype(np.uint8) ^ bit_mask(key, self.bits)
 
     def payload(self, messages: Bits, code: Bits) -> Bits:
-        """What is embedded for ``messages`` (N, bits): the lock, repeated to the payload's length."""
+        """What is embedded for ``messages`` (N, bits): locked, and repeated to the full length."""
         locked = messages ^ code
         repeats = -(-self.payload_bits // self.bits)
         return np.tile(locked, repeats)[:, : self.payload_bits]

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from coverlock_sdk.errors import MessageError
 
 MAX_WEIGHT = 64
-_MAX_LOG_ODDS = math.log(0.9999 / 0.0001)
 
 Weights = npt.NDArray[np.int64]
 
@@ -59,11 +58,13 @@ def check_fpr(bits: int, fpr: float, candidates: int = 1) -> None:
 
 
 def soft_weights(confidence: npt.NDArray[np.float64]) -> Weights:
-    """Integer weights from the probability that each bit is right: its log-odds, in 64 steps."""
+    """Integer weights from the probability that each bit is right.
+
+    They are its log-odds in 64 steps of the largest, since only their proportions matter.
+    """
     log_odds = np.log(confidence / (1.0 - confidence))
-    weights: Weights = np.rint(np.clip(log_odds / _MAX_LOG_ODDS, 0, 1) * MAX_WEIGHT).astype(
-        np.int64
-    )
+    largest = max(float(log_odds.max()), 1e-12)
+    weights: Weights = np.rint(np.maximum(log_odds, 0) / largest * MAX_WEIGHT).astype(np.int64)
     return weights
 
 

@@ -18,7 +18,7 @@ class Verdict:
 
     accepted: bool
     p_value: float
-    """Probability that an unmarked picture does as well, corrected for everything that was tried."""
+    """Probability that an unmarked picture does as well, corrected for all that was tried."""
     matches: int
     """Bits of the message that were read correctly."""
     bits: int

@@ -11,6 +11,7 @@ import click
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, DEFAULT_ROUNDS
 
 watermarks_option = click.option(
@@ -82,6 +83,55 @@ def calibration(
     figures = {name: null_calibration(name, hash, photos, messages, seed) for name in watermarks}
     config = {"hash": hash, "messages": messages, "seed": seed, "photos": len(photos)}
     _finish(out, "bench calibration", config, figures, as_json)
+
+
+@bench.command()
+@watermarks_option
+@images_option
+@hash_option
+@click.option("--count", default=100, show_default=True, help="How many photos to use.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@out_option
+@json_option
+def rules(
+    watermarks: tuple[str, ...],
+    images: Path | None,
+    hash: str,
+    count: int,
+    fpr: float,
+    seed: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Compare the hard and the soft rule: genuine pictures under distortion, and forgeries."""
+    from coverlock_bench.rules import compare_rules
+
+    photos = find_photos(images)[:count]
+    figures = {name: compare_rules(name, hash, photos, fpr, seed) for name in watermarks}
+    config = {"hash": hash, "photos": len(photos), "fpr": fpr, "seed": seed}
+    _finish(out, "bench rules", config, figures, as_json)
+
+
+@bench.command()
+@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
+@click.option("--check", is_flag=True, help="Only say whether the tables are up to date.")
+def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:
+    """Render the tables of Markdown FILES from result files."""
+    from coverlock_bench.tables import render
+
+    stale = []
+    for path in files:
+        text = path.read_text()
+        rendered = render(text, results)
+        if rendered != text:
+            stale.append(path)
+            if not check:
+                path.write_text(rendered)
+    if check and stale:
+        names = ", ".join(map(str, stale))
+        raise CoverLockError(f"tables are out of date in {names}: run 'coverlock bench tables'")
 
 
 def _finish(out: Path, command: str, config: dict[str, Any], figures: Any, as_json: bool) -> None:

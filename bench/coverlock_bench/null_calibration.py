@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import track
 
+from coverlock_bench.decoded import decoded_logits
 from coverlock_sdk import codeword, load_hash, load_watermark
 from coverlock_sdk.pictures import read
 from coverlock_sdk.reading import LockFormat, Reading
@@ -30,12 +29,10 @@ def null_calibration(
 ) -> dict[str, Any]:
     """Match counts and p-values of unmarked photos against fixed messages, vanilla and locked."""
     system, image_hash = load_watermark(watermark), load_hash(hash)
-    decoded, hashed = [], []
-    for photo in track(photos, watermark, console=Console(stderr=True), transient=True):
-        view = read(photo).view(system.native_size)[None]
-        decoded.append(system.decode(view)[0])
-        hashed.append(image_hash.logits(view)[0])
-    payload_logits, hash_logits = np.stack(decoded), np.stack(hashed)
+    payload_logits = decoded_logits(system, photos)
+    hash_logits = np.concatenate(
+        [image_hash.logits(read(photo).view(system.native_size)[None]) for photo in photos]
+    )
     locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
     vanilla = LockFormat(system.bits, system.calibration, None)
     arms = {

@@ -120,7 +120,10 @@ def test_a_lossy_output_is_allowed_with_its_price(folder, tmp_path):
 
 
 USAGE = {
-    "unknown watermark": (("verify", "{a}", "-w", "additve", "--id", "x"), "did you mean 'additive'"),
+    "unknown watermark": (
+        ("verify", "{a}", "-w", "additve", "--id", "x"),
+        "did you mean 'additive'",
+    ),
     "unknown hash": (("verify", "{a}", *LOCK, "--hash", "dtc"), "did you mean 'dct'"),
     "no message": (("verify", "{a}", "-w", "additive"), "either --id or --bits"),
     "two messages": (("verify", "{a}", *LOCK, "--bits", "01"), "either --id or --bits"),
@@ -203,6 +206,10 @@ def test_the_installed_script_answers_without_a_traceback(tmp_path):
     assert "coverlock fetch steganogan" in answer.stderr
     assert "Traceback" not in answer.stderr
     as_json = subprocess.run(
-        [*command, *arguments, "--json"], capture_output=True, text=True, env=environment, check=False
+        [*command, *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
     assert "coverlock fetch steganogan" in json.loads(as_json.stdout)["error"]

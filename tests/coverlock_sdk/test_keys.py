@@ -72,7 +72,9 @@ def _shown(text: str) -> bool:
 def test_the_secret_is_never_shown(tmp_path, caplog, additive):
     from coverlock_sdk import wrap
 
-    path = _write(tmp_path, [{"id": "k", "secret": base64.b64encode(SECRET).decode(), "created": ""}])
+    path = _write(
+        tmp_path, [{"id": "k", "secret": base64.b64encode(SECRET).decode(), "created": ""}]
+    )
     ring = Keyring.load(path)
     locked = wrap(additive, key=ring)
     for value in (ring, ring.primary, locked, vars(locked), [ring]):
@@ -130,10 +132,16 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", '{"coverlock_keys": 1}', '{"coverlock_keys": 1, "keys": []}',
-     '{"coverlock_keys": 1, "keys": [{"id": "a", "created": "", "secret": "short"}]}',
-     '{"coverlock_keys": 1, "keys": [{"id": "a", "created": "", "secret": "?"}]}',
-     '{"coverlock_keys": 99, "keys": []}'],
+    [
+        "",
+        "{",
+        "[]",
+        '{"coverlock_keys": 1}',
+        '{"coverlock_keys": 1, "keys": []}',
+        '{"coverlock_keys": 1, "keys": [{"id": "a", "created": "", "secret": "short"}]}',
+        '{"coverlock_keys": 1, "keys": [{"id": "a", "created": "", "secret": "?"}]}',
+        '{"coverlock_keys": 99, "keys": []}',
+    ],
 )
 def test_malformed_key_files_are_explained(tmp_path, content):
     path = tmp_path / "key.json"

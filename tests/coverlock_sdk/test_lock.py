@@ -335,9 +335,11 @@ class Misshapen(Unreadable):
 
 @pytest.mark.parametrize(
     ("plugin", "expected"),
-    [(Raising, "'raising' failed in decode: RuntimeError: out of cheese"),
-     (Nan, "'nan' returned NaN"),
-     (Misshapen, r"'misshapen' returned shape \(1, 47\) from decode, not \(1, 48\)")],
+    [
+        (Raising, "'raising' failed in decode: RuntimeError: out of cheese"),
+        (Nan, "'nan' returned NaN"),
+        (Misshapen, r"'misshapen' returned shape \(1, 47\) from decode, not \(1, 48\)"),
+    ],
 )
 def test_a_plugin_that_breaks_its_promise_is_named(plugin, expected, photos):
     with pytest.raises(PluginError, match=expected):

@@ -200,5 +200,7 @@ def test_importing_the_sdk_is_quick_and_pulls_in_nothing_heavy():
         "later = {'torch', 'onnxruntime', 'PIL.PngImagePlugin'} & set(sys.modules); "
         "print(took < 0.2, heavy, later)"
     )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "True set() set()"

@@ -136,7 +136,9 @@ def test_sixteen_bit_colour_files_warn_about_their_depth(tmp_path):
     rows = b"".join(b"\0" + b"\x12\x34" * 3 * 40 for _ in range(40))
 
     def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
 
     header = struct.pack(">IIBBBBB", 40, 40, 16, 2, 0, 0, 0)
     (tmp_path / "deep.png").write_bytes(
@@ -154,8 +156,12 @@ def _bomb() -> bytes:
     header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
     body = b"IHDR" + header
     return (
-        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body))
-        + b"\0\0\0\0IDAT" + struct.pack(">I", zlib.crc32(b"IDAT"))
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", 13)
+        + body
+        + struct.pack(">I", zlib.crc32(body))
+        + b"\0\0\0\0IDAT"
+        + struct.pack(">I", zlib.crc32(b"IDAT"))
     )
 
 

@@ -28,7 +28,9 @@ def test_binomial_tail_agrees_with_scipy(bits):
     np.testing.assert_allclose(binomial_tail(bits), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("bits", "threshold"), [(30, 28), (32, 30), (64, 51), (100, 74), (256, 167)])
+@pytest.mark.parametrize(
+    ("bits", "threshold"), [(30, 28), (32, 30), (64, 51), (100, 74), (256, 167)]
+)
 def test_hard_thresholds_at_one_in_a_million(bits, threshold):
     assert hard_threshold(bits, 1e-6) == threshold
     assert binomial_tail(bits)[threshold] <= 1e-6 < binomial_tail(bits)[threshold - 1]
@@ -37,8 +39,10 @@ def test_hard_thresholds_at_one_in_a_million(bits, threshold):
 @given(st.lists(st.integers(0, 64), min_size=1, max_size=8))
 def test_soft_tail_is_exact_for_few_coins(weights):
     weights = np.array(weights)
-    sums = [sum(w for w, coin in zip(weights, coins, strict=True) if coin)
-            for coins in itertools.product((0, 1), repeat=len(weights))]
+    sums = [
+        sum(w for w, coin in zip(weights, coins, strict=True) if coin)
+        for coins in itertools.product((0, 1), repeat=len(weights))
+    ]
     tail = soft_tail(weights)
     for score in range(int(weights.sum()) + 1):
         expected = sum(s >= score for s in sums) / len(sums)

@@ -1,0 +1,32 @@
+"""Decoder logits of photographs, kept so that an interrupted or repeated run goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from coverlock_sdk import Watermark
+from coverlock_sdk.contract import Logits
+from coverlock_sdk.pictures import read
+
+CACHE = Path("runs/decoded")
+SAVE_EVERY = 100
+
+
+def decoded_logits(watermark: Watermark, photos: list[Path]) -> Logits:
+    """What ``watermark`` decodes from each of ``photos`` as they are: (N, bits)."""
+    names = "\n".join(str(photo.resolve()) for photo in photos)
+    digest = hashlib.sha256(f"{watermark.name} {watermark.bits}\n{names}".encode()).hexdigest()
+    path = CACHE / f"{watermark.name}-{digest[:16]}.npy"
+    done = list(np.load(path)) if path.exists() else []
+    rest = photos[len(done) :]
+    for photo in track(rest, watermark.name, console=Console(stderr=True), transient=True):
+        done.append(watermark.decode(read(photo).view(watermark.native_size)[None])[0])
+        if len(done) % SAVE_EVERY == 0 or len(done) == len(photos):
+            CACHE.mkdir(parents=True, exist_ok=True)
+            np.save(path, np.stack(done))
+    return np.stack(done)

@@ -1,0 +1,54 @@
+"""What this package promises beyond the contract: its options, its robustness, its visibility."""
+
+import numpy as np
+import pytest
+from spreadmark import Spreadmark
+
+from coverlock_sdk.distortions import Brightness, Contrast, GaussianNoise, Jpeg
+from coverlock_sdk.testing import natural_pictures
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return natural_pictures(8)
+
+
+@pytest.fixture(scope="module")
+def payloads():
+    return np.random.RandomState(0).randint(0, 2, (8, Spreadmark.bits))
+
+
+def accuracy(logits, payloads):
+    return ((logits > 0) == (payloads > 0)).mean()
+
+
+@pytest.mark.parametrize(
+    "distortion",
+    [Jpeg(70), GaussianNoise(0.02), Brightness(1.2), Contrast(1.2)],
+    ids=lambda distortion: type(distortion).__name__,
+)
+def test_survives_everyday_distortions(pictures, payloads, distortion):
+    marked = Spreadmark().embed(pictures, payloads)
+    rng = np.random.default_rng(0)
+    distorted = np.stack([distortion(picture, rng) for picture in marked])
+    assert accuracy(Spreadmark().decode(distorted), payloads) > 0.98
+
+
+def test_another_key_reads_noise(pictures, payloads):
+    marked = Spreadmark(key="mine").embed(pictures, payloads)
+    assert accuracy(Spreadmark(key="mine").decode(marked), payloads) == 1
+    assert abs(accuracy(Spreadmark(key="yours").decode(marked), payloads) - 0.5) < 0.1
+
+
+def test_cannot_be_seen(pictures, payloads):
+    error = Spreadmark().embed(pictures, payloads).astype(float) - pictures
+    psnr = 10 * np.log10(255**2 / np.square(error).mean(axis=(1, 2, 3)))
+    assert psnr.min() >= 38
+
+
+def test_texture_hides_more_than_sky():
+    texture = np.random.RandomState(0).uniform(0.2, 0.8, (1, 3, 256, 256)).astype(np.float32)
+    sky = np.full_like(texture, 0.6)
+    payload = np.zeros(Spreadmark.bits)
+    change = [np.abs(Spreadmark().embed(image, payload) - image).mean() for image in (texture, sky)]
+    assert change[0] > 2 * change[1]

@@ -1,0 +1,205 @@
+"""A sound little watermark, and one copy of it for every way of breaking a promise."""
+
+import threading
+import time
+
+import numpy as np
+
+from coverlock_sdk import Calibration, Watermark, hookimpl
+
+STEP = 0.5
+WAVE = np.cos(np.pi * np.add.outer(np.arange(8) + 0.5, np.arange(8) + 0.5) / 4)
+WAVE /= np.linalg.norm(WAVE)
+
+
+def coefficients(images):
+    blocks = images.mean(axis=1).reshape(-1, 8, 8, 8, 8).swapaxes(2, 3)
+    return np.einsum("nabij,ij->nab", blocks, WAVE).reshape(len(images), 64)
+
+
+class Sound(Watermark):
+    """One bit per 8 x 8 block: a coefficient moved to the nearest of two lattices."""
+
+    name = "sound"
+    bits = 64
+    native_size = (64, 64)
+
+    def embed(self, images, payloads):
+        return np.clip(images + self.residual(images, payloads), 0, 1).astype(np.float32)
+
+    def decode(self, images):
+        return (8 * np.sin(2 * np.pi * coefficients(images) / STEP)).astype(np.float32)
+
+    def residual(self, images, payloads):
+        now = coefficients(images)
+        offset = STEP * (0.5 * payloads - 0.25)
+        wanted = np.rint((now - offset) / STEP) * STEP + offset
+        blocks = (wanted - now).reshape(-1, 8, 1, 8, 1) * WAVE[:, None, :]
+        return blocks.reshape(len(images), 1, 64, 64)
+
+
+class Overwriting(Sound):
+    name = "overwriting"
+
+    def embed(self, images, payloads):
+        marked = super().embed(images, payloads)
+        images *= 0.5
+        return marked
+
+
+class OverwritingDecoder(Sound):
+    name = "overwriting-decoder"
+
+    def decode(self, images):
+        logits = super().decode(images)
+        images -= 0.5
+        return logits
+
+
+class Random(Sound):
+    name = "random"
+
+    def embed(self, images, payloads):
+        noise = np.random.default_rng().normal(0, 0.004, images.shape)
+        return np.clip(super().embed(images, payloads) + noise, 0, 1).astype(np.float32)
+
+
+class RandomDecoder(Sound):
+    name = "random-decoder"
+
+    def decode(self, images):
+        logits = super().decode(images)
+        return logits + np.random.default_rng().normal(0, 0.5, logits.shape).astype(np.float32)
+
+
+class WrongShape(Sound):
+    name = "wrong-shape"
+
+    def decode(self, images):
+        return super().decode(images)[:, :-1]
+
+
+class WrongType(Sound):
+    name = "wrong-type"
+
+    def decode(self, images):
+        return super().decode(images).astype(np.float64)
+
+
+class NotANumber(Sound):
+    name = "not-a-number"
+
+    def embed(self, images, payloads):
+        return super().embed(images, payloads) / np.float32([1, 1, np.nan])[:, None, None]
+
+
+class OutOfRange(Sound):
+    name = "out-of-range"
+
+    def embed(self, images, payloads):
+        marked = super().embed(images, payloads)
+        marked[..., 0, 0] = 1.5
+        return marked
+
+
+class Raising(Sound):
+    name = "raising"
+
+    def embed(self, images, payloads):
+        raise RuntimeError("no licence found")
+
+
+class OnSelf(Sound):
+    """Keeps the payload on self, where another thread replaces it."""
+
+    name = "on-self"
+
+    def embed(self, images, payloads):
+        self.current = payloads
+        time.sleep(0.01)
+        return super().embed(images, self.current)
+
+
+class Guarded(OnSelf):
+    """The same with a lock, which is all it takes."""
+
+    name = "guarded"
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def embed(self, images, payloads):
+        with self.lock:
+            return super().embed(images, payloads)
+
+
+class BatchMean(Sound):
+    name = "batch-mean"
+
+    def embed(self, images, payloads):
+        shade = 0.1 * (images.mean() - 0.5)
+        return np.clip(super().embed(images, payloads) + shade, 0, 1)
+
+
+class Inverted(Sound):
+    name = "inverted"
+
+    def decode(self, images):
+        return -super().decode(images)
+
+
+class Unrelated(Sound):
+    """Encoder and decoder disagree on the order of the bits."""
+
+    name = "unrelated"
+
+    def decode(self, images):
+        return super().decode(images)[:, np.random.RandomState(0).permutation(64)]
+
+
+class Probabilities(Sound):
+    name = "probabilities"
+
+    def decode(self, images):
+        return 1 / (1 + np.exp(-super().decode(images)))
+
+
+class Deaf(Sound):
+    """Embeds the same whatever it is told."""
+
+    name = "deaf"
+
+    def embed(self, images, payloads):
+        return super().embed(images, np.zeros_like(payloads))
+
+
+class Visible(Sound):
+    name = "visible"
+
+    def embed(self, images, payloads):
+        return super().embed(0.15 + 0.7 * images, payloads)
+
+
+class ListSize(Sound):
+    name = "list-size"
+    native_size = [64, 64]  # noqa: RUF012
+
+
+class BackwardsCalibration(Sound):
+    name = "backwards-calibration"
+    calibration = Calibration(scale=-1.0)
+
+
+class Inaccurate(Sound):
+    """Reads every eighth bit wrongly."""
+
+    name = "inaccurate"
+
+    def decode(self, images):
+        return super().decode(images) * np.where(np.arange(64) % 8 == 0, -1, 1).astype(np.float32)
+
+
+@hookimpl
+def register_watermarks(register):
+    for watermark in [Sound, *Sound.__subclasses__(), Guarded]:
+        register(watermark)

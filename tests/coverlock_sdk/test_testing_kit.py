@@ -1,0 +1,175 @@
+"""The conformance kit passes a sound watermark, and of a broken one it names what is broken."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.testing import natural_pictures
+
+pytest_plugins = ["pytester"]
+
+SUBJECTS = Path(__file__).with_name("kit_subjects.py")
+LOCK = {"test_lock_accepts", "test_lock_rejects"}
+
+
+@pytest.fixture
+def kit(pytester, monkeypatch):
+    """``kit("NAME")`` runs the kit on one of the subjects, as a vendor would."""
+    site = pytester.mkdir("site")
+    shutil.copy(SUBJECTS, site)
+    information = site / "kit_subjects-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: kit-subjects\nVersion: 1.0\n"
+    )
+    (information / "entry_points.txt").write_text("[coverlock]\nkit_subjects = kit_subjects\n")
+    monkeypatch.syspath_prepend(site)
+    plugin_manager.cache_clear()
+
+    def run(name, *options):
+        command = [
+            "--pyargs",
+            "coverlock_sdk.testing",
+            "--watermark",
+            name,
+            "-p",
+            "no:cacheprovider",
+        ]
+        return Run(pytester.inline_run(*command, *options))
+
+    yield run
+    plugin_manager.cache_clear()
+
+
+class Run:
+    """What became of one run of the kit."""
+
+    def __init__(self, recorded):
+        self.exit_code = recorded.ret
+        reports = recorded.getreports("pytest_runtest_logreport")
+        self.failures = {
+            report.nodeid.partition("::")[2]: str(report.longrepr)
+            for report in reports
+            if report.failed
+        }
+        self.passed = {report.nodeid.partition("::")[2] for report in reports if report.passed}
+
+
+def test_a_sound_watermark_keeps_every_promise(kit):
+    run = kit("sound")
+    assert run.failures == {}
+    assert run.exit_code == 0
+    assert run.passed > LOCK
+
+
+@pytest.mark.parametrize(
+    ("name", "promise", "advice"),
+    [
+        ("overwriting", "test_arguments_are_left_alone[embed]", "overwrites its images"),
+        ("overwriting-decoder", "test_arguments_are_left_alone[decode]", "overwrites its images"),
+        ("random", "test_same_question_same_answer[embed]", "fixed seed"),
+        ("random-decoder", "test_same_question_same_answer[decode]", "dropout"),
+        ("wrong-shape", "test_shape[decode]", "returned the shape (2, 63), promised is (2, 64)"),
+        ("wrong-type", "test_type[decode]", ".astype(np.float32)"),
+        ("not-a-number", "test_finite[embed]", "division by zero"),
+        ("out-of-range", "test_range", "np.clip(marked, 0, 1)"),
+        ("raising", "test_runs[embed]", "RuntimeError: no licence found"),
+        ("on-self", "test_threads", "not on self"),
+        ("batch-mean", "test_batch_equals_one_by_one[embed]", "never over the batch"),
+        ("inverted", "test_payload_can_be_read", "must mean bit 1"),
+        ("unrelated", "test_payload_can_be_read", "guessing does as well"),
+        ("probabilities", "test_payload_can_be_read", "not probabilities"),
+        ("deaf", "test_payload_matters", "ignores its payloads"),
+        ("visible", "test_imperceptibility", "promised are 25 dB"),
+        ("list-size", "test_attributes", "native_size is [64, 64]"),
+        ("backwards-calibration", "test_calibration", "coverlock calibrate"),
+    ],
+)
+def test_exactly_the_broken_promise_is_reported(kit, name, promise, advice):
+    run = kit(name)
+    assert list(run.failures) == [promise]
+    assert advice in run.failures[promise]
+    assert run.exit_code == 1
+
+
+def test_a_lock_around_state_is_thread_safe(kit):
+    assert kit("guarded", "-k", "test_threads").failures == {}
+
+
+def test_a_watermark_below_a_bar_sees_by_how_much(kit):
+    run = kit("inaccurate")
+    message = "87.5% of the bits are right (random payload, clean 8-bit pictures), promised are 95%"
+    assert message in run.failures["test_bit_accuracy[random]"]
+
+
+def test_figures_are_shown_at_the_end(kit, capsys):
+    kit("sound", "-k", "test_bit_accuracy or test_imperceptibility")
+    shown = capsys.readouterr().out
+    assert "bit accuracy, zeros" in shown
+    assert "PSNR" in shown
+
+
+def test_photos_of_the_vendor(kit, pytester, capsys):
+    folder = pytester.mkdir("photos")
+    for index, picture in enumerate(natural_pictures(3, (90, 120))):
+        Image.fromarray(picture).save(folder / f"{index}.png")
+    assert kit("sound", "--images", str(folder), "-k", "not lock").failures == {}
+    kit("sound", "--images", str(pytester.mkdir("nothing")))
+    assert "there are no pictures in" in capsys.readouterr().out
+
+
+def test_unknown_watermark(kit, capsys):
+    assert kit("sund").exit_code == 4
+    assert "did you mean 'sound'?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "Add --watermark NAME"),
+        (("--watermark", "sound", "--images", "nowhere"), "nowhere is not a folder"),
+    ],
+)
+def test_incomplete_command_line(pytester, arguments, complaint):
+    result = pytester.runpytest("--pyargs", "coverlock_sdk.testing", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{complaint}*"])
+
+
+def test_other_test_suites_may_use_the_same_option_names(pytester):
+    pytester.makeconftest(
+        """
+        def pytest_addoption(parser):
+            parser.addoption("--watermark")
+            parser.addoption("--images")
+        """
+    )
+    pytester.makepyfile("def test_nothing(): pass")
+    assert pytester.runpytest("--images", "5").ret == 0
+
+
+def test_natural_pictures_are_reproducible_and_need_no_pytest():
+    pictures = natural_pictures(2, (96, 128), seed=3)
+    assert pictures.shape == (2, 96, 128, 3)
+    assert pictures.dtype == np.uint8
+    assert np.array_equal(pictures, natural_pictures(2, (96, 128), seed=3))
+    assert not np.array_equal(pictures[0], pictures[1])
+    assert not np.array_equal(pictures, natural_pictures(2, (96, 128), seed=4))
+    check = "import sys; from coverlock_sdk.testing import natural_pictures as n; n(1, (32, 32))"
+    check += "; sys.exit('pytest' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check]).returncode == 0
+
+
+def test_natural_pictures_have_the_spectrum_of_photos():
+    luminance = natural_pictures(4, seed=1).mean(axis=-1)
+    power = np.abs(np.fft.fft2(luminance - luminance.mean())).mean(axis=0)
+    frequencies = np.array([4, 8, 16, 32, 64])
+    along = (power[frequencies, 0] + power[0, frequencies]) / 2
+    slope = np.polyfit(np.log(frequencies), np.log(along), 1)[0]
+    assert -1.6 < slope < -0.6
