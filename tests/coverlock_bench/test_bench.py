@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+from coverlock_bench.tables import render
+from coverlock_sdk import load_attack
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.manager import plugin_manager
+from tests.conftest import AdditiveMark
+
+
+@pytest.fixture(autouse=True)
+def _additive_plugin():
+    plugin_manager.cache_clear()
+    plugin_manager()._registrar(plugin_manager().plugins[0], "watermark")(AdditiveMark)
+    yield
+    plugin_manager.cache_clear()
+
+
+@pytest.fixture
+def folder(tmp_path, photos, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for index, photo in enumerate(photos[:4]):
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        Image.fromarray(photo).save(tmp_path / "photos" / f"{index}.png")
+    return tmp_path / "photos"
+
+
+def bench(command, folder, *options):
+    arguments = [
+        "bench",
+        command,
+        "-w",
+        "additive",
+        "--images",
+        str(folder),
+        "-o",
+        "r.json",
+        *options,
+    ]
+    result = CliRunner().invoke(build_cli(), [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    document = json.loads((folder.parent / "r.json").read_text())
+    assert document["command"] == f"bench {command}"
+    assert document["schema"] == 1
+    return document["figures"]["additive"]
+
+
+def test_round_trips_are_accepted_under_every_binding(folder):
+    figures = bench("roundtrip", folder)
+    assert len(figures) == 6
+    assert all(row["accepted"] == 4 for row in figures.values())
+    assert figures["hard: none"]["hash_bit_error"] == 0
+
+
+def test_rules_see_forgeries_pass_only_without_the_lock(folder):
+    figures = bench("rules", folder)
+    for rule in ("hard", "soft"):
+        assert figures["none"][rule]["asr_gt1"] == 1
+        assert figures["coverlock"][rule]["asr_gt1"] == 0
+        assert figures["coverlock"][rule]["tpr"]["clean"] == 1
+
+
+def test_calibration_counts_matches_of_unmarked_photos(folder):
+    figures = bench("calibration", folder, "--messages", "5", "--hash", "dct")
+    again = bench("calibration", folder, "--messages", "5", "--hash", "dct")
+    assert figures == again  # the second run reads the decoded logits it kept
+    locked = figures["locked"]
+    assert sum(locked["match_histogram"]) == 4 * 5
+    assert 0 <= locked["exceedance"]["soft"]["0.01"]["observed"] <= 1
+
+
+def test_the_oracle_adds_the_mean_residual():
+    originals = np.full((2, 3, 4, 4), 0.5, np.float32)
+    references = originals + np.float32([0.1, 0.3])[:, None, None, None]
+    targets = np.full((1, 3, 4, 4), 0.7, np.float32)
+    forged = GroundTruthResidual(sources=2).forge(references, targets, originals=originals)
+    np.testing.assert_allclose(forged, 0.9, atol=1e-6)
+    clipped = load_attack("gt").forge(references[1:], targets + 0.2, originals=originals[1:])
+    assert clipped.max() == 1
+    with pytest.raises(CoverLockError, match="GT@3 needs 3 marked pictures"):
+        GroundTruthResidual(sources=3).forge(references, targets, originals=originals)
+
+
+def test_tables_come_from_result_files(tmp_path):
+    with pytest.raises(CoverLockError, match="no table 'nonsense'"):
+        render("<!-- table: nonsense -->\n<!-- end of table -->", tmp_path)
+
+
+def test_the_tables_in_the_docs_are_up_to_date():
+    from pathlib import Path
+
+    root = Path(__file__).parents[2]
+    for name in ("README.md", "docs/measurements.md"):
+        text = (root / name).read_text()
+        assert render(text, root / "bench" / "results") == text, (
+            f"run: coverlock bench tables {name}"
+        )

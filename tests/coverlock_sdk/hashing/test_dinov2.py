@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.hashing import dinov2  # noqa: E402
+
+WIDTH, LAYERS = 24, 2
+
+
+def original_weights(gated: bool) -> dict[str, torch.Tensor]:
+    """Random weights under the names and in the shapes of the original DINOv2 files."""
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> torch.Tensor:
+        return 0.2 * torch.randn(shape, generator=generator)
+
+    hidden = 64 if gated else 4 * WIDTH  # two thirds of 4 * width, rounded up to a multiple of 8
+    state = {
+        "cls_token": random(1, 1, WIDTH),
+        "mask_token": random(1, WIDTH),
+        "pos_embed": random(1, 1 + 37 * 37, WIDTH),
+        "patch_embed.proj.weight": random(WIDTH, 3, 14, 14),
+        "patch_embed.proj.bias": random(WIDTH),
+        "norm.weight": 1 + random(WIDTH),
+        "norm.bias": random(WIDTH),
+    }
+    layer = {
+        "norm1": (WIDTH, None),
+        "norm2": (WIDTH, None),
+        "attn.qkv": (3 * WIDTH, WIDTH),
+        "attn.proj": (WIDTH, WIDTH),
+        **(
+            {"mlp.w12": (2 * hidden, WIDTH), "mlp.w3": (WIDTH, hidden)}
+            if gated
+            else {"mlp.fc1": (hidden, WIDTH), "mlp.fc2": (WIDTH, hidden)}
+        ),
+    }
+    for number in range(LAYERS):
+        block = f"blocks.{number}."
+        for name, (outputs, inputs) in layer.items():
+            shape = (outputs,) if inputs is None else (outputs, inputs)
+            state[f"{block}{name}.weight"] = random(*shape)
+            state[f"{block}{name}.bias"] = random(outputs)
+        state[f"{block}ls1.gamma"] = random(WIDTH)
+        state[f"{block}ls2.gamma"] = random(WIDTH)
+    return state
+
+
+@pytest.fixture(params=[False, True], ids=["mlp", "swiglu"])
+def tiny(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder with a tiny DINOv2, imported from an original file."""
+    pytest.importorskip("transformers")
+    variant = dinov2.Variant("nobody/tiny", WIDTH, LAYERS, 3, request.param)
+    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", variant)
+    torch.save(original_weights(request.param), tmp_path / "original.pth")
+    return dinov2.import_original("dinov2-s", tmp_path / "original.pth", tmp_path / "dinov2-s")
+
+
+def test_pooling_is_mean_and_deviation_over_patches() -> None:
+    patches = torch.tensor([[[1.0, 10.0], [3.0, 10.0]]])
+    assert dinov2.pool_patches(patches).tolist() == [[2.0, 10.0, 1.0, 0.0]]
+
+
+def test_an_imported_backbone_computes_what_the_original_would(tiny: Path) -> None:
+    backbone = dinov2.load_backbone("dinov2-s", tiny)
+    gated = dinov2.VARIANTS["dinov2-s"].gated
+    state = original_weights(gated)
+    images = torch.rand(1, 3, 518, 518, generator=torch.Generator().manual_seed(1))
+    backbone.size = 518  # at its own size no position is interpolated
+    torch.testing.assert_close(
+        backbone(images), reference(state, images, gated), atol=2e-4, rtol=1e-3
+    )
+
+
+def reference(state: dict[str, torch.Tensor], images: torch.Tensor, gated: bool) -> torch.Tensor:
+    """DINOv2 written out in functions, with the original names."""
+    f = torch.nn.functional
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    deviation = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    x = f.conv2d(
+        (images - mean) / deviation,
+        state["patch_embed.proj.weight"],
+        state["patch_embed.proj.bias"],
+        stride=14,
+    )
+    x = torch.cat([state["cls_token"], x.flatten(2).transpose(1, 2)], 1) + state["pos_embed"]
+    for number in range(LAYERS):
+        w = {
+            name.removeprefix(f"blocks.{number}."): value
+            for name, value in state.items()
+            if name.startswith(f"blocks.{number}.")
+        }
+
+        def linear(y: torch.Tensor, name: str, w: dict[str, torch.Tensor] = w) -> torch.Tensor:
+            return f.linear(y, w[f"{name}.weight"], w[f"{name}.bias"])
+
+        y = f.layer_norm(x, (WIDTH,), w["norm1.weight"], w["norm1.bias"], 1e-6)
+        q, k, v = linear(y, "attn.qkv").unflatten(2, (3, 3, WIDTH // 3)).permute(2, 0, 3, 1, 4)
+        attention = ((q @ k.transpose(-1, -2)) / (WIDTH // 3) ** 0.5).softmax(-1)
+        y = (attention @ v).transpose(1, 2).flatten(2)
+        x = x + w["ls1.gamma"] * linear(y, "attn.proj")
+        y = f.layer_norm(x, (WIDTH,), w["norm2.weight"], w["norm2.bias"], 1e-6)
+        if gated:
+            a, b = linear(y, "mlp.w12").chunk(2, dim=-1)
+            y = linear(f.silu(a) * b, "mlp.w3")
+        else:
+            y = linear(f.gelu(linear(y, "mlp.fc1")), "mlp.fc2")
+        x = x + w["ls2.gamma"] * y
+    patches = f.layer_norm(x, (WIDTH,), state["norm.weight"], state["norm.bias"], 1e-6)[0, 1:]
+    return torch.cat([patches.mean(0), patches.std(0, correction=0)])[None]
+
+
+def test_missing_weights_name_the_command(tmp_path: Path) -> None:
+    with pytest.raises(MissingModelError, match="coverlock fetch dinov2-b"):
+        dinov2.load_backbone("dinov2-b", tmp_path)
+
+
+def test_a_missing_head_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(MissingModelError, match="coverlock train hash --backbone dinov2-s"):
+        dinov2.Dinov2Hash("dinov2-s", tmp_path)
+
+
+def test_another_variants_file_is_refused(tmp_path: Path) -> None:
+    torch.save({"cls_token": torch.zeros(1, 1, 768)}, tmp_path / "file.pth")
+    with pytest.raises(CorruptModelError, match="768"):
+        dinov2.import_original("dinov2-s", tmp_path / "file.pth", tmp_path)
+
+
+def test_a_backbone_with_a_missing_tensor_is_refused(tiny: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(tiny / "model.safetensors")
+    del state["layernorm.weight"]
+    save_file(state, tiny / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CorruptModelError, match=r"layernorm\.weight"):
+        dinov2.load_backbone("dinov2-s", tiny)
+
+
+def test_the_whole_hash_runs_with_a_head_beside_its_backbone(tiny: Path) -> None:
+    from safetensors.torch import save_file
+
+    from coverlock_sdk.hashing.network import HashHead
+
+    save_file(HashHead(2 * WIDTH).state_dict(), tiny / "head.safetensors")
+    card = {"calibration": {"intercept": 0.5, "slope": 2.0}}
+    (tiny / "head.json").write_text(json.dumps(card))
+    hash_ = dinov2.Dinov2Hash("dinov2-s", tiny)
+    assert hash_.calibration.slope == 2.0
+    assert hash_.logits(np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import resources
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coverlock_sdk import load_hash
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.errors import CorruptModelError
+from coverlock_sdk.hashing import nano
+from coverlock_sdk.hashing.figures import pair_agreement
+from coverlock_sdk.testing import natural_pictures
+
+
+@pytest.fixture(scope="module")
+def hash_() -> nano.NanoHash:
+    return nano.NanoHash()
+
+
+@pytest.fixture(scope="module")
+def pictures() -> np.ndarray:
+    return natural_pictures(8, (256, 256), seed=5)
+
+
+def code(hash_: nano.NanoHash, picture: np.ndarray) -> np.ndarray:
+    return hash_.logits(picture)[0] > 0
+
+
+def test_it_is_registered_by_name() -> None:
+    assert isinstance(load_hash("nano"), nano.NanoHash)
+
+
+def test_a_distorted_picture_keeps_its_code(
+    hash_: nano.NanoHash, pictures: np.ndarray, rng: np.random.Generator
+) -> None:
+    errors = [
+        (code(hash_, picture) != code(hash_, distortion(picture, rng))).mean()
+        for picture in pictures
+        for distortion in EVALUATION.values()
+    ]
+    assert np.mean(errors) < 0.06
+
+
+def test_different_pictures_have_different_codes(
+    hash_: nano.NanoHash, pictures: np.ndarray
+) -> None:
+    codes = np.stack([code(hash_, picture) for picture in pictures])
+    agreement = pair_agreement(codes)
+    assert abs(agreement.mean() - 0.5) < 0.08
+    assert agreement.max() < 0.8
+
+
+def test_a_picture_alone_and_in_a_batch_has_the_same_logits(
+    hash_: nano.NanoHash, pictures: np.ndarray
+) -> None:
+    together = hash_.logits(list(pictures))
+    np.testing.assert_allclose(hash_.logits(pictures[3]), together[3:4], atol=1e-4)
+
+
+def test_a_flat_picture_has_finite_logits(hash_: nano.NanoHash) -> None:
+    assert np.isfinite(hash_.logits(Image.new("RGB", (40, 30), "red"))).all()
+
+
+def test_numpy_and_torch_agree(hash_: nano.NanoHash, pictures: np.ndarray) -> None:
+    torch = pytest.importorskip("torch")
+    images = np.random.default_rng(0).random((4, 3, *hash_.input_size), dtype=np.float32)
+    with torch.inference_mode():
+        expected = nano.network()(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(hash_.logits(images), expected, atol=2e-3)
+
+
+def test_it_needs_neither_torch_nor_onnxruntime() -> None:
+    program = (
+        "import sys, numpy as np; from coverlock_sdk import load_hash; "
+        "load_hash('nano').logits(np.zeros((32, 32, 3), np.uint8)); "
+        "print('torch' in sys.modules or 'onnxruntime' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_gelu_is_the_exact_one() -> None:
+    torch = pytest.importorskip("torch")
+    x = np.linspace(-4, 4, 33, dtype=np.float32)
+    expected = torch.nn.functional.gelu(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(nano.gelu(x), expected, atol=1e-6)
+
+
+def test_damaged_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    (tmp_path / "nano.safetensors").write_bytes(b"not a weight file")
+    monkeypatch.setattr(nano, "_resource", lambda name: tmp_path / name)
+    nano._weights.cache_clear()
+    with pytest.raises(CorruptModelError, match="reinstall"):
+        nano._weights()
+
+
+def test_the_shipped_file_is_small_and_its_card_complete() -> None:
+    folder = resources.files("coverlock_sdk.hashing") / "weights"
+    assert len((folder / "nano.safetensors").read_bytes()) < 10_000_000
+    card = json.loads((folder / "nano.json").read_text())
+    assert {"network", "recipe", "calibration", "held_out", "versions"} <= set(card)
+    assert card["held_out"]["error"] < 0.03

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coverlock_sdk import load_distortion
+from coverlock_sdk.distortions import (
+    EVALUATION,
+    TRAINING,
+    Brightness,
+    Contrast,
+    Crop,
+    GaussianBlur,
+    GaussianNoise,
+    Identity,
+    draw_training_distortion,
+)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("name", EVALUATION)
+def test_pictures_stay_8_bit_rgb_and_the_input_is_left_alone(name, photos, rng):
+    before = photos[0].copy()
+    distorted = load_distortion(name)(photos[0], rng)
+    assert distorted.dtype == np.uint8
+    assert distorted.shape[2] == 3
+    assert distorted.shape == before.shape or name == "crop"
+    assert distorted.tobytes() != before.tobytes()
+    np.testing.assert_array_equal(photos[0], before)
+
+
+def test_the_papers_six_in_its_order():
+    assert list(EVALUATION) == ["noise", "brightness", "blur", "jpeg", "contrast", "crop"]
+
+
+def test_noise_has_the_stated_strength(rng):
+    grey = np.full((200, 200, 3), 128, np.uint8)
+    assert GaussianNoise(0.05)(grey, rng).std() == pytest.approx(0.05 * 255, rel=0.02)
+
+
+def test_brightness_and_contrast_by_hand(rng):
+    picture = np.zeros((2, 2, 3), np.uint8)
+    picture[0] = 100
+    picture[1] = 240
+    assert Brightness(1.2)(picture, rng)[:, 0, 0].tolist() == [120, 255]
+    assert Contrast(1.2)(picture, rng)[:, 0, 0].tolist() == [86, 254]  # the mean grey is 170
+
+
+def test_blur_is_a_gaussian(rng):
+    dot = np.zeros((41, 41, 3), np.uint8)
+    dot[20, 20] = 255
+    blurred = GaussianBlur(2.0)(dot, rng)[..., 0].astype(float)
+    expected = 255 / (2 * np.pi * 4)
+    assert blurred[20, 20] == pytest.approx(expected, abs=0.6)
+    assert blurred[20, 22] == pytest.approx(expected * np.exp(-0.5), abs=0.6)
+    flat = np.full((30, 30, 3), 77, np.uint8)
+    np.testing.assert_array_equal(GaussianBlur(1.0)(flat, rng), flat)
+
+
+def test_crop_keeps_the_stated_area_of_the_middle(rng):
+    rows = np.repeat(np.arange(100, dtype=np.uint8)[:, None, None], 3, axis=2)
+    picture = np.repeat(rows, 50, axis=1)
+    cropped = Crop(0.80)(picture, rng)
+    assert cropped.shape[0] * cropped.shape[1] / 5000 == pytest.approx(0.8, abs=0.02)
+    assert cropped[0, 0, 0] == 5
+    corners = {Crop(0.5, anywhere=True)(picture, rng)[0, 0, 0] for _ in range(20)}
+    assert len(corners) > 5
+
+
+def test_training_draws_every_kind_and_repeats_under_a_seed(photos):
+    kinds = {type(draw_training_distortion(np.random.default_rng(seed))) for seed in range(60)}
+    assert len(kinds) == len(TRAINING)
+    once = [draw_training_distortion(np.random.default_rng(5))(photos[0], np.random.default_rng(6))]
+    again = draw_training_distortion(np.random.default_rng(5))(photos[0], np.random.default_rng(6))
+    np.testing.assert_array_equal(once[0], again)
+
+
+def test_identity_changes_nothing(photos, rng):
+    np.testing.assert_array_equal(Identity()(photos[0], rng), photos[0])
