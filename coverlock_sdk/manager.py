@@ -64,6 +64,13 @@ class PluginManager:
             if plugin.failure:
                 logger.warning("plugin '%s' was skipped: %s", plugin.name, plugin.failure)
 
+    def add(self, name: str, plugin: Any) -> None:
+        """Admit a plugin object of the running application, as if it had been installed."""
+        entry = Plugin(name, "this application")
+        self._admit(entry, lambda: plugin)
+        if entry.failure:
+            raise PluginError(f"plugin '{name}' cannot be used: {entry.failure}")
+
     def names(self, role: str) -> list[str]:
         """Everything registered for ``role``, in alphabetical order."""
         return sorted(self._offers[role])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from coverlock_sdk import Key, Watermark
+from coverlock_sdk import Key, Watermark, hookimpl
 from coverlock_sdk.testing import natural_pictures
 
 # Shared machines stall; a property is about values, not about milliseconds.
@@ -39,6 +39,14 @@ class AdditiveMark(Watermark):
         )
         flat = (grey - blurred / 9).reshape(len(images), -1)
         return flat @ self.patterns.T / 10
+
+
+class AdditivePlugin:
+    """The test watermark as a plugin, for tests that go by name."""
+
+    @hookimpl
+    def register_watermarks(self, register):
+        register(AdditiveMark)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,19 @@ TILE = 256
 GAP = 16
 CAPTION = 56
 AMPLIFY = 8
-ACCEPTED, REJECTED = "#1b7837", "#b2182b"
+GOOD, BAD = "#1b7837", "#b2182b"
 
 Picture8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A picture of the sheet, its caption, and what verification said of it."""
+
+    pixels: Picture8
+    caption: str
+    verdict: Verdict | None = None
+    genuine: bool = False
 
 
 def draw_sheet(path: Path, covers: list[Picture8], arms: dict[str, Arm], names: list[str]) -> None:
@@ -36,31 +47,28 @@ def draw_sheet(path: Path, covers: list[Picture8], arms: dict[str, Arm], names: 
         top = GAP + row * (TILE + CAPTION + GAP)
         title = "without CoverLock" if name == "none" else "with CoverLock"
         residual = (arm.marked[0].astype(np.float32) - covers[0]) * AMPLIFY + 127.5
-        tiles: list[tuple[npt.NDArray[np.uint8], str, Verdict | None]] = [
-            (arm.marked[0], f"{title}: {names[0]}, marked", arm.genuine[0]),
-            (np.clip(residual, 0, 255).astype(np.uint8), f"its residual, x{AMPLIFY}", None),
+        tiles = [
+            Tile(arm.marked[0], f"{title}: {names[0]}, marked", arm.genuine[0], genuine=True),
+            Tile(np.clip(residual, 0, 255).astype(np.uint8), f"its residual, x{AMPLIFY}"),
         ]
         for target in targets:
             caption = f"pasted onto {names[target]}"
-            tiles.append((arm.forged[0, target], caption, arm.verdicts[0, target]))
-        for column, (pixels, caption, verdict) in enumerate(tiles):
-            _draw_tile(sheet, draw, (GAP + column * (TILE + GAP), top), pixels, caption, verdict)
+            tiles.append(Tile(arm.forged[0, target], caption, arm.verdicts[0, target]))
+        for column, tile in enumerate(tiles):
+            _draw_tile(sheet, draw, GAP + column * (TILE + GAP), top, tile)
     save_image(sheet, path)
 
 
 def _draw_tile(
-    sheet: Image.Image,
-    draw: ImageDraw.ImageDraw,
-    corner: tuple[int, int],
-    pixels: Picture8,
-    caption: str,
-    verdict: Verdict | None,
+    sheet: Image.Image, draw: ImageDraw.ImageDraw, left: int, top: int, tile: Tile
 ) -> None:
-    left, top = corner
-    sheet.paste(Image.fromarray(pixels).resize((TILE, TILE), Image.Resampling.LANCZOS), corner)
-    draw.text((left, top + TILE + 6), caption, fill="black", font=ImageFont.load_default(15))
-    if verdict is not None:
-        word = "ACCEPTED" if verdict else "REJECTED"
-        text = f"{word}, {verdict.matches} of {verdict.bits} bits"
-        colour = ACCEPTED if verdict else REJECTED
-        draw.text((left, top + TILE + 28), text, fill=colour, font=ImageFont.load_default(17))
+    picture = Image.fromarray(tile.pixels).resize((TILE, TILE), Image.Resampling.LANCZOS)
+    sheet.paste(picture, (left, top))
+    draw.text((left, top + TILE + 6), tile.caption, fill="black", font=ImageFont.load_default(15))
+    if tile.verdict is None:
+        return
+    word = "accepted" if tile.verdict else "rejected"
+    who = "genuine" if tile.genuine else "forgery"
+    text = f"{who} {word}, {tile.verdict.matches} of {tile.verdict.bits} bits"
+    colour = GOOD if tile.verdict.accepted == tile.genuine else BAD
+    draw.text((left, top + TILE + 28), text, fill=colour, font=ImageFont.load_default(16))

@@ -112,19 +112,22 @@ def _verify(protected: BoundWatermark, picture: Picture8) -> Verdict:
 def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) -> None:
     console = Console()
     table = Table(title=f"watermark '{watermark}', false-positive rate 1e-06")
-    table.add_column("residual of")
-    for name in ARMS:
-        heading = "without CoverLock" if name == "none" else "with CoverLock"
-        table.add_column(f"{heading}\ngenuine")
-        table.add_column(f"{heading}\nforgeries accepted", justify="right")
+    for heading in (
+        "photo",
+        "genuine",
+        "forged from it",
+        "genuine, locked",
+        "forged from it, locked",
+    ):
+        table.add_column(heading)
     for source, photo in enumerate(photos):
         cells = [photo.stem]
         for name in ARMS:
             arm = arms[name]
             outcomes = [v for (s, _), v in arm.verdicts.items() if s == source]
             genuine = arm.genuine[source]
-            cells.append(f"{_word(genuine)}, {genuine.matches}/{genuine.bits} bits")
-            cells.append(f"{sum(v.accepted for v in outcomes)} of {len(outcomes)}")
+            cells.append(f"{_word(genuine)} {genuine.matches}/{genuine.bits}")
+            cells.append(f"{sum(v.accepted for v in outcomes)} of {len(outcomes)} accepted")
         table.add_row(*cells)
     console.print(table)
     without, with_lock = (_success(arms[name]) for name in ARMS)

@@ -14,13 +14,13 @@ from coverlock_sdk import load_attack
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.manager import plugin_manager
-from tests.conftest import AdditiveMark
+from tests.conftest import AdditivePlugin
 
 
 @pytest.fixture(autouse=True)
 def _additive_plugin():
     plugin_manager.cache_clear()
-    plugin_manager()._registrar(plugin_manager().plugins[0], "watermark")(AdditiveMark)
+    plugin_manager().add("additive", AdditivePlugin())
     yield
     plugin_manager.cache_clear()
 
@@ -96,7 +96,6 @@ def test_tables_come_from_result_files(tmp_path):
 
 
 def test_the_tables_in_the_docs_are_up_to_date():
-    from pathlib import Path
 
     root = Path(__file__).parents[2]
     for name in ("README.md", "docs/measurements.md"):

@@ -14,7 +14,7 @@ from coverlock_sdk import manager
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.keys import Keyring
 from coverlock_sdk.manager import plugin_manager
-from tests.conftest import AdditiveMark
+from tests.conftest import AdditivePlugin
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +22,7 @@ def _additive_plugin(monkeypatch):
     """The test watermark, registered as a plugin would be."""
     monkeypatch.delenv("COVERLOCK_KEY_FILE", raising=False)
     plugin_manager.cache_clear()
-    builtin = plugin_manager().plugins[0]
-    plugin_manager()._registrar(builtin, "watermark")(AdditiveMark)
+    plugin_manager().add("additive", AdditivePlugin())
     yield
     plugin_manager.cache_clear()
 

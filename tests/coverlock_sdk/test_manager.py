@@ -183,6 +183,23 @@ def test_verdicts_are_announced_and_a_failing_listener_is_only_logged(
         plugin_manager.cache_clear()
 
 
+def test_an_application_can_add_a_plugin_object_of_its_own():
+    class Extra:
+        @hookspecs.hookimpl
+        def register_watermarks(self, register):
+            register(lambda: None, "extra")
+
+    class Wrong:
+        @hookspecs.hookimpl
+        def register_nonsense(self): ...
+
+    manager = PluginManager(frozenset())
+    manager.add("mine", Extra())
+    assert manager.names("watermark") == ["extra"]
+    with pytest.raises(PluginError, match="'wrong' cannot be used: .*not a hook"):
+        manager.add("wrong", Wrong())
+
+
 def test_every_hook_is_documented():
     docs = "\n".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
     hooks = [n for n, v in vars(hookspecs).items() if hasattr(v, "coverlock_spec")]

@@ -149,8 +149,8 @@ def test_the_whole_hash_runs_with_a_head_beside_its_backbone(tiny: Path) -> None
     from coverlock_sdk.hashing.network import HashHead
 
     save_file(HashHead(2 * WIDTH).state_dict(), tiny / "head.safetensors")
-    card = {"calibration": {"intercept": 0.5, "slope": 2.0}}
+    card = {"calibration": {"scale": 2.0, "power": 0.5}}
     (tiny / "head.json").write_text(json.dumps(card))
     hash_ = dinov2.Dinov2Hash("dinov2-s", tiny)
-    assert hash_.calibration.slope == 2.0
+    assert hash_.calibration.power == 0.5
     assert hash_.logits(np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)

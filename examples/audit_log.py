@@ -1,0 +1,25 @@
+"""Log every verdict as a line of JSON, from inside an application or as a plugin of its own.
+
+python examples/audit_log.py PHOTO    (once before: coverlock fetch steganogan)
+"""
+
+import json
+import sys
+from datetime import datetime, timezone
+
+from coverlock_sdk import hookimpl, wrap
+from coverlock_sdk.manager import plugin_manager
+
+
+class AuditLog:
+    """In a package, this class would be a module named by an entry point of group `coverlock`."""
+
+    @hookimpl
+    def verdict_reached(self, verdict, watermark, hash, source):
+        time = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        line = {"time": time, "source": source, "watermark": watermark, "hash": hash}
+        print(json.dumps({**line, **verdict.to_dict()}))
+
+
+plugin_manager().add("audit-log", AuditLog())
+wrap("steganogan").verify(sys.argv[1], "order-4711")

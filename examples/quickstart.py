@@ -1,0 +1,23 @@
+"""Mark a photo, verify it, and see a forgery fail: python examples/quickstart.py PHOTO OTHER_PHOTO
+
+Needs the watermark's weights once: coverlock fetch steganogan
+"""
+
+import sys
+
+import numpy as np
+from PIL import Image
+
+from coverlock_sdk import wrap
+
+photo, other = (Image.open(path).convert("RGB").resize((512, 512)) for path in sys.argv[1:3])
+
+locked = wrap("steganogan")
+marked = locked.embed(photo, "order-4711")
+print("marked photo:  ", locked.verify(marked, "order-4711"))
+print("wrong order:   ", locked.verify(marked, "order-4712"))
+print("unmarked photo:", locked.verify(photo, "order-4711"))
+
+residual = np.asarray(marked, dtype=np.int16) - np.asarray(photo)
+forged = np.clip(np.asarray(other) + residual, 0, 255).astype(np.uint8)
+print("forged photo:  ", locked.verify(forged, "order-4711"))
