@@ -34,14 +34,6 @@ def _to_bytes(values: npt.NDArray[np.floating]) -> Picture:
 
 
 @dataclass(frozen=True)
-class Identity:
-    """The picture as it was released."""
-
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
-        return picture
-
-
-@dataclass(frozen=True)
 class GaussianNoise:
     """Additive noise; ``sigma`` is relative to the range [0, 1]."""
 

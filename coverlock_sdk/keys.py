@@ -197,7 +197,8 @@ def as_keyring(key: Any) -> Keyring | None:
     if isinstance(key, list | tuple) and all(isinstance(item, Key) for item in key):
         return Keyring(key)
     raise KeyringError(
-        f"a {type(key).__name__} is not a key: give a Key, a list of them, or the path of a key file"
+        f"a {type(key).__name__} is not a key: "
+        "give a Key, a list of them, or the path of a key file"
     )
 
 

@@ -230,7 +230,7 @@ def load_distortion(distortion: str) -> Distortion:
 
 
 def _adapted_watermark(candidate: Any) -> Watermark:
-    """``candidate`` itself, or a subclass made around an object that only looks like a watermark."""
+    """``candidate`` itself, or a subclass around an object that only looks like a watermark."""
     if isinstance(candidate, Watermark):
         return candidate
     wanted = ("name", "bits", "native_size", "embed", "decode")

@@ -22,7 +22,7 @@ def as_bits(value: Any, count: int, bits: int) -> Bits:
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
     if isinstance(value, str):
-        value = [character for character in value]
+        value = list(value)
     try:
         array = np.asarray(value)
         if array.dtype.kind in "US":

@@ -75,7 +75,7 @@ class Picture:
         return seen if width == size[1] else seen @ columns.T
 
     def with_residual(self, residual: FloatArray) -> Picture:
-        """This picture plus ``residual`` (3, h, w), carried to its size and rounded to its depth."""
+        """This picture plus ``residual`` (3, h, w), carried to its size, rounded to its depth."""
         height, width = self.size
         rows = lift_matrix(residual.shape[1], height)
         columns = lift_matrix(residual.shape[2], width)
@@ -223,7 +223,7 @@ def load_image(path: Path) -> PilImage:
         raise PictureError(f"{path} is truncated or damaged ({error})") from None
     if deep:
         warnings.warn(
-            f"{path} has 16 bits per channel and is read at 8, which is all Pillow holds of colour: "
+            f"{path} has 16 bits per channel and is read at 8, which is all Pillow holds: "
             "pass a NumPy uint16 array to keep its depth",
             DepthWarning,
             stacklevel=3,
@@ -282,15 +282,16 @@ def write_file(path: Path, content: bytes) -> None:
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write through a temporary file in the same folder, so that nothing half-written remains."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
+        temporary.chmod(mode)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise
 
 

@@ -30,7 +30,7 @@ DEMO_PHOTOS = Asset(
             "rocket.jpg",
         )
     ),
-    description="six photographs that scikit-image 0.26 ships (its documentation names their sources)",
+    description="six photographs that scikit-image ships (its documentation names their sources)",
 )
 
 

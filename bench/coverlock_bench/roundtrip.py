@@ -1,4 +1,4 @@
-"""Does a locked mark verify on the picture as it is saved, and what does fixed-point binding buy?"""
+"""Does a locked mark verify on the picture as saved, and what does fixed-point binding buy?"""
 
 from __future__ import annotations
 

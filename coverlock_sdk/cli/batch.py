@@ -41,7 +41,8 @@ def find_pictures(arguments: Iterable[str]) -> list[Source]:
                 raise PictureError(f"the folder {path} contains no pictures")
             sources += [Source(p, p.relative_to(path)) for p in found]
         elif not path.exists() and glob.has_magic(argument):
-            matched = sorted(Path(match) for match in glob.glob(argument, recursive=True))
+            found = glob.glob(argument, recursive=True)  # noqa: PTH207 (it may be absolute)
+            matched = sorted(Path(match) for match in found)
             if not matched:
                 raise PictureError(f"nothing matches '{argument}'")
             sources += [Source(p, Path(p.name)) for p in matched if p.is_file()]

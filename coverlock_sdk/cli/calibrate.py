@@ -35,12 +35,11 @@ def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool)
     photos = [source.path for source in find_pictures([images])][:count]
     calibration = fit_decoder(load_watermark(watermark), photos, seed)
     if as_json:
-        numbers = asdict(calibration)
-        click.echo(json.dumps({"watermark": watermark, "photos": len(photos), **numbers}))
+        report = {"watermark": watermark, "photos": len(photos), **asdict(calibration)}
+        click.echo(json.dumps(report))
     else:
-        click.echo(
-            f"calibration = Calibration(scale={calibration.scale:.4f}, power={calibration.power:.4f})"
-        )
+        numbers = f"scale={calibration.scale:.4f}, power={calibration.power:.4f}"
+        click.echo(f"calibration = Calibration({numbers})")
 
 
 def fit_decoder(watermark: Watermark, photos: list[Path], seed: int) -> Calibration:

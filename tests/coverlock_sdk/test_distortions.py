@@ -12,7 +12,6 @@ from coverlock_sdk.distortions import (
     Crop,
     GaussianBlur,
     GaussianNoise,
-    Identity,
     draw_training_distortion,
 )
 
@@ -77,7 +76,3 @@ def test_training_draws_every_kind_and_repeats_under_a_seed(photos):
     once = [draw_training_distortion(np.random.default_rng(5))(photos[0], np.random.default_rng(6))]
     again = draw_training_distortion(np.random.default_rng(5))(photos[0], np.random.default_rng(6))
     np.testing.assert_array_equal(once[0], again)
-
-
-def test_identity_changes_nothing(photos, rng):
-    np.testing.assert_array_equal(Identity()(photos[0], rng), photos[0])

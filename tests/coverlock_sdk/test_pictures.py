@@ -4,6 +4,7 @@ import io
 import os
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -262,7 +263,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, pixels, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(os, "replace", fail)
+    monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(PictureError, match="disk full"):
         save_image(Image.fromarray(pixels), tmp_path / "p.png")
     assert list(tmp_path.iterdir()) == []

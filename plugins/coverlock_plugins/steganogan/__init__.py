@@ -68,8 +68,8 @@ class SteganoGan(Watermark):
     name = "steganogan"
     bits = 32
     native_size = (SIDE, SIDE)
-    # From `coverlock calibrate steganogan` on 200 COCO training photos, each marked, saved in 8 bits
-    # and seen twice: as it is, and under one distortion of the training distribution.
+    # From `coverlock calibrate steganogan` on 200 COCO training photos, each marked, saved in 8
+    # bits and seen twice: as it is, and under one distortion of the training distribution.
     calibration = Calibration(scale=8.9653, power=0.6497)
 
     def __init__(self) -> None:
