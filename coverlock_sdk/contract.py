@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from coverlock_sdk import door
 from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.verdict import Verdict
 
 if TYPE_CHECKING:
     import torch
@@ -98,8 +97,8 @@ class ProtectedWatermark(ABC):
         """Return the logits (N, bits) of the messages that ``pictures`` seem to carry."""
 
     @abstractmethod
-    def verify(self, pictures: Any, messages: Any) -> Verdict | list[Verdict]:
-        """Say of each of ``pictures`` whether it carries its message."""
+    def verify(self, pictures: Any, messages: Any) -> Any:
+        """Say whether a picture carries its message: a ``Verdict``, or a list of them for many."""
 
 
 class Defense(ABC):

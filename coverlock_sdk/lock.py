@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Union, overload
 
 import numpy as np
 
@@ -50,6 +50,13 @@ from coverlock_sdk.pictures import (
 from coverlock_sdk.reading import LockFormat, Reading, judge
 from coverlock_sdk.statistics import check_fpr
 from coverlock_sdk.verdict import RULES, Rule, Verdict
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
+
+Many = list[Any] | tuple[Any, ...]
+One = Union[str, Path, "PilImage"]
+"""Kinds of which it is clear that they are many pictures, or one; an array may be either."""
 
 DEFAULT_HASH = "dct"
 DEFAULT_RULE: Rule = "soft"
@@ -211,9 +218,18 @@ class BoundWatermark(ProtectedWatermark):
         logits = self._logits(batch.views(self.watermark.native_size))
         return batch.as_tensor(self.format.message_logits(*logits, self.keys[0]))
 
+    @overload
     def verify(
-        self, pictures: Any, messages: Any, accept_unlocked: bool = False
-    ) -> Verdict | list[Verdict]:
+        self, pictures: Many, messages: Any, accept_unlocked: bool = ...
+    ) -> list[Verdict]: ...
+
+    @overload
+    def verify(self, pictures: One, messages: Any, accept_unlocked: bool = ...) -> Verdict: ...
+
+    @overload
+    def verify(self, pictures: Any, messages: Any, accept_unlocked: bool = ...) -> Any: ...
+
+    def verify(self, pictures: Any, messages: Any, accept_unlocked: bool = False) -> Any:
         """Say of each of ``pictures`` whether it carries its message.
 
         Every active key is tried, and with ``accept_unlocked`` also the payload as it is, for
@@ -238,7 +254,16 @@ class BoundWatermark(ProtectedWatermark):
         self._announce(verdicts, pictures)
         return verdicts[0] if batch.single else verdicts
 
-    def identify(self, pictures: Any, messages: Any) -> Identification | list[Identification]:
+    @overload
+    def identify(self, pictures: Many, messages: Any) -> list[Identification]: ...
+
+    @overload
+    def identify(self, pictures: One, messages: Any) -> Identification: ...
+
+    @overload
+    def identify(self, pictures: Any, messages: Any) -> Any: ...
+
+    def identify(self, pictures: Any, messages: Any) -> Any:
         """Find which of many registered messages each picture carries, if any.
 
         ``messages`` is a ``MessageBook`` (build it once for many pictures), an array (N, bits),

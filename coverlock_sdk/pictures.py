@@ -194,19 +194,21 @@ def read(source: Any) -> Picture:
 
 
 def load_image(path: Path) -> PilImage:
-    """Open and fully decode a picture file, or say in one sentence why that is impossible."""
-    from PIL import Image, UnidentifiedImageError
+    """Decode a picture file, upright, or say in one sentence why that is impossible."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         if path.is_dir():
             raise PictureError(f"{path} is a folder: name a picture file")
         if path.stat().st_size == 0:
             raise PictureError(f"{path} is empty (0 bytes)")
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), path.open("rb") as file:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(path)
+            image = Image.open(file)
+            _refuse_animation(image)
             deep = any("RGB;16" in str(tile) for tile in getattr(image, "tile", []))
             image.load()
+            upright = ImageOps.exif_transpose(image)
     except FileNotFoundError:
         raise PictureError(f"{path} does not exist") from None
     except Image.DecompressionBombError:
@@ -228,7 +230,7 @@ def load_image(path: Path) -> PilImage:
             DepthWarning,
             stacklevel=3,
         )
-    return image
+    return upright
 
 
 def default_output(path: Path) -> Path:
@@ -298,11 +300,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 def _from_pil(source: PilImage, deliver: Callable[[PilImage], Any]) -> Picture:
     from PIL import Image, ImageOps
 
-    frames = getattr(source, "n_frames", 1)
-    if frames > 1 and source.format != "MPO":  # which phones use for one photo with a preview
-        raise PictureError(
-            f"an animation of {frames} frames is not one picture: mark its frames one by one"
-        )
+    _refuse_animation(source)
     image = _plain_mode(ImageOps.exif_transpose(source))
     values = np.asarray(image)
     values = values[..., None] if values.ndim == 2 else values
@@ -320,6 +318,14 @@ def _from_pil(source: PilImage, deliver: Callable[[PilImage], Any]) -> Picture:
         return deliver(result)
 
     return _checked(Picture(np.ascontiguousarray(pixels), alpha, rebuild))
+
+
+def _refuse_animation(image: PilImage) -> None:
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1 and image.format != "MPO":  # which phones use for one photo with a preview
+        raise PictureError(
+            f"an animation of {frames} frames is not one picture: mark its frames one by one"
+        )
 
 
 def _plain_mode(image: PilImage) -> PilImage:

@@ -104,8 +104,7 @@ def _run(protected: BoundWatermark, covers: list[Picture8], advance: Any) -> Arm
 
 
 def _verify(protected: BoundWatermark, picture: Picture8) -> Verdict:
-    verdict = protected.verify(picture, IDENTIFIER)
-    assert isinstance(verdict, Verdict)
+    verdict: Verdict = protected.verify(picture, IDENTIFIER)
     return verdict
 
 

@@ -41,8 +41,8 @@ def find_pictures(arguments: Iterable[str]) -> list[Source]:
                 raise PictureError(f"the folder {path} contains no pictures")
             sources += [Source(p, p.relative_to(path)) for p in found]
         elif not path.exists() and glob.has_magic(argument):
-            found = glob.glob(argument, recursive=True)  # noqa: PTH207 (it may be absolute)
-            matched = sorted(Path(match) for match in found)
+            names = glob.glob(argument, recursive=True)  # noqa: PTH207 (it may be absolute)
+            matched = sorted(Path(name) for name in names)
             if not matched:
                 raise PictureError(f"nothing matches '{argument}'")
             sources += [Source(p, Path(p.name)) for p in matched if p.is_file()]
@@ -89,7 +89,9 @@ def process(
 
 def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str, str]) -> None:
     console = Console()
-    table = Table("file", "status", *columns.values())
+    table = Table()
+    for heading in ("file", "status", *columns.values()):
+        table.add_column(heading, overflow="fold")
     colours = {"accepted": "green", "rejected": "red", "error": "yellow"}
     for row in rows:
         status = f"[{colours[row['status']]}]{row['status']}[/]"

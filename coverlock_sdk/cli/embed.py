@@ -45,15 +45,14 @@ def embed(
     """
     lock = open_lock(**lock_settings)
     message = chosen_message(lock, identifier, bits)
-    pictures = find_pictures(sources)
-    one_file = out is not None and out.suffix != "" and not out.is_dir()
-    if one_file and len(pictures) > 1:
-        raise PictureError(
-            f"{out} is one file, but there are {len(pictures)} pictures: name a folder"
-        )
+    targets = _targets(find_pictures(sources), out)
 
     def work(source: Source) -> tuple[bool, dict[str, Any]]:
-        target = out if one_file else _target(source, out)
+        target = targets[source]
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PictureError(f"{target.parent} cannot be created ({error.strerror})") from None
         marked = lock.mark_file(source.path, message, target)
         report = {
             "out": str(marked.picture),
@@ -64,15 +63,22 @@ def embed(
         return marked.verdict.accepted, report
 
     columns = {"out": "marked picture", "psnr": "PSNR dB", "matches": "bits read", "p_value": "p"}
-    process(pictures, work, columns, as_json)
+    process(list(targets), work, columns, as_json)
 
 
-def _target(source: Source, folder: Path | None) -> Path:
-    if folder is None:
-        return default_output(source.path)
-    target = folder / default_output(source.relative)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PictureError(f"{target.parent} cannot be created ({error.strerror})") from None
-    return target
+def _targets(sources: list[Source], out: Path | None) -> dict[Source, Path]:
+    """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other."""
+    if out is not None and out.suffix and not out.is_dir():
+        if len(sources) > 1:
+            raise PictureError(f"{out} is one file, but there are {len(sources)} pictures")
+        return {sources[0]: out}
+    targets: dict[Source, Path] = {}
+    for source in sources:
+        original = source.path if out is None else out / source.relative
+        target = default_output(original)
+        attempt = 1
+        while target in targets.values():
+            attempt += 1
+            target = default_output(original.with_stem(f"{original.stem}-{attempt}"))
+        targets[source] = target
+    return targets

@@ -33,7 +33,6 @@ def identify(sources: tuple[str, ...], ids: Path, as_json: bool, **lock_settings
 
     def work(source: Source) -> tuple[bool, dict[str, Any]]:
         answer = lock.identify(source.path, book)
-        assert not isinstance(answer, list)
         return answer.verdict.accepted, answer.to_dict()
 
     columns = {"label": "identifier", "matches": "matches", "bits": "of", "p_value": "p"}

@@ -87,6 +87,14 @@ def test_one_bad_file_never_stops_a_batch(folder, tmp_path):
     assert len(list((tmp_path / "marked").rglob("*.*"))) == 3
 
 
+def test_pictures_of_the_same_name_do_not_overwrite_each_other(folder, photos):
+    Image.fromarray(photos[3]).save(folder / "a.webp", lossless=True)
+    report = run_json("embed", folder, *LOCK)
+    outputs = {row["out"] for row in report["results"]}
+    assert len(outputs) == 4
+    assert str(folder / "a-2.marked.png") in outputs
+
+
 def test_bits_may_be_given_directly(folder):
     bits = "01" * 24
     run("embed", folder / "a.png", "-w", "additive", "--bits", bits)
