@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from coverlock_sdk import assets
@@ -28,13 +30,20 @@ def fetch(names: tuple[str, ...], as_json: bool) -> None:
         _show([manager.get("asset", name) for name in manager.names("asset")], as_json)
         return
     chosen = [manager.get("asset", name) for name in names]
-    fetched = {}
-    for asset in chosen:
-        if not as_json:
-            click.echo(f"fetching {asset.name}: {asset.description}")
-        fetched[asset.name] = str(assets.fetch(asset))
+    fetched = {asset.name: str(_fetch(asset)) for asset in chosen}
     if as_json:
         click.echo(json.dumps(fetched, indent=2))
+    else:
+        for name, folder in fetched.items():
+            click.echo(f"{name} is in {folder}")
+
+
+def _fetch(asset: assets.Asset) -> Path:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"fetching {asset.name}", total=None)
+        return assets.fetch(
+            asset, lambda done, total: bar.update(task, completed=done, total=total)
+        )
 
 
 def _show(available: list[assets.Asset], as_json: bool) -> None:
