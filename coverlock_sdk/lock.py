@@ -238,19 +238,18 @@ class BoundWatermark(ProtectedWatermark):
         batch = read_batch(pictures)
         count = len(batch.pictures)
         decoded, hashed = self._logits(batch.views(self.watermark.native_size))
-        tries: list[list[tuple[Reading, Bits]]] = [[] for _ in range(count)]
-        for key in self.keys:
-            wanted = self._bits(messages, count, key)
-            readings = self.format.readings(decoded, hashed, key)
-            for attempt in zip(tries, zip(readings, wanted, strict=True), strict=True):
-                attempt[0].append(attempt[1])
+        attempts = [
+            zip(
+                self.format.readings(decoded, hashed, key),
+                self._bits(messages, count, key),
+                strict=True,
+            )
+            for key in self.keys
+        ]
         if accept_unlocked and self.hash is not None:
-            wanted = self._bits(messages, count)
-            for attempts, reading, message in zip(
-                tries, self.format.unlocked_readings(decoded), wanted, strict=True
-            ):
-                attempts.append((reading, message))
-        verdicts = [judge(attempts, self.fpr, self.rule) for attempts in tries]
+            bare = self.format.unlocked_readings(decoded)
+            attempts.append(zip(bare, self._bits(messages, count), strict=True))
+        verdicts = [judge(tries, self.fpr, self.rule) for tries in zip(*attempts, strict=True)]
         self._announce(verdicts, pictures)
         return verdicts[0] if batch.single else verdicts
 
@@ -292,11 +291,11 @@ class BoundWatermark(ProtectedWatermark):
 
         The p-value is corrected for all payloads that might have been read.
         """
-        candidates = 1 << framing.payload_bits
-        check_fpr(self.bits, self.fpr, candidates=candidates * len(self.keys))
+        candidates = len(self.keys) << framing.payload_bits
+        check_fpr(self.bits, self.fpr, candidates)
         views = read_batch(picture).views(self.watermark.native_size)[:1]
         decoded, hashed = self._logits(views)
-        tries: list[tuple[Reading, Bits]] = []
+        attempts: list[tuple[Reading, Bits]] = []
         payloads: dict[str | None, int] = {}
         for key in self.keys:
             payload = framing.decode(self.format.message_logits(decoded, hashed, key))
@@ -304,9 +303,9 @@ class BoundWatermark(ProtectedWatermark):
                 continue
             [reading] = self.format.readings(decoded, hashed, key)
             payloads[key.id if key else None] = payload
-            tries.append((reading, framing.encode(payload)))
-        if tries:
-            verdict = judge(tries, self.fpr, self.rule, candidates)
+            attempts.append((reading, framing.encode(payload)))
+        if attempts:
+            verdict = judge(attempts, self.fpr, self.rule, candidates)
         else:
             verdict = Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule)
         self._announce([verdict], picture)
@@ -379,8 +378,8 @@ class BoundWatermark(ProtectedWatermark):
             reading.key: book.best(reading.bits, reading.weights(self.rule), reading.key)
             for reading in readings
         }
-        tries = [(reading, book.message(rows[reading.key], reading.key)) for reading in readings]
-        verdict = judge(tries, self.fpr, self.rule, candidates=len(book))
+        attempts = [(r, book.message(rows[r.key], r.key)) for r in readings]
+        verdict = judge(attempts, self.fpr, self.rule, len(book) * len(readings))
         winner = next(row for key, row in rows.items() if (key and key.id) == verdict.key_id)
         return Identification(book.labels[winner] if verdict else None, verdict)
 

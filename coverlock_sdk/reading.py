@@ -120,15 +120,19 @@ class LockFormat:
 
 
 def judge(
-    tries: Sequence[tuple[Reading, Bits]], fpr: float, rule: Rule, candidates: int = 1
+    attempts: Sequence[tuple[Reading, Bits]],
+    fpr: float,
+    rule: Rule,
+    comparisons: int | None = None,
 ) -> Verdict:
-    """The verdict on the best of several (reading, message) tries.
+    """The verdict on the best of several attempts, each a reading and the message to find in it.
 
-    The p-value is corrected for the tries and for the ``candidates`` each message was the best of.
+    The p-value is corrected for all ``comparisons`` that were made, which are more than the
+    attempts where each of these is already the best of many.
     """
-    scored = [(reading.p_value(message, rule), reading, message) for reading, message in tries]
+    scored = [(reading.p_value(message, rule), reading, message) for reading, message in attempts]
     p_value, reading, message = min(scored, key=lambda item: item[0])
-    p_value = corrected(p_value, len(tries) * candidates)
+    p_value = corrected(p_value, comparisons or len(attempts))
     return Verdict(
         accepted=p_value <= fpr,
         p_value=p_value,
