@@ -1,4 +1,4 @@
-"""What happens to pictures on their way: the paper's evaluation and training distortions.
+"""What happens to pictures on their way: the paper's evaluation and training distortions, and more.
 
 A distortion takes one 8-bit RGB picture (H, W, 3) at its own size and returns another.
 Randomness comes from the generator it is given and from nowhere else.
@@ -129,6 +129,64 @@ class Crop:
         return picture[top : top + kept_height, left : left + kept_width]
 
 
+@dataclass(frozen=True)
+class Rotation:
+    """Turn by ``degrees`` as photo editors straighten: corners cut away, proportions kept."""
+
+    degrees: float
+
+    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+        height, width = picture.shape[:2]
+        turned = Image.fromarray(picture).rotate(self.degrees, Image.Resampling.BICUBIC)
+        angle = math.radians(abs(self.degrees))
+        elongation = max(height, width) / min(height, width)
+        inside = 1 / (math.cos(angle) + elongation * math.sin(angle))
+        return Crop(inside**2)(np.asarray(turned), rng)
+
+
+@dataclass(frozen=True)
+class Rescaling:
+    """Shown at ``scale`` and captured, then enlarged again: detail is lost, the size is not.
+
+    A display reduces bilinearly and an editor enlarges bicubically, so the filters differ.
+    """
+
+    scale: float
+
+    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+        height, width = picture.shape[:2]
+        shown = (max(1, round(width * self.scale)), max(1, round(height * self.scale)))
+        captured = Image.fromarray(picture).resize(shown, Image.Resampling.BILINEAR)
+        return np.asarray(captured.resize((width, height), Image.Resampling.BICUBIC))
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Left and right exchanged."""
+
+    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+        return np.ascontiguousarray(picture[:, ::-1])
+
+
+@dataclass(frozen=True)
+class ColourJitter:
+    """Brightness, contrast and saturation times random factors, then all hues turned alike.
+
+    Factors lie within ``strength`` of 1; hues turn by at most ``hue`` of the colour circle.
+    """
+
+    strength: float
+    hue: float
+
+    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+        image = Image.fromarray(picture)
+        for change in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
+            image = change(image).enhance(1 + rng.uniform(-self.strength, self.strength))
+        colours = np.array(image.convert("HSV"))
+        colours[..., 0] += np.uint8(round(256 * rng.uniform(-self.hue, self.hue)) % 256)
+        return np.asarray(Image.fromarray(colours, mode="HSV").convert("RGB"))
+
+
 EVALUATION: Mapping[str, Distortion] = MappingProxyType(
     {
         "noise": GaussianNoise(0.05),
@@ -140,6 +198,18 @@ EVALUATION: Mapping[str, Distortion] = MappingProxyType(
     }
 )
 """The paper's six evaluation distortions (table 3), by name and in its order."""
+
+HARDER: Mapping[str, Distortion] = MappingProxyType(
+    {
+        "jpeg-30": Jpeg(30),
+        "crop-50": Crop(0.50),
+        "rotation": Rotation(5),
+        "screenshot": Rescaling(0.6),
+        "flip": Flip(),
+        "colour": ColourJitter(0.3, hue=0.05),
+    }
+)
+"""What the paper does not ask for and pictures meet all the same; no hash was promised to bear it."""
 
 
 Draw = Callable[[np.random.Generator], Distortion]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from coverlock_sdk.lock import BoundWatermark
 SIDE = 512
 IDENTIFIER = "demo-studio"
 ARMS = ("none", "coverlock")
+DEMO_KEY = Key(b"a fixed key, so that runs agree.", id="demo")
 
 Picture8 = npt.NDArray[np.uint8]
 
@@ -66,11 +66,10 @@ def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bo
     covers = load_squares(photos, SIDE)
     console = Console(stderr=True)
     system = load_watermark(watermark)
-    key = Key(secrets.token_bytes(32), id="demo")
     arms: dict[str, Arm] = {}
     with Progress(console=console, transient=True) as progress:
         for name in ARMS:
-            options = {"key": key} if name == "coverlock" else {}
+            options = {"key": DEMO_KEY} if name == "coverlock" else {}
             protected = load_defense(name, **options).protect(system)
             assert isinstance(protected, BoundWatermark)
             task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
