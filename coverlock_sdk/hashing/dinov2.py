@@ -1,0 +1,223 @@
+"""``dinov2-s/b/l/g``: the paper's hash, a trained head on a frozen DINOv2 (appendix B.1).
+
+Neither backbones nor heads ship with the package. A folder per hash holds them, inside
+``COVERLOCK_MODELS`` or the user's cache folder:
+
+    dinov2-s/config.json, model.safetensors    as on the Hugging Face hub
+    dinov2-s/head.safetensors, head.json       made by ``coverlock train hash``
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coverlock_sdk.assets import cache_folder
+from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.contract import ImageHash, Images, Logits
+from coverlock_sdk.errors import CorruptModelError, MissingModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from coverlock_sdk.hashing.network import Backbone, HashNetwork
+
+SIZE = 224
+"""Side of the picture that the backbone sees: a grid of 16 x 16 patches of 14 pixels."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One size of DINOv2: where it is published, and its shape."""
+
+    repository: str
+    width: int
+    layers: int
+    heads: int
+    gated: bool = False
+    """The giant's feed-forward layers are SwiGLU."""
+
+
+VARIANTS = {
+    "dinov2-s": Variant("facebook/dinov2-small", 384, 12, 6),
+    "dinov2-b": Variant("facebook/dinov2-base", 768, 12, 12),
+    "dinov2-l": Variant("facebook/dinov2-large", 1024, 24, 16),
+    "dinov2-g": Variant("facebook/dinov2-giant", 1536, 40, 24, True),
+}
+
+
+class Dinov2Hash(ImageHash):
+    """The paper's hash: frozen patch features, mean and deviation, a trained head."""
+
+    input_size = (SIZE, SIZE)
+
+    def __init__(self, name: str, folder: Path | None = None) -> None:
+        self.name = name
+        self.folder = folder or cache_folder() / name
+        card = self.folder / "head.json"
+        if not card.exists():
+            raise MissingModelError(
+                f"there is no trained head for {name!r} in {self.folder}: "
+                f"train one with 'coverlock train hash --backbone {name} PHOTOS'"
+            )
+        self.calibration = Calibration(**json.loads(card.read_text())["calibration"])
+
+    def logits(self, images: Images) -> Logits:
+        """The 256 logits of each of ``images`` (N, 3, 224, 224)."""
+        import torch
+
+        with torch.inference_mode():
+            logits: Logits = self.network(torch.from_numpy(np.ascontiguousarray(images))).numpy()
+        return logits
+
+    @cached_property
+    def network(self) -> HashNetwork:
+        """Backbone and head as a PyTorch module."""
+        from safetensors.torch import load_file
+
+        from coverlock_sdk.hashing.network import HashNetwork
+
+        network = HashNetwork(load_backbone(self.name, self.folder))
+        network.head.load_state_dict(load_file(self.folder / "head.safetensors"))
+        return network.eval()
+
+
+def load_backbone(name: str, folder: Path | None = None) -> Backbone:
+    """The frozen backbone of ``name``, from ``folder`` or where fetched models live."""
+    folder = folder or cache_folder() / name
+    if not (folder / "config.json").exists():
+        raise MissingModelError(
+            f"the weights of {name!r} are not in {folder}: get them with 'coverlock fetch {name}', "
+            f"or convert an original file with 'coverlock import {name} FILE'"
+        )
+    model, problems = _transformers().Dinov2Model.from_pretrained(folder, output_loading_info=True)
+    missing = sorted(problems["missing_keys"])
+    if missing:
+        raise CorruptModelError(f"{folder} does not hold all of {name!r}: {missing[0]} is missing")
+    return as_backbone(model)
+
+
+def fetch_backbone(name: str) -> Path:
+    """Download the backbone of ``name`` from the Hugging Face hub into the models folder."""
+    folder = cache_folder() / name
+    _transformers().Dinov2Model.from_pretrained(VARIANTS[name].repository).save_pretrained(folder)
+    return folder
+
+
+def install_head(name: str, run: Path, folder: Path | None = None) -> Path:
+    """Put the head that a training run wrote beside its backbone, where the hash looks for it."""
+    folder = folder or cache_folder() / name
+    for suffix in ("safetensors", "json"):
+        (folder / f"head.{suffix}").write_bytes((run / f"hash.{suffix}").read_bytes())
+    return folder
+
+
+def as_backbone(model: Any) -> Backbone:
+    """A transformers DINOv2 as the frozen backbone of a hash."""
+    import torch
+
+    from coverlock_sdk.hashing.network import Backbone
+
+    class Dinov2Backbone(Backbone):
+        mean: Tensor
+        deviation: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model.requires_grad_(False).eval()
+            self.size, self.features = SIZE, 2 * int(model.config.hidden_size)
+            self.settings = dict(model.config.to_diff_dict())
+            imagenet = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+            for key, values in zip(("mean", "deviation"), imagenet, strict=True):
+                self.register_buffer(key, torch.tensor(values).view(3, 1, 1), persistent=False)
+
+        def forward(self, images: Tensor) -> Tensor:
+            """(N, 3, 224, 224) in [0, 1] -> mean and deviation over patches, (N, 2 * width)."""
+            tokens = self.model((images - self.mean) / self.deviation).last_hidden_state
+            return pool_patches(tokens[:, 1:])  # without the class token
+
+        def train(self, mode: bool = True) -> Dinov2Backbone:
+            """Stay in evaluation mode: the backbone is frozen."""
+            return super().train(False)
+
+    return Dinov2Backbone()
+
+
+def pool_patches(patches: Tensor) -> Tensor:
+    """s(x) = [mean; std] over patches, channel by channel: (N, P, d) -> (N, 2d)."""
+    import torch
+
+    return torch.cat([patches.mean(dim=1), patches.std(dim=1, correction=0)], dim=1)
+
+
+def import_original(name: str, file: Path, folder: Path | None = None) -> Path:
+    """Convert an original torch-hub file (``dinov2_vits14_pretrain.pth``, ...) to a hub folder."""
+    import torch
+    from safetensors.torch import save_file
+
+    folder, variant = folder or cache_folder() / name, VARIANTS[name]
+    state = torch.load(file, map_location="cpu", weights_only=True)
+    width = state["cls_token"].shape[-1] if "cls_token" in state else None
+    if width != variant.width:
+        raise CorruptModelError(
+            f"{file} is not {name!r}: its width is {width}, not {variant.width}"
+        )
+    config = _transformers().Dinov2Config(
+        hidden_size=variant.width,
+        num_hidden_layers=variant.layers,
+        num_attention_heads=variant.heads,
+        use_swiglu_ffn=variant.gated,
+        image_size=518,
+        patch_size=14,
+    )
+    config.save_pretrained(folder)
+    save_file(rename_original(state), folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+_RENAMED = (
+    (r"^cls_token$", "embeddings.cls_token"),
+    (r"^mask_token$", "embeddings.mask_token"),
+    (r"^pos_embed$", "embeddings.position_embeddings"),
+    (r"^patch_embed\.proj\.", "embeddings.patch_embeddings.projection."),
+    (r"^norm\.", "layernorm."),
+    (r"^blocks\.", "encoder.layer."),
+    (r"\.attn\.proj\.", ".attention.output.dense."),
+    (r"\.ls(\d)\.gamma$", r".layer_scale\1.lambda1"),
+    (r"\.mlp\.w12\.", ".mlp.weights_in."),
+    (r"\.mlp\.w3\.", ".mlp.weights_out."),
+)
+
+
+def rename_original(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of an original DINOv2 file under the names used on the Hugging Face hub.
+
+    Queries, keys and values are one matrix there and three here.
+    """
+    renamed: dict[str, Tensor] = {}
+    for name, value in state.items():
+        for pattern, replacement in _RENAMED:
+            name = re.sub(pattern, replacement, name)
+        if ".attn.qkv." in name:
+            for part, piece in zip(("query", "key", "value"), value.chunk(3), strict=True):
+                key = name.replace(".attn.qkv.", f".attention.attention.{part}.")
+                renamed[key] = piece.contiguous()
+        else:
+            renamed[name] = value
+    return renamed
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingModelError(
+            "DINOv2 needs two more packages: pip install 'coverlock-sdk[torch,dinov2]'"
+        ) from error
+    return transformers

@@ -1,0 +1,230 @@
+"""How a hash is trained from a folder of photos: the paper's recipe, and that of ``nano``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.hashing.curves import draw_curves
+from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of
+from coverlock_sdk.hashing.figures import Codes, figures_of
+from coverlock_sdk.hashing.losses import Objective
+from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
+from coverlock_sdk.hashing.trainer import Figures, Hasher, History, Schedule, train
+from coverlock_sdk.hashing.views import (
+    Bytes,
+    ComposedViews,
+    Composition,
+    FreshViews,
+    Pairs,
+    evaluation_views,
+    split,
+)
+
+Report = Callable[[str, int, Figures], None]
+"""Told the stage, the step, and what was measured there."""
+
+
+PAPER_OBJECTIVE = Objective()
+PAPER_SCHEDULE = Schedule()
+
+NANO_COMPOSITION = Composition()
+NANO_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=4)
+NANO_BODY = Schedule(
+    steps=1400,
+    batch=128,
+    rate=1e-3,
+    weight_decay=0.05,
+    warmup=50,
+    decay=1000,
+    averaging=0.98,
+    record_every=100,
+)
+NANO_HEAD_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=40)
+NANO_HEAD = Schedule(
+    steps=600,
+    batch=512,
+    rate=5e-4,
+    weight_decay=0.05,
+    warmup=20,
+    decay=400,
+    averaging=0.98,
+    record_every=100,
+)
+
+
+@dataclass(frozen=True)
+class HeadRecipe:
+    """The paper's: a head on a frozen backbone, one distortion per view."""
+
+    held_out: float = 0.2
+    objective: Objective = PAPER_OBJECTIVE
+    schedule: Schedule = PAPER_SCHEDULE
+    views: int = 0
+    """Distorted views per picture whose features are cached; 0 draws each one afresh."""
+
+
+@dataclass(frozen=True)
+class NanoRecipe:
+    """That of ``nano``: the network end to end on one window, then its head on all windows."""
+
+    held_out: float = 0.1
+    composition: Composition = NANO_COMPOSITION
+    objective: Objective = NANO_OBJECTIVE
+    body: Schedule = NANO_BODY
+    head_objective: Objective = NANO_HEAD_OBJECTIVE
+    head: Schedule = NANO_HEAD
+    views: int = 2
+    """Distorted views per picture whose features the head learns from."""
+
+
+def train_head(
+    backbone: Backbone,
+    photos: Path,
+    run: Path,
+    recipe: HeadRecipe | None = None,
+    report: Report | None = None,
+) -> HashNetwork:
+    """Train the paper's head on a frozen ``backbone``; ``run`` keeps caches and checkpoints."""
+    recipe, cache = recipe or HeadRecipe(), run / "cache"
+    training, validation = split(photos, recipe.held_out)
+    backbone.requires_grad_(False)
+    torch.manual_seed(recipe.schedule.seed)
+    network = HashNetwork(backbone)
+    data: Pairs = FreshViews(training, backbone.size)
+    pooled = _evaluation_features(backbone, validation, cache)
+    model: Hasher = network
+    if recipe.views:
+        key = f"{recipe.held_out} of {photos.name}, one distortion per view"
+        data, model = CachedFeatures(backbone, data, recipe.views, cache, key=key), network.head
+    trained = train(
+        model,
+        data,
+        recipe.objective,
+        recipe.schedule,
+        run / "head",
+        validate=lambda model: figures_of(_codes(getattr(model, "head", model), pooled)),
+        report=partial(report, "head") if report else None,
+    )
+    model.load_state_dict(trained.state_dict())
+    _finish(network, network.head, recipe, validation, run)
+    return network
+
+
+def train_nano(
+    photos: Path, run: Path, recipe: NanoRecipe | None = None, report: Report | None = None
+) -> HashNetwork:
+    """Train ``nano`` on a folder of photos; ``run`` keeps caches, checkpoints and curves.
+
+    First the network learns end to end from one window of each picture at a time, which is what
+    costs; then it is frozen and the head goes on learning from the features of all windows.
+    """
+    recipe, cache = recipe or NanoRecipe(), run / "cache"
+    training, validation = split(photos, recipe.held_out)
+    torch.manual_seed(recipe.body.seed)
+    through_one = NanoBackbone(size=64, zooms=[1.0])
+    through_all = NanoBackbone()
+    single = HashNetwork(through_one).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    views = evaluation_views(validation, 64, cache)
+    trained = train(
+        single,
+        ComposedViews(training, 64, cache, recipe.composition, zooms=through_all.zooms),
+        recipe.objective,
+        recipe.body,
+        run / "body",
+        validate=lambda model: figures_of(_codes(model, views)),
+        report=partial(report, "body") if report else None,
+    )
+    network = HashNetwork(through_all)
+    network.load_state_dict(trained.state_dict())
+    data = ComposedViews(training, through_all.size, cache, recipe.composition)
+    key = f"{recipe.held_out} of {photos.name}, {recipe.composition}"
+    pooled = _evaluation_features(through_all, validation, cache)
+    head = train(
+        network.head,
+        CachedFeatures(through_all, data, recipe.views, cache, key=key),
+        recipe.head_objective,
+        recipe.head,
+        run / "head",
+        validate=lambda model: figures_of(_codes(model, pooled)),
+        report=partial(report, "head") if report else None,
+    )
+    network.head.load_state_dict(head.state_dict())
+    _finish(network, network, recipe, validation, run)
+    return network
+
+
+def _evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
+    """Features (N, 7, D) of held-out pictures, clean and under the six evaluation distortions."""
+    views = evaluation_views(paths, backbone.size, cache)
+    return np.stack([features_of(backbone, _floats(row)) for row in views])
+
+
+def _codes(model: Hasher, inputs: Bytes | Features) -> Codes:
+    """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
+    model.eval()
+    device = next(model.parameters()).device
+    with torch.inference_mode():
+        return np.stack([(model(_floats(row).to(device)) > 0).cpu().numpy() for row in inputs])
+
+
+def _floats(row: Bytes | Features) -> Tensor:
+    values = torch.from_numpy(np.array(row))
+    return values / 255 if values.dtype == torch.uint8 else values
+
+
+def _finish(
+    network: HashNetwork,
+    part: Hasher,
+    recipe: HeadRecipe | NanoRecipe,
+    validation: list[Path],
+    run: Path,
+) -> None:
+    """Round ``part`` of ``network`` to half precision and write it with its card and curves.
+
+    Figures and calibration are those of the rounded weights on the held-out pictures.
+    """
+    from safetensors.torch import save_file
+
+    stored = {
+        name: value.half() if value.ndim > 1 else value
+        for name, value in part.state_dict().items()
+        if value.is_floating_point()
+    }
+    part.load_state_dict({name: value.float() for name, value in stored.items()}, strict=False)
+    network.eval()
+    pooled = _evaluation_features(network.backbone, validation, run / "cache")
+    card = {
+        "network": network.backbone.settings,
+        "recipe": asdict(recipe),
+        "held_out_pictures": len(validation),
+        "calibration": asdict(_calibrate(network, validation)),
+        "held_out": figures_of(_codes(network.head, pooled)),
+        "versions": {"torch": torch.__version__, "numpy": np.__version__},
+    }
+    save_file(
+        {name: value.contiguous() for name, value in stored.items()}, run / "hash.safetensors"
+    )
+    (run / "hash.json").write_text(json.dumps(card, indent=2) + "\n")
+    for stage in sorted(run.glob("*/history.json")):
+        draw_curves(History(**json.loads(stage.read_text())), stage.with_name("curves.png"))
+
+
+def _calibrate(network: HashNetwork, paths: list[Path], seed: int = 0) -> Calibration:
+    """How far logits can be trusted after one distortion of the paper's training distribution."""
+    data, logits, bits = FreshViews(paths, network.backbone.size), [], []
+    with torch.inference_mode():
+        for start in range(0, len(paths), 64):
+            rows = np.arange(start, min(start + 64, len(paths)))
+            clean, distorted = data.pairs(rows, np.random.default_rng([seed, start]))
+            bits.append(network(clean).numpy() > 0)
+            logits.append(network(distorted).numpy())
+    return Calibration.fit(np.concatenate(logits), np.concatenate(bits))
