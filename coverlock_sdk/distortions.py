@@ -1,4 +1,4 @@
-"""What happens to pictures on their way: the paper's evaluation and training distortions, and more.
+"""What happens to pictures on their way: the paper's distortions, and harder ones.
 
 A distortion takes one 8-bit RGB picture (H, W, 3) at its own size and returns another.
 Randomness comes from the generator it is given and from nowhere else.
@@ -141,7 +141,10 @@ class Rotation:
         angle = math.radians(abs(self.degrees))
         elongation = max(height, width) / min(height, width)
         inside = 1 / (math.cos(angle) + elongation * math.sin(angle))
-        return Crop(inside**2)(np.asarray(turned), rng)
+        # The outermost pixels are half empty after turning.
+        kept_height, kept_width = int((height - 2) * inside), int((width - 2) * inside)
+        top, left = (height - kept_height) // 2, (width - kept_width) // 2
+        return np.asarray(turned)[top : top + kept_height, left : left + kept_width]
 
 
 @dataclass(frozen=True)
@@ -182,9 +185,10 @@ class ColourJitter:
         image = Image.fromarray(picture)
         for change in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
             image = change(image).enhance(1 + rng.uniform(-self.strength, self.strength))
-        colours = np.array(image.convert("HSV"))
-        colours[..., 0] += np.uint8(round(256 * rng.uniform(-self.hue, self.hue)) % 256)
-        return np.asarray(Image.fromarray(colours, mode="HSV").convert("RGB"))
+        turn = round(256 * rng.uniform(-self.hue, self.hue))
+        hue, saturation, value = image.convert("HSV").split()
+        turned = hue.point([(level + turn) % 256 for level in range(256)])
+        return np.asarray(Image.merge("HSV", (turned, saturation, value)).convert("RGB"))
 
 
 EVALUATION: Mapping[str, Distortion] = MappingProxyType(
@@ -209,7 +213,7 @@ HARDER: Mapping[str, Distortion] = MappingProxyType(
         "colour": ColourJitter(0.3, hue=0.05),
     }
 )
-"""What the paper does not ask for and pictures meet all the same; no hash was promised to bear it."""
+"""What the paper does not evaluate, but pictures meet all the same."""
 
 
 Draw = Callable[[np.random.Generator], Distortion]

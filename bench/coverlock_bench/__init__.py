@@ -21,6 +21,15 @@ def register_attacks(register: Callable[..., None]) -> None:
 
 
 @hookimpl
+def register_hashes(register: Callable[..., None]) -> None:
+    """Perceptual hashes in wide use, as baselines."""
+    from coverlock_bench.baseline_hashes import Pdq, PHash
+
+    register(PHash)
+    register(Pdq)
+
+
+@hookimpl
 def register_assets(register: Callable[..., None]) -> None:
     """Photographs for the demo."""
     from coverlock_bench.photos import DEMO_PHOTOS

@@ -113,6 +113,44 @@ def rules(
     _finish(out, "bench rules", config, figures, as_json)
 
 
+@bench.command("hash")
+@click.option(
+    "--hash", "hashes", multiple=True, help="May be repeated; otherwise all that are installed."
+)
+@images_option
+@click.option("--count", type=click.IntRange(2), help="How many photos to use; otherwise all.")
+@click.option("--seed", default=0, show_default=True)
+@out_option
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw errors and agreement to this file (PNG, PDF or SVG).",
+)
+@json_option
+def hash_command(
+    hashes: tuple[str, ...],
+    images: Path | None,
+    count: int | None,
+    seed: int,
+    out: Path,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare hashes: errors under distortion, agreement of different pictures, size, speed."""
+    from coverlock_bench.hash_picture import draw_hashes
+    from coverlock_bench.hash_report import hash_report, settings
+    from coverlock_bench.tables import hash_summary
+
+    photos = find_photos(images)[:count]
+    figures = hash_report(hashes, photos, seed)
+    summary = hash_summary(figures)
+    _finish(out, "bench hash", settings(photos, seed), figures, as_json, summary)
+    for name, reason in figures["left_out"].items():
+        click.echo(f"left out: {name}, since {reason}", err=True)
+    if picture:
+        draw_hashes(figures, picture)
+
+
 @bench.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
@@ -134,10 +172,18 @@ def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:
         raise CoverLockError(f"tables are out of date in {names}: run 'coverlock bench tables'")
 
 
-def _finish(out: Path, command: str, config: dict[str, Any], figures: Any, as_json: bool) -> None:
+def _finish(
+    out: Path,
+    command: str,
+    config: dict[str, Any],
+    figures: Any,
+    as_json: bool,
+    summary: str | None = None,
+) -> None:
+    """Write the result file, and print its figures or, for people, their ``summary``."""
     write_result(out, command, config, figures)
     if as_json:
         click.echo(json.dumps({"file": str(out), "figures": figures}, indent=2))
     else:
-        click.echo(json.dumps(figures, indent=2))
+        click.echo(summary or json.dumps(figures, indent=2))
         click.echo(f"result file: {out}", err=True)

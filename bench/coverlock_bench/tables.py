@@ -100,8 +100,87 @@ def _calibration_table(results: Path) -> str:
     return _table([*header, *levels], rows)
 
 
+def _hash_table(results: Path) -> str:
+    return hash_summary(_figures(results / "hash.json"))
+
+
+def hash_summary(figures: dict[str, Any]) -> str:
+    """Each hash of a report in one line, and fair coins to compare them with in the last."""
+    rows = [
+        [
+            name,
+            _percent(row["bit_error_mean_of_six"]),
+            f"{row['imbalance']:.3f}",
+            f"{row['correlation']:.3f}",
+            _spread(row["different"]),
+            _percent(row["different"]["accepted"]["256"], 3),
+            _spread(row["similar"]),
+            _percent(row["similar"]["accepted"]["256"]),
+            _amount(row["parameters"]),
+            _amount(row["bytes"]),
+            f"{row['times_dct']:.1f}",
+        ]
+        for name, row in figures["hashes"].items()
+    ]
+    coins = figures["fair_coins"]
+    rows.append(
+        [
+            "fair coins",
+            "",
+            f"{coins['imbalance']:.3f}",
+            f"{coins['correlation']:.3f}",
+            _spread(coins),
+            _percent(coins["accepted"]["256"], 3),
+            _spread(coins),
+            _percent(coins["accepted"]["256"]),
+            *([""] * 3),
+        ]
+    )
+    header = ["hash", "bit error, six distortions", "imbalance", "correlation of bits"]
+    different = ["agreement of different pictures", "accepted"]
+    similar = ["agreement of similar pictures", "accepted"]
+    return _table([*header, *different, *similar, "parameters", "bytes", "time / dct"], rows)
+
+
+def _hash_distortions_table(results: Path) -> str:
+    """Bit error of each hash under each distortion."""
+    hashes = _figures(results / "hash.json")["hashes"]
+    distortions = next(iter(hashes.values()))["bit_error"]
+    rows = [
+        [distortion, *(_percent(row["bit_error"][distortion]) for row in hashes.values())]
+        for distortion in distortions
+    ]
+    return _table(["distortion", *hashes], rows)
+
+
+def _hash_lengths_table(results: Path) -> str:
+    """Pairs of pictures that would be accepted for one another, by length of the message."""
+    rows = []
+    for name, row in _figures(results / "hash.json")["hashes"].items():
+        for kind in ("different", "similar"):
+            shares = [_percent(share, 3) for share in row[kind]["accepted"].values()]
+            rows.append([name, f"{row[kind]['pairs']:,} {kind}", *shares])
+            lengths = list(row[kind]["accepted"])
+    return _table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
+
+
+def _spread(agreement: dict[str, Any]) -> str:
+    return f"{agreement['mean']:.3f} ± {agreement['std']:.3f}"
+
+
+def _percent(share: float, digits: int = 2) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _amount(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
     "calibration": _calibration_table,
+    "hash": _hash_table,
+    "hash-distortions": _hash_distortions_table,
+    "hash-lengths": _hash_lengths_table,
 }
