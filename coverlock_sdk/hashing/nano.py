@@ -122,12 +122,13 @@ class Model:
 
     def __call__(self, images: Images) -> Logits:
         """Pictures (N, 3, H, W) in [0, 1] to hash logits (N, 256)."""
-        pooled = [self._pool(window @ images @ window.T) for window in self.windows]
-        return self._head(np.mean(pooled, axis=0))
+        pooled: Array = np.mean([self._pool(images, window) for window in self.windows], axis=0)
+        return self._head(pooled)
 
-    def _pool(self, images: Array) -> Array:
-        """Mean, standard deviation and learned layouts: (N, 3, side, side) -> (N, features)."""
-        x = normalise(images).transpose(0, 2, 3, 1)
+    def _pool(self, images: Images, window: Array) -> Array:
+        """Mean, standard deviation and learned layouts of what is seen: -> (N, features)."""
+        seen: Array = np.matmul(np.matmul(window, images), window.T)
+        x = normalise(seen).transpose(0, 2, 3, 1)
         for stage in self.stages:
             if len(stage) == 1:
                 x = np.maximum(stage[0](x), 0)

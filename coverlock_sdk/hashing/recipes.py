@@ -48,6 +48,7 @@ NANO_BODY = Schedule(
     averaging=0.98,
     record_every=100,
 )
+NANO_HEAD_COMPOSITION = Composition(crop=0.6, brightness=0.35, contrast=0.35, noise=0.3)
 NANO_HEAD_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=40)
 NANO_HEAD = Schedule(
     steps=600,
@@ -80,6 +81,7 @@ class NanoRecipe:
     composition: Composition = NANO_COMPOSITION
     objective: Objective = NANO_OBJECTIVE
     body: Schedule = NANO_BODY
+    head_composition: Composition = NANO_HEAD_COMPOSITION
     head_objective: Objective = NANO_HEAD_OBJECTIVE
     head: Schedule = NANO_HEAD
     views: int = 2
@@ -143,10 +145,10 @@ def train_nano(
         validate=lambda model: figures_of(_codes(model, views)),
         report=partial(report, "body") if report else None,
     )
-    network = HashNetwork(through_all)
+    network = HashNetwork(through_all).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     network.load_state_dict(trained.state_dict())
-    data = ComposedViews(training, through_all.size, cache, recipe.composition)
-    key = f"{recipe.held_out} of {photos.name}, {recipe.composition}"
+    data = ComposedViews(training, through_all.size, cache, recipe.head_composition)
+    key = f"{recipe.held_out} of {photos.name}, {recipe.head_composition}"
     pooled = _evaluation_features(through_all, validation, cache)
     head = train(
         network.head,
