@@ -169,7 +169,8 @@ def read_batch(source: Any) -> Batch:
         return Batch(pictures, list, False, _tensor_like(source[0]) if tensors else _unchanged)
     as_tensor = _tensor_like(source) if _is_tensor(source) else _unchanged
     if getattr(source, "ndim", 0) == 4:
-        return Batch([read(item) for item in source], _stack, False, as_tensor)
+        pictures = [read(item) for item in source]
+        return Batch(pictures, lambda v: _stack(v) if v else source, False, as_tensor)
     return Batch([read(source)], lambda values: values[0], True, as_tensor)
 
 
@@ -179,10 +180,10 @@ def read(source: Any) -> Picture:
         path = Path(source)
         return _from_pil(load_image(path), lambda image: save_image(image, default_output(path)))
     if _is_tensor(source):
-        restore = _tensor_like(source)
-        picture = _from_array(source.detach().cpu().numpy())
-        back = picture.rebuild
-        return replace(picture, rebuild=lambda marked: restore(back(marked)))
+        plain = source.detach().cpu()
+        picture = _from_array((plain.float() if plain.is_floating_point() else plain).numpy())
+        restore, back = _tensor_like(source), picture.rebuild
+        return replace(picture, rebuild=lambda marked: restore(back(marked)).to(source.dtype))
     if isinstance(source, np.ndarray):
         return _from_array(source)
     if type(source).__module__.startswith("PIL.") or hasattr(source, "getbands"):

@@ -110,22 +110,17 @@ def _verify(protected: BoundWatermark, picture: Picture8) -> Verdict:
 def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) -> None:
     console = Console()
     table = Table(title=f"watermark '{watermark}', false-positive rate 1e-06")
-    for heading in (
-        "photo",
-        "genuine",
-        "forged from it",
-        "genuine, locked",
-        "forged from it, locked",
-    ):
-        table.add_column(heading)
+    for heading in ("photo", "genuine passes", "forgeries", "locked: genuine", "forgeries"):
+        table.add_column(heading, overflow="fold")
     for source, photo in enumerate(photos):
         cells = [photo.stem]
         for name in ARMS:
             arm = arms[name]
             outcomes = [v for (s, _), v in arm.verdicts.items() if s == source]
             genuine = arm.genuine[source]
-            cells.append(f"{_word(genuine)} {genuine.matches}/{genuine.bits}")
-            cells.append(f"{sum(v.accepted for v in outcomes)} of {len(outcomes)} accepted")
+            passes = "[green]yes[/]" if genuine else "[red]no[/]"
+            cells.append(f"{passes}, {genuine.matches}/{genuine.bits} bits")
+            cells.append(f"{sum(v.accepted for v in outcomes)} of {len(outcomes)} pass")
         table.add_row(*cells)
     console.print(table)
     without, with_lock = (_success(arms[name]) for name in ARMS)
@@ -134,10 +129,6 @@ def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) 
         f"[green]{with_lock[0]} of {with_lock[1]}[/] with it"
     )
     console.print(f"picture: {out}")
-
-
-def _word(verdict: Verdict) -> str:
-    return "[green]accepted[/]" if verdict else "[red]rejected[/]"
 
 
 def _success(arm: Arm) -> tuple[int, int]:

@@ -79,6 +79,22 @@ def test_tensors_come_back_as_tensors(pixels):
     torch.testing.assert_close(back[0], tensor)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "uint8"])
+def test_tensors_of_other_types_keep_them(pixels, dtype):
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(np.moveaxis(pixels, -1, 0).astype(np.float32) / 255)
+    if dtype == "uint8":
+        tensor = torch.from_numpy(pixels)
+    back = read(tensor.to(getattr(torch, dtype))).value()
+    assert back.dtype == getattr(torch, dtype)
+
+
+def test_an_empty_stack_stays_one(additive):
+    nothing = np.zeros((0, 3, 128, 128), np.float32)
+    assert additive.embed(nothing, np.zeros((0, 48))).shape == nothing.shape
+    assert additive.decode(nothing).shape == (0, 48)
+
+
 def test_the_input_is_never_changed(pixels):
     before = pixels.copy()
     read(pixels).with_residual(small_residual()).value()
