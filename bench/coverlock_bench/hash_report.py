@@ -30,7 +30,7 @@ LENGTHS = (30, 32, 64, 100, 256)
 """Payload lengths of the watermarks there are; each locks with that many of the 256 bits."""
 
 THUMBNAIL = (8, 8)
-TIMINGS = 30
+TIMINGS = 100
 REFERENCE = "dct"
 CACHE = Path("runs/hashed")
 SAVE_EVERY = 100
