@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.distortions import EVALUATION, HARDER
 from coverlock_sdk.hookspecs import hookimpl
 
 
@@ -26,8 +26,8 @@ def register_defenses(register: Callable[..., None]) -> None:
 
 @hookimpl
 def register_distortions(register: Callable[..., None]) -> None:
-    """The paper's six evaluation distortions."""
-    for name, distortion in EVALUATION.items():
+    """The paper's six evaluation distortions, and harder ones."""
+    for name, distortion in {**EVALUATION, **HARDER}.items():
         register(distortion, name)
 
 

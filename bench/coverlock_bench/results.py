@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = 1
+PACKAGES = ("coverlock-sdk", "numpy", "pillow", "onnxruntime", "imagehash", "pdqhash")
+"""Whose versions may matter for a figure."""
 
 
 def write_result(path: Path, command: str, config: dict[str, Any], figures: Any) -> None:
@@ -22,7 +24,7 @@ def write_result(path: Path, command: str, config: dict[str, Any], figures: Any)
         "made": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "versions": {
             "python": platform.python_version(),
-            **{name: _version(name) for name in ("coverlock-sdk", "numpy", "pillow")},
+            **{name: _version(name) for name in PACKAGES},
         },
         "revision": _revision(),
         "figures": figures,

@@ -14,7 +14,7 @@ def draw_curves(history: History, file: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingModelError(
-            "curves are drawn with matplotlib: pip install 'coverlock-sdk[demo]'"
+            "curves are drawn with matplotlib: pip install 'coverlock-sdk[bench]'"
         ) from error
     panels = [
         (name, [record["step"] for record in records], [record[name] for record in records])

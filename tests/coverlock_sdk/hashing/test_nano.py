@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk import load_hash
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hashing import nano
@@ -29,10 +28,6 @@ def pictures() -> np.ndarray:
 
 def code(hash_: nano.NanoHash, picture: np.ndarray) -> np.ndarray:
     return hash_.logits(picture)[0] > 0
-
-
-def test_it_is_registered_by_name() -> None:
-    assert isinstance(load_hash("nano"), nano.NanoHash)
 
 
 def test_a_distorted_picture_keeps_its_code(
@@ -76,8 +71,8 @@ def test_numpy_and_torch_agree(hash_: nano.NanoHash, pictures: np.ndarray) -> No
 
 def test_it_needs_neither_torch_nor_onnxruntime() -> None:
     program = (
-        "import sys, numpy as np; from coverlock_sdk import load_hash; "
-        "load_hash('nano').logits(np.zeros((32, 32, 3), np.uint8)); "
+        "import sys, numpy as np; from coverlock_sdk.hashing.nano import NanoHash; "
+        "NanoHash().logits(np.zeros((32, 32, 3), np.uint8)); "
         "print('torch' in sys.modules or 'onnxruntime' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
