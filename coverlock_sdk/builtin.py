@@ -13,7 +13,9 @@ from coverlock_sdk.hookspecs import hookimpl
 def register_hashes(register: Callable[..., None]) -> None:
     """The hashes that ship inside the package."""
     from coverlock_sdk.hashing.dct import DctHash
+    from coverlock_sdk.hashing.nano import NanoHash
 
+    register(NanoHash)
     register(DctHash)
 
 

@@ -58,7 +58,7 @@ Many = list[Any] | tuple[Any, ...]
 One = Union[str, Path, "PilImage"]
 """Kinds of which it is clear that they are many pictures, or one; an array may be either."""
 
-DEFAULT_HASH = "dct"
+DEFAULT_HASH = "nano"
 DEFAULT_RULE: Rule = "soft"
 DEFAULT_FPR = 1e-6
 DEFAULT_ROUNDS = 4

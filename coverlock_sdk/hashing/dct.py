@@ -22,6 +22,14 @@ LUMA_BAND = 16
 CHROMA_BAND = 11
 """Frequencies below these, diagonally (u + v), are kept of luminance and of each chrominance."""
 
+LEAST_CONTRAST = 1.0
+LEAST_COLOUR = 2.0
+"""Lengths below which luminance and chrominance are not scaled up to one.
+
+They keep a flat or grey picture near zero. Otherwise its noise, and the colour that a mark adds,
+would decide its bits. (The median photo has lengths of 12 and 3.)
+"""
+
 # ITU-R BT.601 luminance and the two colour differences, as in JPEG.
 _RGB_TO_YCC = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]],
@@ -54,16 +62,17 @@ def dct_features(images: Images) -> npt.NDArray[np.float32]:
     channels = np.einsum("cd,ndhw->nchw", _RGB_TO_YCC, images)
     basis = _dct_basis(SIDE)
     spectrum = basis @ channels @ basis.T
-    luma = _normalised(spectrum[:, 0][:, _low_frequencies(LUMA_BAND)])
+    luma = spectrum[:, 0][:, _low_frequencies(LUMA_BAND)]
     low = _low_frequencies(CHROMA_BAND)
-    chroma = _normalised(np.concatenate([spectrum[:, 1][:, low], spectrum[:, 2][:, low]], axis=1))
-    return np.concatenate([luma, chroma], axis=1)
+    chroma = np.concatenate([spectrum[:, 1][:, low], spectrum[:, 2][:, low]], axis=1)
+    return np.concatenate(
+        [_normalised(luma, LEAST_CONTRAST), _normalised(chroma, LEAST_COLOUR)], axis=1
+    )
 
 
-def _normalised(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    # The floor keeps a flat or grey picture at zero instead of amplifying its rounding noise.
+def _normalised(values: npt.NDArray[np.float32], least: float) -> npt.NDArray[np.float32]:
     length = np.linalg.norm(values, axis=1, keepdims=True)
-    return values / np.maximum(length, np.float32(0.05))
+    return values / np.maximum(length, np.float32(least))
 
 
 @lru_cache(maxsize=2)
