@@ -12,6 +12,7 @@ from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, DEFAULT_ROUNDS
 
 watermarks_option = click.option(
@@ -89,6 +90,7 @@ def calibration(
 @watermarks_option
 @images_option
 @hash_option
+@click.option("--held-out", is_flag=True, help="Only photos that training leaves out.")
 @click.option("--count", default=100, show_default=True, help="How many photos to use.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True)
 @click.option("--seed", default=0, show_default=True)
@@ -98,6 +100,7 @@ def rules(
     watermarks: tuple[str, ...],
     images: Path | None,
     hash: str,
+    held_out: bool,
     count: int,
     fpr: float,
     seed: int,
@@ -107,9 +110,10 @@ def rules(
     """Compare the hard and the soft rule: genuine pictures under distortion, and forgeries."""
     from coverlock_bench.rules import compare_rules
 
-    photos = find_photos(images)[:count]
+    photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
+    photos = photos[:count]
     figures = {name: compare_rules(name, hash, photos, fpr, seed) for name in watermarks}
-    config = {"hash": hash, "photos": len(photos), "fpr": fpr, "seed": seed}
+    config = {"hash": hash, "photos": len(photos), "held_out": held_out, "fpr": fpr, "seed": seed}
     _finish(out, "bench rules", config, figures, as_json)
 
 

@@ -20,6 +20,7 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Images
 from coverlock_sdk.distortions import EVALUATION, Distortion, draw_training_distortion
 from coverlock_sdk.hashing.dct import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
+from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.pictures import read
 
@@ -31,13 +32,9 @@ directions that distortions move most; chosen on the held-out photos.
 """
 
 
-def fit(
-    photos: list[Path], seed: int
-) -> tuple[dict[str, npt.NDArray[np.float32]], dict[str, object]]:
+def fit(photos: Path, seed: int) -> tuple[dict[str, npt.NDArray[np.float32]], dict[str, object]]:
     """The hash's arrays, and its card: settings, calibration, figures on held-out photos."""
-
-    held_out = photos[9::10]
-    fitted = [photo for photo in photos if photo not in set(held_out)]
+    fitted, held_out = split(photos, HELD_OUT)
     features = dct_features(_views(fitted, None, seed, "whitening"))
     mean = features.mean(axis=0)
     arrays = {
@@ -110,7 +107,7 @@ def main(photos: Path, out: Path, seed: int) -> None:
     """Fit the `dct` hash on a folder of PHOTOS and write its weights and card."""
     from safetensors.numpy import save_file
 
-    arrays, card = fit(sorted(photos.glob("*.jpg")), seed)
+    arrays, card = fit(photos, seed)
     out.mkdir(parents=True, exist_ok=True)
     save_file(arrays, out / "dct.safetensors")
     (out / "dct.json").write_text(json.dumps(card, indent=2) + "\n")

@@ -16,6 +16,7 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.hashing.curves import draw_curves
 from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of
 from coverlock_sdk.hashing.figures import Codes, figures_of
+from coverlock_sdk.hashing.held_out import split
 from coverlock_sdk.hashing.losses import Objective
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
 from coverlock_sdk.hashing.trainer import Figures, Hasher, History, Schedule, train
@@ -26,7 +27,6 @@ from coverlock_sdk.hashing.views import (
     FreshViews,
     Pairs,
     evaluation_views,
-    split,
 )
 
 Report = Callable[[str, int, Figures], None]

@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from coverlock_sdk.distortions import EVALUATION, TRAINING, draw_training_distortion
-from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing.cache import Progress, remembered
 from coverlock_sdk.resampling import resample, resample_matrix
 
@@ -32,7 +31,6 @@ NATIVE = 256
 CACHED = 144
 """Side of the cached pictures: enough for a crop of any size ``nano`` is trained with."""
 
-PICTURE_TYPES = {".jpg", ".jpeg", ".png", ".webp"}
 
 Rows = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -46,22 +44,6 @@ class Pairs(Protocol):
     def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Clean and distorted inputs of the pictures at ``rows``."""
         ...
-
-
-def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
-    """The pictures of ``folder`` for training, and the share of them held out for validation.
-
-    A picture's name alone decides, so its side does not change when the collection does.
-    """
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURE_TYPES)
-    training: list[Path] = []
-    validation: list[Path] = []
-    for path in paths:
-        draw = int.from_bytes(hashlib.sha256(path.stem.encode()).digest()[:4], "big") / 2**32
-        (validation if draw < held_out else training).append(path)
-    if len(training) < 2 or not validation:
-        raise PictureError(f"{folder} holds too few pictures to train on ({len(paths)})")
-    return training, validation
 
 
 class FreshViews:

@@ -11,12 +11,12 @@ torch = pytest.importorskip("torch")
 
 from coverlock_sdk.errors import PictureError  # noqa: E402
 from coverlock_sdk.hashing.cache import remembered  # noqa: E402
+from coverlock_sdk.hashing.held_out import split  # noqa: E402
 from coverlock_sdk.hashing.views import (  # noqa: E402
     ComposedViews,
     Composition,
     FreshViews,
     evaluation_views,
-    split,
 )
 from coverlock_sdk.resampling import resample  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
