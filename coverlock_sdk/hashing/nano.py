@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float32]
 
-TOGETHER = 32
+TOGETHER = 16
 """Pictures that go through the network at once; more would only cost memory."""
 
 EPSILON = 1e-5
@@ -90,8 +90,8 @@ class Convolution:
             x = np.pad(x, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
         windows = np.lib.stride_tricks.sliding_window_view(x, (self.side, self.side), axis=(1, 2))
         windows = windows[:, :: self.stride, :: self.stride].transpose(0, 1, 2, 4, 5, 3)
-        patches = windows.reshape(*windows.shape[:3], -1)
-        return patches @ self.kernel + self.bias
+        patches = windows.reshape(-1, len(self.kernel))  # one large product, not many small ones
+        return (patches @ self.kernel + self.bias).reshape(*windows.shape[:3], -1)
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,13 @@ class Model:
 
     def __call__(self, images: Images) -> Logits:
         """Pictures (N, 3, H, W) in [0, 1] to hash logits (N, 256)."""
-        pooled: Array = np.mean([self._pool(images, window) for window in self.windows], axis=0)
-        return self._head(pooled)
+        seen = [np.matmul(np.matmul(window, images), window.T) for window in self.windows]
+        pooled = self._pool(np.concatenate(seen))
+        return self._head(pooled.reshape(len(seen), len(images), -1).mean(axis=0))
 
-    def _pool(self, images: Images, window: Array) -> Array:
-        """Mean, standard deviation and learned layouts of what is seen: -> (N, features)."""
-        seen: Array = np.matmul(np.matmul(window, images), window.T)
-        x = normalise(seen).transpose(0, 2, 3, 1)
+    def _pool(self, views: Array) -> Array:
+        """Mean, standard deviation and learned layouts: (N, 3, side, side) -> (N, features)."""
+        x = normalise(views).transpose(0, 2, 3, 1)
         for stage in self.stages:
             if len(stage) == 1:
                 x = np.maximum(stage[0](x), 0)
