@@ -9,6 +9,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone
 
 
 @click.group()
@@ -26,9 +27,10 @@ def train() -> None:
 )
 @click.option(
     "--backbone",
+    type=click.Choice(["nano", *VARIANTS]),
     default="nano",
     show_default=True,
-    help="'nano', or a frozen 'dinov2-s', '-b', '-l', '-g' with the paper's head.",
+    help="'nano' is trained whole; DINOv2 is frozen under the paper's head.",
 )
 @click.option("--steps", type=int, help="Optimisation steps (of the network, for 'nano').")
 @click.option("--batch", type=int, help="Pictures per step.")
@@ -70,8 +72,6 @@ def train_hash(
             report.stages = {"body": nano.body.steps, "head": nano.head.steps}
             recipes.train_nano(photos, run, nano, report)
         else:
-            from coverlock_sdk.hashing.dinov2 import install_head, load_backbone
-
             head = recipes.HeadRecipe()
             head = dataclasses.replace(
                 head, schedule=dataclasses.replace(head.schedule, **given), views=views or 0
