@@ -83,7 +83,7 @@ class NanoBackbone(Backbone):
     """A small residual CNN that looks at a picture through concentric windows.
 
     A crop about the centre is a step from one window towards the next, so the mean over windows
-    barely moves where each of them does: that is most of the robustness to cropping.
+    moves less than each of them does.
     """
 
     windows: Tensor
