@@ -13,11 +13,35 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 
 Progress = Callable[[int, int | None], None]
 """Told the bytes downloaded so far, and their total where the server gives it."""
+
+
+class Fetchable(Protocol):
+    """Anything that ``coverlock fetch`` can bring."""
+
+    @property
+    def name(self) -> str:
+        """What ``coverlock fetch`` calls it."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is and under which licence, in one line."""
+        ...
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it has been fetched already."""
+        ...
+
+    def fetch(self, progress: Progress | None = None) -> Path:
+        """Bring it, and return the folder that holds it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,6 +68,15 @@ class Asset:
 
     convert: Callable[[Path, Path], None] | None = None
     """``convert(source, target)`` turns the members in one folder into what to keep in another."""
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it has been fetched already."""
+        return _folder(self).is_dir()
+
+    def fetch(self, progress: Progress | None = None) -> Path:
+        """Download it unless it is there already; see ``fetch``."""
+        return fetch(self, progress)
 
 
 def cache_folder() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from coverlock_sdk.distortions import EVALUATION, HARDER
@@ -13,10 +14,31 @@ from coverlock_sdk.hookspecs import hookimpl
 def register_hashes(register: Callable[..., None]) -> None:
     """The hashes that ship inside the package."""
     from coverlock_sdk.hashing.dct import DctHash
+    from coverlock_sdk.hashing.dinov2 import VARIANTS, Dinov2Hash
     from coverlock_sdk.hashing.nano import NanoHash
 
     register(NanoHash)
     register(DctHash)
+    for name in VARIANTS:
+        register(partial(Dinov2Hash, name), name)
+
+
+@hookimpl
+def register_assets(register: Callable[..., None]) -> None:
+    """The backbones of the paper's hashes."""
+    from coverlock_sdk.hashing.dinov2 import VARIANTS, HubModel
+
+    for name in VARIANTS:
+        register(HubModel(name))
+
+
+@hookimpl
+def register_importers(register: Callable[..., None]) -> None:
+    """The same backbones from their original files."""
+    from coverlock_sdk.hashing.dinov2 import VARIANTS, import_original
+
+    for name in VARIANTS:
+        register(partial(import_original, name), name)
 
 
 @hookimpl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -10,7 +11,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
-    from coverlock_sdk.assets import Asset
+    from coverlock_sdk.assets import Fetchable
     from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
     from coverlock_sdk.distortions import Distortion
     from coverlock_sdk.verdict import Verdict
@@ -45,12 +46,21 @@ def register_attacks(register: Callable[[Callable[..., Attack | OracleAttack]], 
 
 @hookspec
 def register_distortions(register: Callable[[Distortion, str], None]) -> None:
-    """Add picture distortions for the audit: ``register(Jpeg(30), "jpeg-30")``."""
+    """Add picture distortions for the audit: ``register(Jpeg(20), "jpeg-20")``."""
 
 
 @hookspec
-def register_assets(register: Callable[[Asset], None]) -> None:
+def register_assets(register: Callable[[Fetchable], None]) -> None:
     """Add files that ``coverlock fetch NAME`` can bring: ``register(WEIGHTS)``."""
+
+
+@hookspec
+def register_importers(register: Callable[[Callable[[Path], Path], str], None]) -> None:
+    """Add converters for ``coverlock import NAME FILE``: ``register(convert, "my-mark")``.
+
+    A converter reads somebody else's checkpoint (weights only, never code), writes safetensors,
+    and returns where they are.
+    """
 
 
 @hookspec

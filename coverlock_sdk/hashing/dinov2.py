@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coverlock_sdk.assets import cache_folder
+from coverlock_sdk.assets import Progress, cache_folder
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash, Images, Logits
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
@@ -103,11 +103,34 @@ def load_backbone(name: str, folder: Path | None = None) -> Backbone:
     return as_backbone(model)
 
 
-def fetch_backbone(name: str) -> Path:
-    """Download the backbone of ``name`` from the Hugging Face hub into the models folder."""
-    folder = cache_folder() / name
-    _transformers().Dinov2Model.from_pretrained(VARIANTS[name].repository).save_pretrained(folder)
-    return folder
+@dataclass(frozen=True)
+class HubModel:
+    """A backbone on the Hugging Face hub, for ``coverlock fetch``."""
+
+    name: str
+
+    @property
+    def description(self) -> str:
+        """What it is and under which licence."""
+        return f"{VARIANTS[self.name].repository} from the Hugging Face hub (Apache-2.0)"
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it has been fetched already."""
+        return (cache_folder() / self.name / "config.json").exists()
+
+    def fetch(self, progress: Progress | None = None) -> Path:
+        """Download it into the models folder; the hub's client shows progress by itself."""
+        folder, repository = cache_folder() / self.name, VARIANTS[self.name].repository
+        if self.is_present:
+            return folder
+        try:
+            model = _transformers().Dinov2Model.from_pretrained(repository)
+        except OSError as error:
+            reason = str(error).splitlines()[0]
+            raise MissingModelError(f"{repository} cannot be downloaded ({reason})") from error
+        model.save_pretrained(folder)
+        return folder
 
 
 def install_head(name: str, run: Path, folder: Path | None = None) -> Path:

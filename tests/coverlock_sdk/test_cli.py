@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_sdk import manager
+from coverlock_sdk import hookimpl, manager
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.keys import Keyring
 from coverlock_sdk.manager import plugin_manager
@@ -174,6 +174,28 @@ def test_what_can_be_fetched_is_listed(monkeypatch, tmp_path):
     assert {"steganogan", "rivagan", "photos"} <= {row["name"] for row in rows}
     assert not any(row["present"] for row in rows)
     assert "steganogan" in run("fetch")
+
+
+def test_a_checkpoint_is_imported_by_the_plugin_that_knows_it(tmp_path):
+    class Importer:
+        @hookimpl
+        def register_importers(self, register):
+            register(lambda file: file.with_suffix(".safetensors"), "known")
+
+    plugin_manager().add("importer", Importer())
+    (tmp_path / "weights.pth").touch()
+    assert "weights.safetensors" in run("import", "known", tmp_path / "weights.pth")
+    assert run_json("import", "known", tmp_path / "weights.pth")["name"] == "known"
+    run("import", "unknown", tmp_path / "weights.pth", code=2)
+
+
+def test_hashes_without_their_weights_name_the_command(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    result = CliRunner().invoke(
+        build_cli(), ["verify", str(folder / "a.png"), *LOCK, "--hash", "dinov2-s"]
+    )
+    assert result.exit_code == 2
+    assert "coverlock train hash --backbone dinov2-s" in result.stderr
 
 
 def test_a_watermark_can_be_calibrated(folder):
