@@ -15,31 +15,33 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.errors import CoverLockError, PluginError
+from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.messages import as_bits
-from coverlock_sdk.pictures import read_batch
+from coverlock_sdk.pictures import read_batch, refuse_shared_outputs
 
 if TYPE_CHECKING:
     from coverlock_sdk.contract import ImageHash, Watermark
 
 Method = Callable[..., Any]
-HASH_BITS = 256
 
 
 def guard(cls: type, name: str, passage: Callable[..., Any]) -> None:
-    """Send calls of ``cls.name``, where ``cls`` itself implements it, through ``passage``."""
-    method = cls.__dict__.get(name)
-    if method is None or getattr(method, "__isabstractmethod__", False):
+    """Send calls of ``cls.name`` through ``passage``, wherever ``cls`` has the method from."""
+    method = getattr(cls, name)
+    if getattr(method, "__isabstractmethod__", False) or hasattr(method, "behind_door"):
         return
 
     @functools.wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         return passage(functools.partial(method, self), self, *args, **kwargs)
 
+    guarded.behind_door = True  # type: ignore[attr-defined]
     setattr(cls, name, guarded)
 
 
 def embedding(method: Method, watermark: Watermark, images: Any, payloads: Any) -> Any:
     """Embed at the native size and carry the residual onto pictures of any other size."""
+    refuse_shared_outputs(images)
     batch = read_batch(images)
     bits = as_bits(payloads, len(batch.pictures), watermark.bits)
     views = batch.views(watermark.native_size)
@@ -61,7 +63,7 @@ def hashing(method: Method, image_hash: ImageHash, images: Any) -> Any:
     """Hash pictures of any size at the hash's own one."""
     batch = read_batch(images)
     views = batch.views(image_hash.input_size)
-    shape = (len(batch.pictures), HASH_BITS)
+    shape = (len(batch.pictures), CODE_BITS)
     return batch.as_tensor(_call(method, image_hash.name, "logits", shape, views))
 
 

@@ -40,11 +40,18 @@ class MessageBook:
     Build it once and identify many pictures with it.
     """
 
-    def __init__(self, labels: Sequence[Any], packed: Mapping[Key | None, Bits], bits: int) -> None:
+    def __init__(
+        self,
+        labels: Sequence[Any],
+        packed: Mapping[Key | None, Bits],
+        bits: int,
+        of_codewords: bool = False,
+    ) -> None:
         if not len(labels):
             raise MessageError("there is no registered message to choose from")
         self.labels = labels
         self.bits = bits
+        self.of_codewords = of_codewords
         self._packed = packed
 
     @classmethod
@@ -68,10 +75,17 @@ class MessageBook:
             for key in keys
             if len(identifiers)
         }
-        return cls(list(identifiers), packed, bits)
+        return cls(list(identifiers), packed, bits, of_codewords=True)
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def require_keys(self, keys: Sequence[Key | None]) -> None:
+        """Refuse a book of codewords that were made under other keys than ``keys``."""
+        if self.of_codewords and set(self._packed) != set(keys):
+            raise MessageError(
+                "the book holds codewords of other keys: build it again with this lock"
+            )
 
     def message(self, index: int, key: Key | None) -> Bits:
         """The bits of one registered message, as they stand under ``key``."""

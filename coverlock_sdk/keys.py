@@ -8,7 +8,6 @@ platform, so that networks and bundles hold no secret.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -23,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.errors import KeyringError
+from coverlock_sdk.errors import KeyringError, MessageError
 from coverlock_sdk.pictures import write_atomically
 
 KEY_BYTES = 32
@@ -103,6 +102,10 @@ def codeword(identifier: str, key: Key | None, bits: int) -> npt.NDArray[np.uint
 
     A message like this makes the p-value of a verdict exact (see docs/statistics.md).
     """
+    try:
+        identifier.encode()
+    except UnicodeEncodeError:
+        raise MessageError("the identifier contains characters that are not text") from None
     return _bits((key or PUBLIC_KEY).stream(f"codeword/{identifier}"), bits)
 
 
@@ -141,18 +144,10 @@ class Keyring:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Keyring:
         """Read a key file; one that others can read is refused."""
-        path = Path(path)
-        try:
-            _refuse_if_exposed(path)
-            entries = _entries(path)
-            return cls(
-                Key(base64.b64decode(entry["secret"], validate=True), entry["id"], entry["created"])
-                for entry in entries
-            )
-        except (KeyError, TypeError, ValueError, binascii.Error):
-            raise KeyringError(
-                f"{path} is not a CoverLock key file: make one with 'coverlock keygen'"
-            ) from None
+        keys = _read_keys(Path(path))
+        if isinstance(keys, str):
+            raise KeyringError(keys)
+        return cls(keys)
 
 
 def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bool = False) -> Key:
@@ -165,25 +160,58 @@ def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bo
         raise KeyringError(f"{path} exists: choose another name, or add a key to it with --rotate")
     if rotate and not path.exists():
         raise KeyringError(f"{path} does not exist, so there is no key to rotate")
-    entries = []
-    if rotate:
-        Keyring.load(path)
-        entries = _entries(path)
+    taken = [key.id for key in Keyring.load(path).keys] if rotate else []
     created = datetime.now(timezone.utc)
     identifier = id or created.strftime("%Y-%m-%d-") + secrets.token_hex(2)
-    if identifier in [entry["id"] for entry in entries]:
+    if identifier in taken:
         raise KeyringError(f"{path} already has a key '{identifier}': choose another identifier")
-    entry = {
-        "id": identifier,
-        "created": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "secret": base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode(),
-    }
-    content = json.dumps({"coverlock_keys": _FORMAT, "keys": [entry, *entries]}, indent=2)
-    try:
-        write_atomically(path, content.encode() + b"\n", mode=0o600)
-    except OSError as error:
-        raise KeyringError(f"{path} cannot be written ({error.strerror or error})") from None
+    problem = _add_key(path, identifier, created.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    if problem:
+        raise KeyringError(problem)
     return Keyring.load(path).primary
+
+
+# The two functions below are the only ones that hold secrets in variables. They never raise:
+# what went wrong is returned as a sentence, so that no traceback can show their frames.
+
+
+def _read_keys(path: Path) -> list[Key] | str:
+    """The keys of a key file, or what is wrong with it."""
+    if not path.exists():
+        return f"there is no key file {path}: make one with 'coverlock keygen'"
+    if _is_exposed(path):
+        return f"{path} can be read by other users: run 'chmod 600 {path}' first"
+    try:
+        document = json.loads(path.read_text())
+        if document["coverlock_keys"] != _FORMAT:
+            return f"{path} was written by a newer version: update coverlock-sdk"
+        return [
+            Key(base64.b64decode(entry["secret"], validate=True), entry["id"], entry["created"])
+            for entry in document["keys"]
+        ]
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror or error})"
+    except (KeyError, TypeError, ValueError, KeyringError):
+        return f"{path} is not a CoverLock key file: make one with 'coverlock keygen'"
+
+
+def _add_key(path: Path, identifier: str, created: str) -> str | None:
+    """Put a new secret first in the key file; returns what went wrong, if anything did."""
+    secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    entry = {"id": identifier, "created": created, "secret": secret}
+    try:
+        earlier = json.loads(path.read_text())["keys"] if path.exists() else []
+        document = {"coverlock_keys": _FORMAT, "keys": [entry, *earlier]}
+        write_atomically(path, json.dumps(document, indent=2).encode() + b"\n", mode=0o600)
+    except OSError as error:
+        return f"{path} cannot be written ({error.strerror or error})"
+    return None
+
+
+def _is_exposed(path: Path) -> bool:
+    if os.name != "posix":
+        return False
+    return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
 def as_keyring(key: Any) -> Keyring | None:
@@ -206,25 +234,3 @@ def keyring_from_environment() -> Keyring | None:
     """The keyring that COVERLOCK_KEY_FILE names, or None where it is not set."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return Keyring.load(path) if path else None
-
-
-def _entries(path: Path) -> list[dict[str, str]]:
-    try:
-        document = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise KeyringError(
-            f"there is no key file {path}: make one with 'coverlock keygen'"
-        ) from None
-    except OSError as error:
-        raise KeyringError(f"{path} cannot be read ({error.strerror or error})") from None
-    if document["coverlock_keys"] != _FORMAT:
-        raise KeyringError(f"{path} was written by a newer version: update coverlock-sdk")
-    entries: list[dict[str, str]] = document["keys"]
-    return entries
-
-
-def _refuse_if_exposed(path: Path) -> None:
-    if os.name != "posix" or not path.exists():
-        return
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise KeyringError(f"{path} can be read by other users: run 'chmod 600 {path}' first")

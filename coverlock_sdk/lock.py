@@ -7,6 +7,7 @@ there is noise. Section 4 of the paper; fixed-point binding is our addition.
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -44,6 +45,7 @@ from coverlock_sdk.pictures import (
     load_image,
     read,
     read_batch,
+    refuse_shared_outputs,
     stacked_views,
     write_file,
 )
@@ -54,8 +56,9 @@ from coverlock_sdk.verdict import RULES, Rule, Verdict
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
+PathLike = str | os.PathLike[str]
 Many = list[Any] | tuple[Any, ...]
-One = Union[str, Path, "PilImage"]
+One = Union[str, os.PathLike[str], "PilImage"]
 """Kinds of which it is clear that they are many pictures, or one; an array may be either."""
 
 DEFAULT_HASH = "nano"
@@ -144,6 +147,12 @@ class BoundWatermark(ProtectedWatermark):
     ) -> None:
         if rule not in RULES:
             raise CoverLockError(f"'{rule}' is not a rule: use {' or '.join(RULES)}")
+        if rounds < 1:
+            raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
+        try:
+            fpr = float(fpr)
+        except (TypeError, ValueError):
+            raise CoverLockError(f"{fpr!r} is not a false-positive rate") from None
         self.watermark = watermark
         self.hash = image_hash
         self.keyring = keyring
@@ -151,7 +160,7 @@ class BoundWatermark(ProtectedWatermark):
             watermark.bits, watermark.calibration, image_hash.calibration if image_hash else None
         )
         self.bits = self.format.bits
-        check_fpr(self.bits, fpr)
+        check_fpr(self.bits, fpr, candidates=len(self.keys))
         self.fpr = fpr
         self.rule: Rule = rule
         self.rounds = rounds
@@ -168,31 +177,37 @@ class BoundWatermark(ProtectedWatermark):
         """The active keys, the marking one first; a single None where there is no keyring."""
         return self.keyring.keys if self.keyring else (None,)
 
-    def embed(self, pictures: Any, messages: Any, out: str | Path | None = None) -> Any:
+    def embed(self, pictures: Any, messages: Any, out: PathLike | None = None) -> Any:
         """Return ``pictures`` carrying ``messages``, each of the kind it was given as.
 
         A message is an array of bits, or a string: an identifier, whose codeword is embedded.
         A path gives a path: the marked picture is written to ``out``, or beside the original as
         ``NAME.marked.png``. A picture whose mark would not verify is returned with a warning.
         """
-        if isinstance(pictures, str | Path):
+        if isinstance(pictures, str | os.PathLike):
             return self.mark_file(pictures, messages, out).picture
         if out is not None:
             raise PictureError("'out' names the file for a picture that is given as a path")
+        refuse_shared_outputs(pictures)
         batch = read_batch(pictures)
-        marked = self._bind(batch.pictures, self._bits(messages, len(batch.pictures)))
+        marked = self._bind(batch.pictures, self._bits(messages, len(batch.pictures), self.keys[0]))
         for result in marked:
             _warn_if_weak(result.verdict)
         return batch.values([result.picture for result in marked])
 
     def mark(self, picture: Any, message: Any) -> Marked:
         """Embed into one picture and report on it: verdict, PSNR, rounds, hash errors."""
-        if isinstance(picture, str | Path):
+        if isinstance(picture, str | os.PathLike):
             return self.mark_file(picture, message)
-        [marked] = self._bind([read(picture)], self._bits(message, 1))
+        [marked] = self._bind([read(picture)], self._bits(message, 1, self.keys[0]))
         return replace(marked, picture=marked.picture.value())
 
-    def mark_file(self, source: str | Path, message: Any, out: str | Path | None = None) -> Marked:
+    def mark_file(
+        self,
+        source: str | os.PathLike[str],
+        message: Any,
+        out: PathLike | None = None,
+    ) -> Marked:
         """Embed into a picture file, write the result, and report on it.
 
         For a lossy format the report is about the picture that was read back, and a warning
@@ -203,7 +218,7 @@ class BoundWatermark(ProtectedWatermark):
         picture = read(load_image(source))
         if target.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
-        bits = self._bits(message, 1)
+        bits = self._bits(message, 1, self.keys[0])
         [marked] = self._bind([picture], bits)
         content = encode_image(marked.picture.value(), target.suffix)
         if target.suffix.lower() not in LOSSLESS_SUFFIXES:
@@ -248,7 +263,7 @@ class BoundWatermark(ProtectedWatermark):
         ]
         if accept_unlocked and self.hash is not None:
             bare = self.format.unlocked_readings(decoded)
-            attempts.append(zip(bare, self._bits(messages, count), strict=True))
+            attempts.append(zip(bare, self._bits(messages, count, None), strict=True))
         verdicts = [judge(tries, self.fpr, self.rule) for tries in zip(*attempts, strict=True)]
         self._announce(verdicts, pictures)
         return verdicts[0] if batch.single else verdicts
@@ -270,6 +285,7 @@ class BoundWatermark(ProtectedWatermark):
         for the number of messages and keys.
         """
         book = messages if isinstance(messages, MessageBook) else self.book(messages)
+        book.require_keys(self.keys)
         if book.bits != self.bits:
             raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
         check_fpr(self.bits, self.fpr, candidates=len(book) * len(self.keys))
@@ -293,8 +309,7 @@ class BoundWatermark(ProtectedWatermark):
         """
         candidates = len(self.keys) << framing.payload_bits
         check_fpr(self.bits, self.fpr, candidates)
-        views = read_batch(picture).views(self.watermark.native_size)[:1]
-        decoded, hashed = self._logits(views)
+        decoded, hashed = self._logits(read(picture).view(self.watermark.native_size)[None])
         attempts: list[tuple[Reading, Bits]] = []
         payloads: dict[str | None, int] = {}
         for key in self.keys:
@@ -342,7 +357,7 @@ class BoundWatermark(ProtectedWatermark):
                 tried[index].add(codes[index].tobytes())
                 result = Marked(
                     picture=marked[row],
-                    verdict=judge([(readings[row], messages[index])], self.fpr, self.rule),
+                    verdict=self._judge_own(readings[row], messages[index]),
                     psnr=pictures[index].psnr(marked[row]),
                     rounds=round_number,
                     hash_errors=int((new_codes[row] != codes[index]).sum()),
@@ -362,8 +377,7 @@ class BoundWatermark(ProtectedWatermark):
 
         compressed = read(Image.open(io.BytesIO(content)))
         [reading] = self.readings(compressed.view(self.watermark.native_size)[None])
-        verdict = judge([(reading, message)], self.fpr, self.rule)
-        before = marked.verdict
+        verdict, before = self._judge_own(reading, message), marked.verdict
         warnings.warn(
             f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
             f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "
@@ -372,6 +386,10 @@ class BoundWatermark(ProtectedWatermark):
             stacklevel=4,
         )
         return replace(marked, verdict=verdict, psnr=original.psnr(compressed))
+
+    def _judge_own(self, reading: Reading, message: Bits) -> Verdict:
+        """What verification, which tries every key, says of a picture marked with the first."""
+        return judge([(reading, message)], self.fpr, self.rule, comparisons=len(self.keys))
 
     def _identify(self, readings: Sequence[Reading], book: MessageBook) -> Identification:
         rows = {
@@ -395,9 +413,8 @@ class BoundWatermark(ProtectedWatermark):
             return np.empty((len(views), 0), dtype=np.float32)
         return self.hash.logits(views)
 
-    def _bits(self, messages: Any, count: int, key: Key | None = None) -> Bits:
+    def _bits(self, messages: Any, count: int, key: Key | None) -> Bits:
         """The messages as bits; a string is an identifier and stands for its codeword."""
-        key = key or self.keys[0]
         if isinstance(messages, str):
             messages = codeword(messages, key, self.bits)
         elif isinstance(messages, list | tuple):
@@ -408,7 +425,7 @@ class BoundWatermark(ProtectedWatermark):
         sources = pictures if isinstance(pictures, list | tuple) else [pictures] * len(verdicts)
         name = self.hash.name if self.hash else None
         for verdict, source in zip(verdicts, sources, strict=True):
-            path = str(source) if isinstance(source, str | Path) else None
+            path = str(source) if isinstance(source, str | os.PathLike) else None
             plugin_manager().announce(verdict, self.watermark.name, name, path)
 
 

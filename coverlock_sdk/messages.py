@@ -18,6 +18,8 @@ def as_bits(value: Any, count: int, bits: int) -> Bits:
 
     Accepts arrays, tensors, nested lists, booleans, and strings of the digits 0 and 1.
     """
+    if count == 0:
+        return np.zeros((0, bits), dtype=np.uint8)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
@@ -38,5 +40,5 @@ def as_bits(value: Any, count: int, bits: int) -> Bits:
     if array.shape[1] != bits:
         raise MessageError(f"the message has {array.shape[1]} bits, but {bits} are needed")
     if array.shape[0] != count:
-        raise MessageError(f"{array.shape[0]} messages do not fit {count} pictures")
+        raise MessageError(f"the number of messages is {array.shape[0]}, that of pictures {count}")
     return np.array(array, dtype=np.uint8)

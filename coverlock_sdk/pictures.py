@@ -30,12 +30,22 @@ if TYPE_CHECKING:
 MIN_SIDE = 32
 """Pixels below which no watermark can be carried, so that a picture is refused."""
 
+MAX_SIDE = 32_768
 MAX_PIXELS = 178_956_970
 """Pixels above which a file is taken for a decompression bomb (Pillow's own limit)."""
 
 LOSSLESS_SUFFIXES = (".png", ".tif", ".tiff", ".webp", ".bmp")
 LOSSY_SUFFIXES = (".jpg", ".jpeg", ".avif")
 PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif")
+
+_HELD_MODES = {
+    ".webp": ("RGB", "RGBA"),
+    ".avif": ("RGB", "RGBA"),
+    ".bmp": ("L", "RGB"),
+    ".jpg": ("L", "RGB"),
+    ".jpeg": ("L", "RGB"),
+}
+"""What formats hold; Pillow would quietly convert the rest."""
 
 _KEPT_INFO = ("icc_profile", "exif", "dpi")
 _STRIP_ROWS = 256  # pictures are processed in strips, so that memory stays near the file's own
@@ -174,6 +184,16 @@ def read_batch(source: Any) -> Batch:
     return Batch([read(source)], lambda values: values[0], True, as_tensor)
 
 
+def refuse_shared_outputs(source: Any) -> None:
+    """Refuse a list of paths of which two would be written to the same file."""
+    if not isinstance(source, list | tuple):
+        return
+    outputs = [default_output(Path(s)) for s in source if isinstance(s, str | os.PathLike)]
+    shared = next((path for path in outputs if outputs.count(path) > 1), None)
+    if shared is not None:
+        raise PictureError(f"two of the pictures would both be written to {shared}: name 'out'")
+
+
 def read(source: Any) -> Picture:
     """Read one picture of any kind the SDK accepts."""
     if isinstance(source, str | os.PathLike):
@@ -203,11 +223,12 @@ def load_image(path: Path) -> PilImage:
             raise PictureError(f"{path} is a folder: name a picture file")
         if path.stat().st_size == 0:
             raise PictureError(f"{path} is empty (0 bytes)")
-        with warnings.catch_warnings(), path.open("rb") as file:
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        with path.open("rb") as file:
             image = Image.open(file)
+            _refuse_size(image.height, image.width)
             _refuse_animation(image)
-            deep = any("RGB;16" in str(tile) for tile in getattr(image, "tile", []))
+            colour = image.mode in ("RGB", "RGBA", "LA")
+            deep = colour and any(";16" in str(tile) for tile in getattr(image, "tile", []))
             image.load()
             upright = ImageOps.exif_transpose(image)
     except FileNotFoundError:
@@ -250,6 +271,10 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
     from PIL import Image
 
     suffix = suffix.lower()
+    if suffix in _HELD_MODES and image.mode not in _HELD_MODES[suffix]:
+        raise PictureError(
+            f"a picture of mode {image.mode} cannot be saved as '{suffix}' without loss: use .png"
+        )
     options: dict[str, Any] = {}
     if suffix in (".jpg", ".jpeg"):
         options = {"quality": 95, "subsampling": 0}
@@ -302,8 +327,11 @@ def _from_pil(source: PilImage, deliver: Callable[[PilImage], Any]) -> Picture:
     from PIL import Image, ImageOps
 
     _refuse_animation(source)
-    image = _plain_mode(ImageOps.exif_transpose(source))
-    values = np.asarray(image)
+    try:
+        image = _plain_mode(ImageOps.exif_transpose(source))
+        values = np.asarray(image)
+    except OSError as error:
+        raise PictureError(f"the image is truncated or damaged ({error})") from None
     values = values[..., None] if values.ndim == 2 else values
     if image.mode.startswith("I"):
         values = _sixteen_bit(values)
@@ -331,12 +359,12 @@ def _refuse_animation(image: PilImage) -> None:
 
 def _plain_mode(image: PilImage) -> PilImage:
     """Bring an image to L, LA, RGB, RGBA or 16-bit grey without losing what can be seen."""
+    if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
+        return image.convert("LA" if image.mode in ("1", "L", "La") else "RGBA")
     if image.mode in ("L", "LA", "RGBA") or image.mode.startswith("I"):
         return image
     if image.mode == "1":
         return image.convert("L")
-    if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
-        return image.convert("RGBA")
     if image.mode == "CMYK" and image.info.get("icc_profile"):
         return _cmyk_to_srgb(image)
     if image.mode == "F":
@@ -385,7 +413,7 @@ def _from_array(values: Pixels) -> Picture:
         raise PictureError(
             f"float pictures are in [0, 1], but this one reaches from {low:.4g} to {high:.4g}"
         )
-    pixels = np.moveaxis(values.astype(np.float32), 0, -1)
+    pixels = np.clip(np.moveaxis(values.astype(np.float32), 0, -1), 0, 1)
     return _checked(
         Picture(
             pixels,
@@ -415,13 +443,21 @@ def _from_integers(values: Pixels) -> Picture:
 
 
 def _checked(picture: Picture) -> Picture:
-    height, width = picture.size
+    _refuse_size(*picture.size)
+    return picture
+
+
+def _refuse_size(height: int, width: int) -> None:
     if min(height, width) < MIN_SIDE:
         raise PictureError(
             f"a picture of {width} x {height} pixels is too small to carry a mark: "
             f"both sides must have at least {MIN_SIDE}"
         )
-    return picture
+    if max(height, width) > MAX_SIDE or height * width > MAX_PIXELS:
+        raise PictureError(
+            f"a picture of {width} x {height} pixels is too large: at most {MAX_SIDE:,} a side "
+            f"and {MAX_PIXELS:,} in all"
+        )
 
 
 def _is_tensor(value: Any) -> bool:

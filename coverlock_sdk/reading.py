@@ -141,7 +141,7 @@ def judge(
         fpr=fpr,
         rule=rule,
         key_id=reading.key.id if reading.key else None,
-        locked=reading.locked,
+        locked=reading.locked or p_value > fpr,
     )
 
 

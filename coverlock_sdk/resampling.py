@@ -16,7 +16,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float32]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def resample_matrix(source: int, target: int) -> FloatArray:
     """Weights (target, source) that bring an axis of ``source`` samples to ``target``.
 
@@ -42,7 +42,7 @@ at the native size and decodes nearly as well.
 """
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def lift_matrix(small: int, large: int) -> FloatArray:
     """Weights (large, small) that undo ``resample_matrix(large, small)``, as far as is worth it.
 
@@ -66,13 +66,3 @@ def resample(images: FloatArray, size: tuple[int, int]) -> FloatArray:
     rows = resample_matrix(height, size[0])
     columns = resample_matrix(width, size[1])
     return np.matmul(np.matmul(rows, images), columns.T)
-
-
-def lift(residuals: FloatArray, size: tuple[int, int]) -> FloatArray:
-    """Carry a residual (..., h, w) onto a picture of ``size`` so that ``resample`` finds it."""
-    height, width = residuals.shape[-2:]
-    if (height, width) == size:
-        return residuals
-    rows = lift_matrix(height, size[0])
-    columns = lift_matrix(width, size[1])
-    return np.matmul(np.matmul(rows, residuals), columns.T)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import traceback
 from typing import Any
 
 import click
@@ -33,7 +34,17 @@ class CoverLockGroup(click.Group):
             return super().invoke(ctx)
         except CoverLockError as error:
             _report(str(error))
-            raise click.exceptions.Exit(2) from None
+        except click.UsageError as error:
+            if "--json" not in sys.argv:
+                raise
+            _report(error.format_message())
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            # A bug: exit code 1 would tell a script that a picture was rejected.
+            traceback.print_exc()
+            _report(f"internal error, please report it: {type(error).__name__}: {error}")
+        raise click.exceptions.Exit(2)
 
 
 def build_cli() -> click.Group:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -95,14 +96,15 @@ def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str,
     colours = {"accepted": "green", "rejected": "red", "error": "yellow"}
     for row in rows:
         status = f"[{colours[row['status']]}]{row['status']}[/]"
-        table.add_row(row["file"], status, *(_cell(row.get(key)) for key in columns))
+        table.add_row(escape(row["file"]), status, *(_cell(row.get(key)) for key in columns))
     if any(row["status"] != "error" for row in rows):
         console.print(table)
     for row in rows:
         if row["status"] == "error":
-            console.print(f"[yellow]error:[/] {row['error']}", highlight=False, soft_wrap=True)
+            error = escape(row["error"])
+            console.print(f"[yellow]error:[/] {error}", highlight=False, soft_wrap=True)
         for text in row["warnings"]:
-            console.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
+            console.print(f"[yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)
     if len(rows) > 1:
         console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count))
 
@@ -110,4 +112,4 @@ def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str,
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.3g}" if isinstance(value, float) else escape(str(value))

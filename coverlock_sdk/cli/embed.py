@@ -73,12 +73,14 @@ def _targets(sources: list[Source], out: Path | None) -> dict[Source, Path]:
             raise PictureError(f"{out} is one file, but there are {len(sources)} pictures")
         return {sources[0]: out}
     targets: dict[Source, Path] = {}
-    for source in sources:
+    taken: set[Path] = set()
+    for source in dict.fromkeys(sources):
         original = source.path if out is None else out / source.relative
         target = default_output(original)
         attempt = 1
-        while target in targets.values():
+        while target in taken:
             attempt += 1
             target = default_output(original.with_stem(f"{original.stem}-{attempt}"))
         targets[source] = target
+        taken.add(target)
     return targets

@@ -41,7 +41,7 @@ def identify(sources: tuple[str, ...], ids: Path, as_json: bool, **lock_settings
 
 def _identifiers(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise MessageError(f"the list of identifiers {path} cannot be read ({error})") from None
     return [line.strip() for line in lines if line.strip()]

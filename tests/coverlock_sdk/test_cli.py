@@ -159,6 +159,19 @@ def test_wrong_usage_is_one_sentence_and_code_2(case, folder, tmp_path, monkeypa
     assert expected in json.loads(as_json.stdout)["error"]
 
 
+def test_usage_errors_are_json_too(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["coverlock", "--json"])
+    result = CliRunner().invoke(build_cli(), ["verify", "a.png", "--id", "x", "--json"])
+    assert result.exit_code == 2
+    assert "--watermark" in json.loads(result.stdout)["error"]
+
+
+def test_brackets_in_file_names_are_shown(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    (folder / "a.png").rename(folder / "m[bold].png")
+    assert "m[bold].png" in run("verify", folder / "m[bold].png", *LOCK, code=1)
+
+
 def test_plugins_are_listed_with_what_failed(monkeypatch):
     table = run("plugins")
     assert "steganogan" in table

@@ -52,6 +52,14 @@ def test_identifiers_are_found_under_every_active_key(photos):
     assert answer.verdict.key_id == "old"
 
 
+def test_a_book_of_other_keys_is_refused(photos):
+    old, new = Key(b"o" * 32, id="old"), Key(b"n" * 32, id="new")
+    book = wrap(AdditiveMark(bits=96), key=old).book(["a", "b"])
+    for key in (None, new, [new, old]):
+        with pytest.raises(MessageError, match="codewords of other keys"):
+            wrap(AdditiveMark(bits=96), key=key).identify(photos[0], book)
+
+
 def test_too_short_a_message_for_so_many_candidates_is_explained(photos):
     locked = wrap(AdditiveMark(bits=32))
     book = MessageBook(range(10**6), {None: np.zeros((4, 10**6), np.uint8)}, 32)

@@ -101,6 +101,20 @@ def test_a_broken_key_file_does_not_leak_into_the_error(tmp_path):
     assert not _shown(shown)
 
 
+@pytest.mark.parametrize("case", ["malformed", "duplicate", "newer", "rotated"])
+def test_no_frame_of_an_error_holds_a_secret(tmp_path, case):
+    good = {"id": "k", "secret": base64.b64encode(SECRET).decode(), "created": ""}
+    bad = {**good, "secret": "?"} if case == "malformed" else good
+    path = _write(tmp_path, [good, bad] if case != "rotated" else [good])
+    if case == "newer":
+        path.write_text(path.read_text().replace('"coverlock_keys": 1', '"coverlock_keys": 2'))
+    with pytest.raises(KeyringError) as caught:
+        generate_key(path, id="k", rotate=True) if case == "rotated" else Keyring.load(path)
+    inner = caught.value.with_traceback(caught.tb.tb_next)  # this test itself knows the secret
+    full = traceback.TracebackException.from_exception(inner, capture_locals=True)
+    assert not _shown("".join(full.format()))
+
+
 def test_generated_files_are_private_and_never_overwritten(tmp_path):
     path = tmp_path / "key.json"
     key = generate_key(path, id="first")

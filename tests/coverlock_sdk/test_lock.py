@@ -289,7 +289,7 @@ BAD_MESSAGES = {
     "too short": ([0, 1, 1], "has 3 bits, but 48 are needed"),
     "not bits": ([2] * 48, "only the values 0 and 1"),
     "words": ([["a"]], "bits"),
-    "too many": (np.zeros((3, 48)), "3 messages do not fit 1 pictures"),
+    "too many": (np.zeros((3, 48)), "the number of messages is 3, that of pictures 1"),
     "cube": (np.zeros((1, 1, 48)), "shape"),
 }
 
@@ -362,6 +362,55 @@ def test_an_object_of_your_own_needs_no_base_class(photos):
     assert locked.verify(locked.embed(photos[0], "studio"), "studio")
     with pytest.raises(PluginError, match="it lacks bits, native_size, embed, decode"):
         wrap(type("Nothing", (), {"name": "nothing"})())
+
+
+def test_odd_settings_are_understood_or_refused(additive, photos):
+    verdict = wrap(additive, fpr=np.float64(1e-6)).verify(photos[0], "studio")
+    assert bool(verdict) is False
+    for wrong in ("often", None):
+        with pytest.raises(CoverLockError, match="is not a false-positive rate"):
+            wrap(additive, fpr=wrong)
+    with pytest.raises(CoverLockError, match="at least one round"):
+        CoverLock(rounds=0).protect(additive)
+    with pytest.raises(PluginError, match="is a class"):
+        wrap(AdditiveMark)
+    wrong_size = AdditiveMark()
+    wrong_size.native_size = 128
+    with pytest.raises(PluginError, match="native_size 128"):
+        wrap(wrong_size)
+    with pytest.raises(MessageError, match="not text"):
+        wrap(additive).verify(photos[0], "\udcff")
+
+
+def test_marking_promises_what_verification_keeps_under_several_keys(additive, photos, key):
+    locked = wrap(additive, key=[key, Key(b"o" * 32, id="old")])
+    marked = locked.mark(photos[0], "studio")
+    assert locked.verify(marked.picture, "studio") == marked.verdict
+
+
+def test_identifiers_marked_before_there_was_a_key_are_found(additive, photos, key):
+    legacy = NoDefense().protect(additive).embed(photos[0], "studio")
+    assert wrap(additive, key=key).verify(legacy, "studio", accept_unlocked=True)
+    assert wrap(additive, key=key).verify(photos[0], "studio", accept_unlocked=True).locked
+
+
+def test_paths_that_would_share_an_output_are_refused(additive, photos, tmp_path):
+    for name in ("a.png", "a.bmp"):
+        Image.fromarray(photos[0]).save(tmp_path / name)
+    with pytest.raises(PictureError, match="both be written to"):
+        wrap(additive).embed([tmp_path / "a.png", tmp_path / "a.bmp"], "studio")
+    assert not (tmp_path / "a.marked.png").exists()
+
+
+def test_the_door_stands_also_before_methods_of_a_mixin(photos):
+    class Mixin:
+        def embed(self, images, payloads):
+            return AdditiveMark().embed(images, payloads)
+
+    class Mixed(Mixin, AdditiveMark):
+        name = "mixed"
+
+    assert Mixed().embed(photos[0], np.zeros(48)).dtype == np.uint8
 
 
 def test_threads_agree_with_one_another(additive, photos):

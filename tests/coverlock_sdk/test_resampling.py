@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from coverlock_sdk.resampling import lift, resample, resample_matrix
+from coverlock_sdk.resampling import lift_matrix, resample, resample_matrix
+
+
+def lift(residual, size):
+    """Both axes of a residual, as ``Picture.with_residual`` carries them."""
+    return (
+        lift_matrix(residual.shape[-2], size[0])
+        @ residual
+        @ lift_matrix(residual.shape[-1], size[1]).T
+    )
+
 
 sizes = st.integers(min_value=8, max_value=96)
 

@@ -120,5 +120,5 @@ def test_too_few_bits_for_the_asked_rate_is_explained():
         check_fpr(16, 1e-6)
     with pytest.raises(MessageError, match="among 1,000,000 cand.*at least 40 bits.*4,294 cand"):
         check_fpr(32, 1e-6, candidates=10**6)
-    with pytest.raises(MessageError, match="between 0 and 1"):
+    with pytest.raises(MessageError, match="strictly between 0 and 1"):
         check_fpr(32, 0)
