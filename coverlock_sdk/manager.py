@@ -131,7 +131,7 @@ class PluginManager:
         self.plugins.append(plugin)
         try:
             self._pluggy.register(load(), name=plugin.name)
-            self._refuse_unknown_hooks(plugin)
+            self._refuse_wrong_hooks(plugin)
         except Exception as error:
             plugin.failure = f"{type(error).__name__}: {error}"
             self._withdraw(plugin)
@@ -170,9 +170,14 @@ class PluginManager:
         if self._pluggy.has_plugin(plugin.name):
             self._pluggy.unregister(name=plugin.name)
 
-    def _refuse_unknown_hooks(self, plugin: Plugin) -> None:
+    def _refuse_wrong_hooks(self, plugin: Plugin) -> None:
         module = self._pluggy.get_plugin(plugin.name)
-        for caller in self._pluggy.get_hookcallers(module) or []:
+        callers = self._pluggy.get_hookcallers(module) or []
+        if not callers:
+            raise PluginError(
+                "it implements no hook: @hookimpl is missing, or another module has its name"
+            )
+        for caller in callers:
             if not caller.has_spec():
                 known = [name for name in vars(hookspecs) if hasattr(self._pluggy.hook, name)]
                 hint = _nearest(caller.name, known)

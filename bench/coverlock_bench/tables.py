@@ -71,7 +71,7 @@ def _roundtrip_table(results: Path) -> str:
                     f"{row['accepted']} of {row['photos']}",
                     f"{100 * row['bit_accuracy']:.2f} %",
                     f"{100 * row['hash_bit_error']:.2f} %",
-                    f"1e{row['median_log10_p']:.1f}",
+                    f"{10 ** row['median_log10_p']:.1g}",
                     f"{row['psnr_mean']:.1f} dB",
                 ]
             )

@@ -77,6 +77,7 @@ BROKEN = {
         "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_watermark(register): ...",
         "'register_watermark', which is not a hook; did you mean 'register_watermarks'",
     ),
+    "nothing": ("x = 1", "it implements no hook"),
     "arguments": (
         "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_watermarks(registry): ...",
         "PluginValidationError",

@@ -1,5 +1,6 @@
 """The conformance kit passes a sound watermark, and of a broken one it names what is broken."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,10 @@ from PIL import Image
 
 from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
+
+# pytester forgets modules that a run inside this process imported; torch cannot be loaded twice.
+with contextlib.suppress(ImportError):
+    import torch  # noqa: F401
 
 pytest_plugins = ["pytester"]
 
