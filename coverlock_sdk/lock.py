@@ -30,6 +30,7 @@ from coverlock_sdk.errors import (
     LossyFormatWarning,
     MessageError,
     PictureError,
+    PluginError,
     WeakMarkWarning,
 )
 from coverlock_sdk.framing import Framing
@@ -153,6 +154,7 @@ class BoundWatermark(ProtectedWatermark):
             fpr = float(fpr)
         except (TypeError, ValueError):
             raise CoverLockError(f"{fpr!r} is not a false-positive rate") from None
+        _check_shape(watermark)
         self.watermark = watermark
         self.hash = image_hash
         self.keyring = keyring
@@ -427,6 +429,16 @@ class BoundWatermark(ProtectedWatermark):
         for verdict, source in zip(verdicts, sources, strict=True):
             path = str(source) if isinstance(source, str | os.PathLike) else None
             plugin_manager().announce(verdict, self.watermark.name, name, path)
+
+
+def _check_shape(watermark: Watermark) -> None:
+    bits, size = getattr(watermark, "bits", None), getattr(watermark, "native_size", None)
+    pair = isinstance(size, tuple) and len(size) == 2 and all(isinstance(n, int) for n in size)
+    if not isinstance(bits, int) or bits < 1 or not pair or min(size or (0,)) < 1:
+        raise PluginError(
+            f"the watermark '{watermark.name}' has bits {bits!r} and native_size {size!r}: "
+            "they must be a positive int and a tuple of two (height, width)"
+        )
 
 
 def _better(earlier: Marked | None, later: Marked) -> Marked:

@@ -239,22 +239,14 @@ def _adapted_watermark(candidate: Any) -> Watermark:
     """``candidate`` itself, or a subclass around an object that only looks like a watermark."""
     if isinstance(candidate, type):
         raise PluginError(f"{candidate.__name__} is a class: give an object of it")
+    if isinstance(candidate, Watermark):
+        return candidate
     wanted = ("name", "bits", "native_size", "embed", "decode")
     missing = [attribute for attribute in wanted if not hasattr(candidate, attribute)]
     if missing:
         raise PluginError(
             f"a {type(candidate).__name__} is not a watermark: it lacks {', '.join(missing)}"
         )
-    size = candidate.native_size
-    whole = isinstance(candidate.bits, int) and candidate.bits > 0
-    pair = isinstance(size, tuple) and len(size) == 2 and all(isinstance(n, int) for n in size)
-    if not whole or not pair or min(size) < 1:
-        raise PluginError(
-            f"the watermark '{candidate.name}' has bits {candidate.bits!r} and native_size "
-            f"{size!r}: they must be a positive int and two of them (height, width)"
-        )
-    if isinstance(candidate, Watermark):
-        return candidate
     members = SimpleNamespace(embed=candidate.embed, decode=candidate.decode)
 
     class Adapted(Watermark):
