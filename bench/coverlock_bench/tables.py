@@ -37,6 +37,10 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _of(rate: float, count: int) -> str:
+    return f"{round(rate * count)} of {count}"
+
+
 def _rules_table(results: Path) -> str:
     """Forgeries and genuine pictures, by watermark, defence and rule."""
     rows = []
@@ -48,8 +52,8 @@ def _rules_table(results: Path) -> str:
                         watermark,
                         "CoverLock" if defense == "coverlock" else "none",
                         rule,
-                        f"{100 * rates['asr_gt1']:.0f} %",
-                        f"{100 * rates['tpr']['clean']:.0f} %",
+                        _of(rates["asr_gt1"], figures["photos"]),
+                        _of(rates["tpr"]["clean"], figures["photos"]),
                         f"{100 * rates['tpr_mean_of_six']:.1f} %",
                     ]
                 )
