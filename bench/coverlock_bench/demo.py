@@ -140,7 +140,7 @@ def _document(
 ) -> dict[str, Any]:
     return {
         "watermark": watermark,
-        "photos": [str(photo) for photo in photos],
+        "photos": [photo.name for photo in photos],
         "picture": str(out),
         "defenses": {
             name: {
