@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -189,9 +190,9 @@ def refuse_shared_outputs(source: Any) -> None:
     if not isinstance(source, list | tuple):
         return
     outputs = [default_output(Path(s)) for s in source if isinstance(s, str | os.PathLike)]
-    shared = next((path for path in outputs if outputs.count(path) > 1), None)
-    if shared is not None:
-        raise PictureError(f"two of the pictures would both be written to {shared}: name 'out'")
+    for path, count in Counter(outputs).items():
+        if count > 1:
+            raise PictureError(f"{count} pictures would all be written to {path}: embed one by one")
 
 
 def read(source: Any) -> Picture:

@@ -397,7 +397,7 @@ def test_identifiers_marked_before_there_was_a_key_are_found(additive, photos, k
 def test_paths_that_would_share_an_output_are_refused(additive, photos, tmp_path):
     for name in ("a.png", "a.bmp"):
         Image.fromarray(photos[0]).save(tmp_path / name)
-    with pytest.raises(PictureError, match="both be written to"):
+    with pytest.raises(PictureError, match="2 pictures would all be written to"):
         wrap(additive).embed([tmp_path / "a.png", tmp_path / "a.bmp"], "studio")
     assert not (tmp_path / "a.marked.png").exists()
 
