@@ -64,7 +64,7 @@ class Dinov2Hash(ImageHash):
         if not card.exists():
             raise MissingModelError(
                 f"there is no trained head for {name!r} in {self.folder}: "
-                f"train one with 'coverlock train hash --backbone {name} PHOTOS'"
+                f"train one with 'coverlock train hash --backbone {name} PHOTOS --run RUN'"
             )
         self.calibration = Calibration(**json.loads(card.read_text())["calibration"])
 
