@@ -156,6 +156,24 @@ def hash_command(
 
 
 @bench.command()
+@click.option("-w", "--watermark", default="steganogan", show_default=True)
+@click.option("--hash", "hashes", multiple=True, default=("nano", "dct"), show_default=True)
+@click.option("--pages", default=6, show_default=True)
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@out_option
+@json_option
+def documents(
+    watermark: str, hashes: tuple[str, ...], pages: int, fpr: float, out: Path, as_json: bool
+) -> None:
+    """Forge between pages of text, where the lock is weaker than between photos."""
+    from coverlock_bench.documents import documents as measure
+
+    figures = measure(watermark, list(hashes), pages, fpr)
+    config = {"watermark": watermark, "pages": pages, "fpr": fpr}
+    _finish(out, "bench documents", config, figures, as_json)
+
+
+@bench.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
 @click.option("--check", is_flag=True, help="Only say whether the tables are up to date.")

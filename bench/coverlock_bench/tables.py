@@ -180,6 +180,22 @@ def _amount(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
+def _documents_table(results: Path) -> str:
+    """Transplants between pages of text."""
+    rows = [
+        [
+            name,
+            f"{100 * row['agreement_mean']:.0f} % (at most {100 * row['agreement_max']:.0f} %)",
+            *(
+                f"{row['forgeries_accepted'][rule]} of {row['forgeries']}"
+                for rule in ("hard", "soft")
+            ),
+        ]
+        for name, row in _figures(results / "documents.json").items()
+    ]
+    return _table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
@@ -187,4 +203,5 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash": _hash_table,
     "hash-distortions": _hash_distortions_table,
     "hash-lengths": _hash_lengths_table,
+    "documents": _documents_table,
 }

@@ -90,6 +90,17 @@ def test_the_oracle_adds_the_mean_residual():
         GroundTruthResidual(sources=3).forge(references, targets, originals=originals)
 
 
+def test_pages_of_text_are_measured(tmp_path):
+    out = tmp_path / "d.json"
+    arguments = ["bench", "documents", "-w", "additive", "--pages", "2", "-o", str(out)]
+    result = CliRunner().invoke(build_cli(), arguments)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(out.read_text())["figures"]
+    assert set(figures) == {"nano", "dct"}
+    assert figures["nano"]["forgeries"] == 2
+    assert figures["nano"]["agreement_mean"] > figures["dct"]["agreement_mean"]
+
+
 def test_tables_come_from_result_files(tmp_path):
     with pytest.raises(CoverLockError, match="no table 'nonsense'"):
         render("<!-- table: nonsense -->\n<!-- end of table -->", tmp_path)
