@@ -107,10 +107,7 @@ def test_tables_come_from_result_files(tmp_path):
 
 
 def test_the_tables_in_the_docs_are_up_to_date():
-
     root = Path(__file__).parents[2]
-    for name in ("README.md", "docs/measurements.md"):
-        text = (root / name).read_text()
-        assert render(text, root / "bench" / "results") == text, (
-            f"run: coverlock bench tables {name}"
-        )
+    for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+        text = path.read_text()
+        assert render(text, root / "bench" / "results") == text, f"coverlock bench tables {path}"
