@@ -33,7 +33,7 @@ def read_checkpoint(file: Path) -> Any:
             "save its state_dict alone"
         ) from error
     except (RuntimeError, EOFError, LookupError, ValueError, OSError, SafetensorError) as error:
-        reason = next(iter(str(error).splitlines()), "it is empty")
+        reason = re.split(r"\. |\n", str(error))[0] or "it is empty"
         raise CorruptModelError(f"{file} is truncated or not a checkpoint ({reason})") from error
 
 

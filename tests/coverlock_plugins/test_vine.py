@@ -220,7 +220,9 @@ def test_missing_weights_name_the_command(tmp_path: Path, folder: Path) -> None:
     )
     watermark = Vine(size=64, folder=decoder_only, **TINY)
     assert watermark.decode(scenes(1)).shape == (1, 32)
-    with pytest.raises(MissingModelError, match="unet and vae_a2b and prompt of VINE"):
+    with pytest.raises(
+        MissingModelError, match="lacks parts of VINE .sec_encoder, unet, vae_a2b, prompt."
+    ):
         watermark.embed(scenes(1), np.zeros((1, 32), np.uint8))
 
 

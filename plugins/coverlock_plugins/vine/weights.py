@@ -85,8 +85,8 @@ def require_parts(folder: Path, parts: Iterable[str]) -> None:
     missing = [part for part in parts if not (folder / f"{part}.safetensors").is_file()]
     if missing:
         raise MissingModelError(
-            f"{' and '.join(missing)} of VINE are not in {folder}: convert the published files "
-            "(licensed for non-commercial use only) with 'coverlock import vine FILE...'"
+            f"{folder} lacks parts of VINE ({', '.join(missing)}): convert the published files, "
+            "licensed for non-commercial use only, with 'coverlock import vine FILE...'"
         )
 
 
