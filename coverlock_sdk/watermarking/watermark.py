@@ -24,33 +24,15 @@ CHUNK = 8
 
 
 class NetworkWatermark(Watermark):
-    """A watermark in a weight file; a card of the same name beside it holds its calibration.
+    """A watermark around a network that is already there, for instance one just trained."""
 
-    A subclass has a ``name``, says where its ``reference`` weights are and how its network is
-    built; ``weights`` names another file, for instance one of your own training.
-    """
-
-    reference: Path
-
-    def __init__(self, weights: str | Path | None = None) -> None:
-        try:
-            from coverlock_sdk.watermarking.weights import load_network
-        except ModuleNotFoundError as error:
-            raise MissingModelError(
-                f"the watermark '{self.name}' needs PyTorch: pip install 'coverlock-sdk[torch]'"
-            ) from error
-        path = Path(weights) if weights is not None else self._reference()
-        self._network = load_network(path, self.build)
-        self.bits = self._network.bits
-        self.native_size = (self._network.size, self._network.size)
-        self.card: dict[str, Any] = _card_of(path)
+    def __init__(self, network: WatermarkNetwork, name: str, card: dict[str, Any]) -> None:
+        self._network = network.eval()
+        self.name, self.bits = name, network.bits
+        self.native_size = (network.size, network.size)
+        self.card = card
         """How the weights came to be, as their training wrote it down."""
-        self.calibration = Calibration(**self.card.get("calibration", {}))
-
-    @staticmethod
-    @abstractmethod
-    def build(**settings: Any) -> WatermarkNetwork:
-        """The network of these settings, untrained."""
+        self.calibration = Calibration(**card.get("calibration", {}))
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Run the encoder."""
@@ -86,17 +68,43 @@ class NetworkWatermark(Watermark):
 
         return Decoder(self._network).eval()
 
-    def _reference(self) -> Path:
+
+class StoredWatermark(NetworkWatermark):
+    """A watermark in a weight file; a card of the same name beside it holds its calibration.
+
+    A subclass has a ``name``, says where its ``reference`` weights are and how its network is
+    built; ``weights`` names another file, for instance one of your own training.
+    """
+
+    name: str
+    reference: Path
+
+    def __init__(self, weights: str | Path | None = None) -> None:
+        try:
+            from coverlock_sdk.watermarking.weights import load_network
+        except ModuleNotFoundError as error:
+            raise MissingModelError(
+                f"the watermark '{self.name}' needs PyTorch: pip install 'coverlock-sdk[torch]'"
+            ) from error
+        path = Path(weights) if weights is not None else self._default_weights()
+        super().__init__(load_network(path, self.build), self.name, _card_of(path))
+
+    @staticmethod
+    @abstractmethod
+    def build(**settings: Any) -> WatermarkNetwork:
+        """The network of these settings, untrained."""
+
+    def _default_weights(self) -> Path:
         return self.reference
 
 
-class ImportedWatermark(NetworkWatermark):
+class ImportedWatermark(StoredWatermark):
     """The published weights of a system, which ``coverlock import`` has converted."""
 
     system: str
     """The name under which the converter is registered."""
 
-    def _reference(self) -> Path:
+    def _default_weights(self) -> Path:
         path = imported_weights(self.system)
         if not path.exists():
             raise MissingModelError(

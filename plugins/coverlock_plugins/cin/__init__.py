@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.watermarking.watermark import (
     ImportedWatermark,
-    NetworkWatermark,
+    StoredWatermark,
     imported_weights,
 )
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.watermarking.trainable import Trainable
 
 
-class Cin(NetworkWatermark):
+class Cin(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "cin"
@@ -80,7 +80,7 @@ def trainable() -> Trainable:
         batch=32,
         steps=16_000,
     )
-    reference = Recipe(noise=EVERYDAY, batch=8, steps=4000, decay=1500, message_weight=3.0)
+    reference = Recipe(noise=EVERYDAY, batch=8, steps=1800, decay=800, message_weight=3.0)
     settings = {"couplings": 4, "growth": 8, "jpeg_channels": 0}
     return Trainable(Cin.build, published, settings, reference)
 

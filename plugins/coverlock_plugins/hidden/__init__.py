@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.watermarking.watermark import (
     ImportedWatermark,
-    NetworkWatermark,
+    StoredWatermark,
     imported_weights,
 )
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.watermarking.trainable import Trainable
 
 
-class Hidden(NetworkWatermark):
+class Hidden(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "hidden"

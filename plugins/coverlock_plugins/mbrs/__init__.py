@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.watermarking.watermark import (
     ImportedWatermark,
-    NetworkWatermark,
+    StoredWatermark,
     imported_weights,
 )
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.watermarking.trainable import Trainable
 
 
-class Mbrs(NetworkWatermark):
+class Mbrs(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "mbrs"
@@ -55,7 +55,7 @@ def trainable() -> Trainable:
         steps=60_000,
     )
     reference = Recipe(
-        message_weight=10.0, image_weight=3.0, noise=EVERYDAY, batch=8, steps=4000, decay=1500
+        message_weight=10.0, image_weight=3.0, noise=EVERYDAY, batch=8, steps=1800, decay=800
     )
     return Trainable(Mbrs.build, published, {"bits": 64, "size": 128, "channels": 16}, reference)
 
