@@ -65,10 +65,10 @@ def register_networks(register: Callable[[Callable[[], Trainable], str], None]) 
 
 @hookspec
 def register_importers(register: Callable[[Callable[[Path], Path], str], None]) -> None:
-    """Add converters for ``coverlock import NAME FILE``: ``register(convert, "my-mark")``.
+    """Add converters for ``coverlock import NAME FILE...``: ``register(convert, "my-mark")``.
 
     A converter reads somebody else's checkpoint (weights only, never code), writes safetensors,
-    and returns where they are.
+    and returns where they are. It is called once for each file.
     """
 
 

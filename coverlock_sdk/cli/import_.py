@@ -13,15 +13,22 @@ from coverlock_sdk.manager import plugin_manager
 
 @click.command("import")
 @click.argument("name")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
 @json_option
-def import_(name: str, file: Path, as_json: bool) -> None:
-    """Convert somebody else's checkpoint FILE into weights that NAME can load.
+def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
+    """Convert somebody else's checkpoint into weights that NAME can load.
 
-    Only weights are read; nothing in the file is executed.
+    Some are published as more than one FILE. Only weights are read; nothing in them is executed.
     """
-    written = plugin_manager().get("importer", name)(file)
+    convert = plugin_manager().get("importer", name)
+    written = dict.fromkeys(str(convert(file)) for file in files)
     if as_json:
-        click.echo(json.dumps({"name": name, "written": str(written)}))
+        click.echo(json.dumps({"name": name, "written": list(written)}))
     else:
-        click.echo(f"{name} is in {written}")
+        click.echo(f"{name} is in {' and '.join(written)}")

@@ -60,7 +60,7 @@ def dct_features(images: Images) -> npt.NDArray[np.float32]:
     The constant terms are dropped and luminance and chrominance each brought to unit length.
     """
     channels = np.einsum("cd,ndhw->nchw", _RGB_TO_YCC, images)
-    basis = _dct_basis(SIDE)
+    basis = dct_basis(SIDE)
     spectrum = basis @ channels @ basis.T
     luma = spectrum[:, 0][:, _low_frequencies(LUMA_BAND)]
     low = _low_frequencies(CHROMA_BAND)
@@ -76,7 +76,7 @@ def _normalised(values: npt.NDArray[np.float32], least: float) -> npt.NDArray[np
 
 
 @lru_cache(maxsize=2)
-def _dct_basis(size: int) -> npt.NDArray[np.float32]:
+def dct_basis(size: int) -> npt.NDArray[np.float32]:
     """The orthonormal DCT-II matrix (frequencies, positions)."""
     frequency, position = np.arange(size)[:, None], np.arange(size) + 0.5
     basis = np.cos(np.pi * frequency * position / size) * np.sqrt(2 / size)

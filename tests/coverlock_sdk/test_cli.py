@@ -198,7 +198,10 @@ def test_a_checkpoint_is_imported_by_the_plugin_that_knows_it(tmp_path):
     plugin_manager().add("importer", Importer())
     (tmp_path / "weights.pth").touch()
     assert "weights.safetensors" in run("import", "known", tmp_path / "weights.pth")
-    assert run_json("import", "known", tmp_path / "weights.pth")["name"] == "known"
+    (tmp_path / "more.pth").touch()
+    answer = run_json("import", "known", tmp_path / "weights.pth", tmp_path / "more.pth")
+    assert answer["name"] == "known"
+    assert answer["written"] == [str(tmp_path / f"{n}.safetensors") for n in ("weights", "more")]
     run("import", "unknown", tmp_path / "weights.pth", code=2)
 
 

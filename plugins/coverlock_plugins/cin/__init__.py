@@ -87,16 +87,12 @@ def trainable() -> Trainable:
 
 def convert(file: Path) -> Path:
     """Turn the published checkpoint (``cinNet&nsmNet.pth``) into safetensors."""
+    from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
-    from coverlock_sdk.watermarking.weights import (
-        load_strictly,
-        read_checkpoint,
-        save_network,
-        without_prefix,
-    )
+    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
 
     content = read_checkpoint(file)
-    state = content.get("cinNet")
+    state = isinstance(content, dict) and content.get("cinNet")
     if not isinstance(state, dict):
         raise CorruptModelError(f"{file} is not a CIN checkpoint: it has no 'cinNet'")
     weights = without_prefix(state, "module.")
@@ -104,7 +100,7 @@ def convert(file: Path) -> Path:
     # The selector may be a file of its own entry, or part of the network's.
     for name, value in without_prefix(content.get("nsmNet", {}), "module.").items():
         weights[f"nsm_model.{name}"] = value
-    load_strictly(network, weights, file)
+    load_strictly(network, weights, file, of="CIN")
     target = imported_weights("cin")
     save_network(network, target)
     return target

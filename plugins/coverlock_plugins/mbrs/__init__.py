@@ -62,15 +62,12 @@ def trainable() -> Trainable:
 
 def convert(file: Path) -> Path:
     """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors."""
+    from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
-    from coverlock_sdk.watermarking.weights import (
-        load_strictly,
-        read_checkpoint,
-        save_network,
-        without_prefix,
-    )
+    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
 
-    state = without_prefix(read_checkpoint(file), "module.")
+    content = read_checkpoint(file)
+    state = without_prefix(content if isinstance(content, dict) else {}, "module.")
     state = {name: value for name, value in state.items() if not name.startswith("noise.")}
     if "encoder.message_duplicate_layer.weight" in state:
         diffusion, bits = state["encoder.message_duplicate_layer.weight"].shape
@@ -79,7 +76,7 @@ def convert(file: Path) -> Path:
         network = Mbrs.build()
     else:
         raise CorruptModelError(f"{file} is not an MBRS checkpoint: it has no message processor")
-    load_strictly(network, state, file)
+    load_strictly(network, state, file, of="MBRS")
     target = imported_weights("mbrs")
     save_network(network, target)
     return target

@@ -1,0 +1,226 @@
+"""VINE (Lu et al. 2025, figure 3): a one-step diffusion model as encoder, ConvNeXt as decoder.
+
+The condition adaptor paints the message into the picture, the autoencoder and one step of SD-Turbo
+repaint it, and four skip convolutions carry the detail past the bottleneck. Modules have the names
+of the published files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from diffusers import AutoencoderKL, UNet2DConditionModel
+from torch import Tensor, nn
+from torch.nn import functional
+
+from coverlock_plugins.convnext.network import BASE, ConvNeXt, LayerNorm2d, Shape
+
+TIMESTEP = 999
+SKIPS = ("skip_conv_1", "skip_conv_2", "skip_conv_3", "skip_conv_4")
+# The share of signal that Stable Diffusion's schedule leaves at that step.
+_SIGNAL = float(np.prod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The sizes of the networks; the defaults are the published ones."""
+
+    bits: int = 100
+    side: int = 64
+    """The message is first drawn on a map of this many pixels a side."""
+    autoencoder: tuple[int, int, int, int] = (128, 256, 512, 512)
+    unet: tuple[int, int, int, int] = (320, 640, 1280, 1280)
+    heads: tuple[int, int, int, int] = (5, 10, 20, 20)
+    groups: int = 32
+    """Channels are normalised in this many groups."""
+    tokens: int = 77
+    context: int = 1024
+    """Number and width of the vectors that stand for the empty prompt."""
+    decoder: Shape = field(default=BASE)
+    classes: int = 1000
+    """Width of ConvNeXt's own last layer, which another maps to the bits."""
+    broadcast_gap: bool = False
+    """The paper's intervention: bits broadcast to every pixel, read by global average pooling.
+
+    The paper's did not converge with it (bit accuracy 0.6 at 7 dB), and no weights are published.
+    """
+
+
+class Encoder(nn.Module):
+    """Pictures (N, 3, H, W) in [0, 1] and bits (N, L) to marked pictures; sides divide by 64."""
+
+    prompt: Tensor
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        adaptor = BroadcastAdaptor(layout.bits) if layout.broadcast_gap else Adaptor(layout)
+        self.sec_encoder: nn.Module = adaptor
+        self.unet = UNet2DConditionModel(
+            sample_size=64,
+            block_out_channels=layout.unet,
+            attention_head_dim=layout.heads,
+            norm_num_groups=layout.groups,
+            cross_attention_dim=layout.context,
+            use_linear_projection=True,
+        )
+        self.vae_a2b = autoencoder(layout)
+        # What SD-Turbo's text encoder says of the empty prompt; published apart from the rest.
+        self.register_buffer("prompt", torch.zeros(1, layout.tokens, layout.context))
+
+    def forward(self, images: Tensor, payloads: Tensor) -> Tensor:
+        """Paint the payloads in, and let one step of diffusion repaint the picture."""
+        painted = self.sec_encoder(payloads.to(images.dtype), 2 * images - 1)
+        latent, skips = encode_pictures(self.vae_a2b, painted)  # (N, 4, H / 8, W / 8)
+        prompt = self.prompt.expand(len(latent), -1, -1)
+        noise = self.unet(latent, TIMESTEP, encoder_hidden_states=prompt).sample
+        pictures = decode_latents(self.vae_a2b, denoised(latent, noise), skips)
+        return (pictures.clamp(-1, 1) + 1) / 2
+
+
+class Decoder(nn.Module):
+    """Pictures (N, 3, H, W) in [0, 1], not normalised further, to logits (N, L).
+
+    The authors' code ends in a sigmoid and rounds.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.convnext = ConvNeXt(layout.decoder, layout.classes)
+        self.convnext.classifier.append(nn.Linear(layout.classes, layout.bits))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The logits of the bits."""
+        logits: Tensor = self.convnext(images)
+        return logits
+
+
+class PooledDecoder(nn.Module):
+    """The intervention's decoder: a map of the bits, averaged over the picture as in HiDDeN."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.features = ConvNeXt(layout.decoder).features
+        self.norm = LayerNorm2d(layout.decoder.widths[-1])
+        self.to_bits = nn.Conv2d(layout.decoder.widths[-1], layout.bits, kernel_size=1)
+        self.linear = nn.Linear(layout.bits, layout.bits)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The logits of the bits."""
+        bits = self.to_bits(self.norm(self.features(images)))  # (N, L, H / 32, W / 32)
+        logits: Tensor = self.linear(bits.mean(dim=(2, 3)))
+        return logits
+
+
+def build_decoder(layout: Layout) -> Decoder | PooledDecoder:
+    """The decoder of ``layout``."""
+    return PooledDecoder(layout) if layout.broadcast_gap else Decoder(layout)
+
+
+class Adaptor(nn.Module):
+    """Draws the message on a small map, beside the picture, and mixes the two into one picture."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.side = layout.side
+        self.secret_dense1 = Dense(layout.bits, layout.side**2)
+        self.secret_dense2 = Dense(layout.side**2, 3 * layout.side**2)
+        self.conv1 = Convolution(6, 6)
+        self.conv2 = Convolution(6, 3)
+
+    def forward(self, payloads: Tensor, images: Tensor) -> Tensor:
+        """Bits (N, L) and pictures (N, 3, H, W) in [-1, 1] to pictures."""
+        drawn = self.secret_dense2(self.secret_dense1(2 * payloads - 1).relu()).relu()
+        drawn = drawn.view(-1, 3, self.side, self.side)
+        drawn = functional.interpolate(drawn, images.shape[2:])  # nearest
+        return self.conv2(self.conv1(torch.cat([drawn, images], dim=1)).relu())
+
+
+class BroadcastAdaptor(nn.Module):
+    """Gives every pixel the whole message, beside features of the picture around it."""
+
+    def __init__(self, bits: int, features: int = 6) -> None:
+        super().__init__()
+        self.conv1 = Convolution(3, features)
+        self.conv2 = Convolution(bits + features, 3)
+
+    def forward(self, payloads: Tensor, images: Tensor) -> Tensor:
+        """Bits (N, L) and pictures (N, 3, H, W) in [-1, 1] to pictures."""
+        planes = (2 * payloads - 1)[:, :, None, None].expand(-1, -1, *images.shape[2:])
+        return self.conv2(torch.cat([planes, self.conv1(images).relu()], dim=1))
+
+
+class Dense(nn.Module):
+    """A fully connected layer, one name deeper."""
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(before, after)
+        nn.init.kaiming_normal_(self.linear.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, before) -> (N, after)."""
+        y: Tensor = self.linear(x)
+        return y
+
+
+class Convolution(nn.Module):
+    """A 3x3 convolution, one name deeper."""
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(before, after, kernel_size=3, padding=1)
+        nn.init.kaiming_normal_(self.conv.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, before, H, W) -> (N, after, H, W)."""
+        y: Tensor = self.conv(x)
+        return y
+
+
+def denoised(latents: Tensor, noise: Tensor) -> Tensor:
+    """The one step of diffusion: what is left of ``latents`` when ``noise`` is taken out."""
+    return (latents - (1 - _SIGNAL) ** 0.5 * noise) / _SIGNAL**0.5
+
+
+def autoencoder(layout: Layout) -> Any:
+    """SD-Turbo's autoencoder, with a convolution for each skip connection in its decoder."""
+    first, second, third, last = layout.autoencoder
+    vae = AutoencoderKL(
+        sample_size=768,
+        block_out_channels=layout.autoencoder,
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        layers_per_block=2,
+        norm_num_groups=layout.groups,
+    )
+    widths = ((third, last), (second, last), (first, third), (first, second))
+    for name, (before, after) in zip(SKIPS, widths, strict=True):
+        skip = nn.Conv2d(before, after, kernel_size=3, padding=1)
+        nn.init.constant_(skip.weight, 1e-5)
+        vae.decoder.add_module(name, skip)
+    return vae
+
+
+def encode_pictures(vae: Any, pictures: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Pictures in [-1, 1] to scaled latents (the mode), and what entered each down block."""
+    encoder, skips = vae.encoder, []
+    x = encoder.conv_in(pictures)
+    for block in encoder.down_blocks:
+        skips.append(x)
+        x = block(x)
+    x = encoder.conv_out(encoder.conv_act(encoder.conv_norm_out(encoder.mid_block(x))))
+    mode, _ = vae.quant_conv(x).chunk(2, dim=1)
+    return mode * vae.config.scaling_factor, skips
+
+
+def decode_latents(vae: Any, latents: Tensor, skips: list[Tensor]) -> Tensor:
+    """Scaled latents to pictures, each up block helped by the down block of its size."""
+    decoder = vae.decoder
+    x = decoder.mid_block(decoder.conv_in(vae.post_quant_conv(latents / vae.config.scaling_factor)))
+    for name, block, skip in zip(SKIPS, decoder.up_blocks, reversed(skips), strict=True):
+        x = block(x + decoder.get_submodule(name)(skip))
+    pictures: Tensor = decoder.conv_out(decoder.conv_act(decoder.conv_norm_out(x)))
+    return pictures

@@ -1,0 +1,177 @@
+"""VINE's weights on disk: converted from the published files, and loaded again.
+
+A folder holds one file for each part of the system, since they are published apart:
+
+    sec_encoder, unet, vae_a2b    the encoder (from one file of the hub, or three of the authors)
+    prompt                        what SD-Turbo's text encoder says of the empty prompt
+    decoder                       the ConvNeXt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from coverlock_plugins.vine.network import Decoder, Encoder, Layout, PooledDecoder, build_decoder
+from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
+from coverlock_sdk.errors import CorruptModelError, MissingModelError
+
+State = dict[str, Tensor]
+
+ENCODER_PARTS = ("sec_encoder", "unet", "vae_a2b")
+OTHER_NAMES = {"vae_enc.vae.": "vae_a2b.", "vae_dec.vae.": "vae_a2b.", "convnext.": "decoder."}
+"""The authors' encoder holds its autoencoder under three names, and the hub's decoder is called
+after its network."""
+
+START, END, PADDING = 49406, 49407, 0
+"""Tokens of Stable Diffusion 2, which SD-Turbo is made of."""
+
+
+def import_official(file: Path, folder: Path, layout: Layout) -> Path:
+    """Convert one published file, whichever it is, and return the folder of all parts."""
+    weights = require_weights(read_checkpoint(file), file)
+    if any(name.endswith("embeddings.token_embedding.weight") for name in weights):
+        _write(folder, "prompt", {"prompt": _empty_prompt(weights, file, layout)})
+        return folder
+    expected = _expected(layout)
+    found = _split(weights, expected)
+    if not found:
+        raise CorruptModelError(
+            f"{file} is not a part of VINE: its tensors have names like '{next(iter(weights))}'"
+        )
+    for part, state in found.items():
+        require_match(state, expected[part], file, of=f"the {part} of VINE")
+    for part, state in found.items():
+        _write(folder, part, state)
+    return folder
+
+
+def save(encoder: Encoder, decoder: Decoder | PooledDecoder, folder: Path) -> None:
+    """Write networks of any layout, as ``load_encoder`` and ``load_decoder`` want them."""
+    for part in ENCODER_PARTS:
+        _write(folder, part, encoder.get_submodule(part).state_dict())
+    _write(folder, "prompt", {"prompt": encoder.prompt})
+    _write(folder, "decoder", _bare(decoder).state_dict())
+
+
+def load_encoder(folder: Path, layout: Layout) -> Encoder:
+    """The encoder, from its four files in ``folder``."""
+    require_parts(folder, (*ENCODER_PARTS, "prompt"))
+    with torch.device("meta"):  # so that four gigabytes are not filled twice
+        encoder = Encoder(layout)
+    for part in ENCODER_PARTS:
+        _load(encoder.get_submodule(part), folder, part)
+    path = folder / "prompt.safetensors"
+    prompt = require_weights(read_checkpoint(path), path)
+    require_match(prompt, {"prompt": encoder.prompt}, path, of="the prompt of VINE")
+    encoder.prompt = prompt["prompt"]
+    return encoder.eval()
+
+
+def load_decoder(folder: Path, layout: Layout) -> Decoder | PooledDecoder:
+    """The decoder, from its file in ``folder``."""
+    require_parts(folder, ("decoder",))
+    decoder = build_decoder(layout)
+    _load(_bare(decoder), folder, "decoder")
+    return decoder.eval()
+
+
+def require_parts(folder: Path, parts: Iterable[str]) -> None:
+    """Say which parts are not in ``folder``, and how to get them there."""
+    missing = [part for part in parts if not (folder / f"{part}.safetensors").is_file()]
+    if missing:
+        raise MissingModelError(
+            f"{folder} lacks parts of VINE ({', '.join(missing)}): convert the published files, "
+            "licensed for non-commercial use only, with 'coverlock import vine FILE...'"
+        )
+
+
+def _expected(layout: Layout) -> dict[str, State]:
+    """The names and shapes of every part."""
+    with torch.device("meta"):
+        encoder, decoder = Encoder(layout), build_decoder(layout)
+    parts = {part: encoder.get_submodule(part).state_dict() for part in ENCODER_PARTS}
+    return {**parts, "decoder": _bare(decoder).state_dict()}
+
+
+def _split(weights: State, expected: Mapping[str, State]) -> dict[str, State]:
+    """The parts in a file: named by their prefix, or all of it the part it has most names of."""
+    for alias, prefix in OTHER_NAMES.items():
+        weights = {_renamed(name, alias, prefix): value for name, value in weights.items()}
+    parts: dict[str, State] = {}
+    for name, value in weights.items():
+        part, _, rest = name.partition(".")
+        if part not in expected:
+            shared = {part: len(state.keys() & weights.keys()) for part, state in expected.items()}
+            likeliest = max(shared, key=lambda part: shared[part])
+            return {likeliest: weights} if shared[likeliest] else {}
+        parts.setdefault(part, {})[rest] = value
+    return parts
+
+
+def _renamed(name: str, alias: str, prefix: str) -> str:
+    return prefix + name.removeprefix(alias) if name.startswith(alias) else name
+
+
+def _empty_prompt(weights: State, file: Path, layout: Layout) -> Tensor:
+    """Run a CLIP text encoder, of the size that ``weights`` have, on the empty prompt."""
+    from transformers import CLIPTextConfig, CLIPTextModel
+
+    def bare(state: State) -> State:  # versions of transformers differ in these
+        named = {name.removeprefix("text_model."): value for name, value in state.items()}
+        return {name: value for name, value in named.items() if not name.endswith("position_ids")}
+
+    state = bare(weights)
+    vocabulary, width = state["embeddings.token_embedding.weight"].shape
+    layers = {name.split(".")[2] for name in state if name.startswith("encoder.layers.")}
+    inner = state.get("encoder.layers.0.mlp.fc1.bias", torch.empty(4 * width))
+    model = CLIPTextModel(
+        CLIPTextConfig(
+            vocab_size=vocabulary,
+            hidden_size=width,
+            intermediate_size=len(inner),
+            num_hidden_layers=len(layers),
+            num_attention_heads=width // 64,
+            hidden_act="gelu",
+        )
+    ).eval()
+    require_match(state, bare(model.state_dict()), file, of="SD-Turbo's text encoder")
+    names = {name.removeprefix("text_model."): name for name in model.state_dict()}
+    model.load_state_dict({names[name]: value for name, value in state.items()}, strict=False)
+    tokens = torch.full((1, layout.tokens), PADDING)
+    tokens[0, :2] = torch.tensor([START, END])
+    with torch.inference_mode():
+        prompt: Tensor = model(tokens).last_hidden_state
+    if width != layout.context:
+        raise CorruptModelError(
+            f"{file} is another text encoder than SD-Turbo's: "
+            f"its vectors have {width} values, not {layout.context}"
+        )
+    return prompt
+
+
+def _bare(decoder: Decoder | PooledDecoder) -> nn.Module:
+    """The module whose names the authors' own decoder file has."""
+    return decoder.convnext if isinstance(decoder, Decoder) else decoder
+
+
+def _load(module: nn.Module, folder: Path, part: str) -> None:
+    path = folder / f"{part}.safetensors"
+    state = require_weights(read_checkpoint(path), path)
+    require_match(state, module.state_dict(), path, of=f"the {part} of VINE")
+    module.load_state_dict(state, assign=True)
+
+
+def _write(folder: Path, part: str, state: Mapping[str, Tensor]) -> None:
+    """Whole or not at all: a part may take minutes to write."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f".{part}.partial"
+    try:
+        save_file({name: value.float().contiguous() for name, value in state.items()}, scratch)
+        scratch.replace(folder / f"{part}.safetensors")
+    finally:
+        scratch.unlink(missing_ok=True)
