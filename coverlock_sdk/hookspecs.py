@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
     from coverlock_sdk.distortions import Distortion
     from coverlock_sdk.verdict import Verdict
+    from coverlock_sdk.watermarking.trainable import Trainable
 
 hookspec = pluggy.HookspecMarker("coverlock")
 hookimpl = pluggy.HookimplMarker("coverlock")
@@ -52,6 +53,14 @@ def register_distortions(register: Callable[[Distortion, str], None]) -> None:
 @hookspec
 def register_assets(register: Callable[[Fetchable], None]) -> None:
     """Add files that ``coverlock fetch NAME`` can bring: ``register(WEIGHTS)``."""
+
+
+@hookspec
+def register_networks(register: Callable[[Callable[[], Trainable], str], None]) -> None:
+    """Add networks to train by ``coverlock train watermark NAME``: ``register(make, "my-mark")``.
+
+    ``make()`` returns a ``Trainable``: how the network is built, and its recipe.
+    """
 
 
 @hookspec

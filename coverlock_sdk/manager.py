@@ -29,6 +29,7 @@ ROLES = {
     "attack": "register_attacks",
     "distortion": "register_distortions",
     "asset": "register_assets",
+    "network": "register_networks",
     "importer": "register_importers",
 }
 

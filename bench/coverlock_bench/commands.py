@@ -174,6 +174,61 @@ def documents(
 
 
 @bench.command()
+@click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--images",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Photos to measure RT on, which no training has seen; 200 for RT@100.",
+)
+@click.option(
+    "--runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the variants' runs; what is there is loaded or goes on.",
+)
+@click.option("--variant", "variants", multiple=True, help="Only these; may be repeated.")
+@click.option("--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True)
+@click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
+@out_option
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw RT of every variant, and training accuracy, to this file.",
+)
+@json_option
+def interventions(
+    photos: Path,
+    images: Path,
+    runs: Path,
+    variants: tuple[str, ...],
+    seeds: tuple[int, ...],
+    bf16: bool,
+    out: Path,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Train the paper's architectural variants on PHOTOS and compare their RT."""
+    from coverlock_bench.intervention_picture import draw_interventions
+    from coverlock_bench.interventions import interventions as measure
+    from coverlock_bench.tables import interventions_summary
+
+    measured = find_photos(images)
+    figures = measure(variants, photos, measured, runs, seeds, bf16)
+    config = {
+        "photos": photos.name,
+        "images": images.name,
+        "measured_on": len(measured),
+        "seeds": list(seeds),
+        "bfloat16": bf16,
+    }
+    summary = interventions_summary(figures)
+    _finish(out, "bench interventions", config, figures, as_json, summary)
+    if picture:
+        draw_interventions(figures, picture)
+
+
+@bench.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
 @click.option("--check", is_flag=True, help="Only say whether the tables are up to date.")

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from coverlock_sdk.errors import CoverLockError
@@ -196,6 +197,34 @@ def _documents_table(results: Path) -> str:
     return _table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
 
 
+def _interventions_table(results: Path) -> str:
+    return interventions_summary(_figures(results / "interventions.json"))
+
+
+def interventions_summary(figures: dict[str, Any]) -> str:
+    """Each variant with its quality and RT, as the mean over seeds, beside the paper's RT."""
+    rows = []
+    for label, row in figures["trained"].items():
+        runs = list(row["seeds"].values())
+        cells = [label.replace("-", " "), str(len(runs)), f"{runs[0]['images_seen']:,}"]
+        cells.append(f"{fmean(run['bit_accuracy'] for run in runs):.3f}")
+        cells.append(f"{fmean(run['psnr'] for run in runs):.1f} dB")
+        for count in ("1", "10", "100"):
+            values = [run["rt"][count]["rt"] for run in runs if count in run["rt"]]
+            spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+            cells.append(f"{fmean(values):.2f}{spread}" if values else "-")
+        cells.append(_paper_rt(row["paper"]))
+        rows.append(cells)
+    for label, row in figures["untrained"].items():
+        rows.append([label.replace("-", " "), "0", *["-"] * 6, _paper_rt(row["paper"])])
+    header = ["variant", "seeds", "images seen", "bits read", "PSNR", "RT@1", "RT@10", "RT@100"]
+    return _table([*header, "RT@100 in the paper"], rows)
+
+
+def _paper_rt(paper: dict[str, Any]) -> str:
+    return f"{paper['rt']['100']:.2f}" if "rt" in paper else "training failure"
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
@@ -204,4 +233,5 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash-distortions": _hash_distortions_table,
     "hash-lengths": _hash_lengths_table,
     "documents": _documents_table,
+    "interventions": _interventions_table,
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,11 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone
+from coverlock_sdk.manager import plugin_manager
 
 
 @click.group()
 def train() -> None:
-    """Train a hash of your own."""
+    """Train a hash or a watermark of your own."""
 
 
 @train.command("hash")
@@ -82,6 +85,106 @@ def train_hash(
     click.echo(f"wrote {run / 'hash.safetensors'} and {run / 'hash.json'}")
 
 
+@train.command("watermark")
+@click.argument("name")
+@click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--run",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
+)
+@click.option(
+    "--reference",
+    is_flag=True,
+    help="Size and recipe of the checkpoint that ships, not those that were published.",
+)
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A network setting.")
+@click.option("--steps", type=int, help="Optimisation steps.")
+@click.option("--batch", type=int, help="Pictures per step.")
+@click.option("--rate", type=float, help="Learning rate.")
+@click.option("--image-weight", type=float, help="Weight of fidelity in the loss.")
+@click.option("--message-weight", type=float, help="Weight of the message in the loss.")
+@click.option(
+    "--noise",
+    type=click.Choice(["recipe", "everyday", "none"]),
+    default="recipe",
+    show_default=True,
+    help="What marked pictures go through: the recipe's pool, the everyday one, or nothing.",
+)
+@click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
+@click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda.")
+@click.option("--seed", default=0, show_default=True)
+def train_watermark(
+    name: str,
+    photos: Path,
+    run: Path,
+    reference: bool,
+    changes: tuple[str, ...],
+    steps: int | None,
+    batch: int | None,
+    rate: float | None,
+    image_weight: float | None,
+    message_weight: float | None,
+    noise: str,
+    bf16: bool,
+    device: str,
+    seed: int,
+) -> None:
+    """Train the watermark network NAME on a folder of PHOTOS.
+
+    Without --reference the defaults are those of the published system. The weights that come out
+    are used as load_watermark(NAME, weights="RUN/watermark.safetensors").
+    """
+    try:
+        from coverlock_sdk.watermarking.noise import EVERYDAY
+        from coverlock_sdk.watermarking.trainable import adjusted
+        from coverlock_sdk.watermarking.trainable import train_watermark as run_training
+    except ImportError as error:
+        raise MissingModelError(
+            "training needs PyTorch and kornia: pip install 'coverlock-sdk[torch,bench]'"
+        ) from error
+    trainable = plugin_manager().get("network", name)()
+    recipe = adjusted(
+        trainable.reference_recipe if reference else trainable.recipe,
+        steps=steps,
+        batch=batch,
+        rate=rate,
+        image_weight=image_weight,
+        message_weight=message_weight,
+        noise={"everyday": EVERYDAY, "none": ()}.get(noise),
+        seed=seed,
+    )
+    settings = {**(trainable.reference if reference else {}), **_settings(changes)}
+    with _Report() as report:
+        report.stages = {name: recipe.steps}
+        run_training(
+            trainable,
+            photos,
+            run,
+            settings,
+            recipe,
+            report=partial(report, name),
+            half=bf16,
+            device=device,
+        )
+    click.echo(f"wrote {run / 'watermark.safetensors'} and {run / 'watermark.json'}")
+
+
+def _settings(changes: tuple[str, ...]) -> dict[str, int | float | bool]:
+    """KEY=VALUE pairs, whose values are written as in JSON."""
+    settings = {}
+    for change in changes:
+        key, _, value = change.partition("=")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            raise click.BadParameter(
+                f"'{change}' is not KEY=NUMBER, KEY=true or KEY=false"
+            ) from None
+    return settings
+
+
 class _Report:
     """A progress bar per stage, and a line for each validation."""
 
@@ -106,6 +209,11 @@ class _Report:
         if stage not in tasks:
             tasks[stage] = self._bar.add_task(stage, total=self.stages[stage])
         self._bar.update(tasks[stage], completed=step)
+        if "bit_accuracy" in figures:
+            self._bar.console.print(
+                f"{stage} {step}: bits {figures['bit_accuracy']:.2%}, "
+                f"PSNR {figures['psnr_mean']:.1f} dB"
+            )
         if "error" in figures:
             self._bar.console.print(
                 f"{stage} {step}: bit error {figures['error']:.2%} "

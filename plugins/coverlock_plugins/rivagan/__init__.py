@@ -18,9 +18,13 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Bits, Images, Logits, Watermark
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.watermarking.watermark import StoredWatermark
 
 if TYPE_CHECKING:
     import torch
+
+    from coverlock_plugins.rivagan.network import RivaganNetwork
+    from coverlock_sdk.watermarking.trainable import Trainable
 
 ENCODER = "rivagan_encoder.onnx"
 DECODER = "rivagan_decoder.onnx"
@@ -66,16 +70,69 @@ class RivaGan(Watermark):
             (logits[index : index + 1],) = self._decoder.run(None, {"frame": _frame(image)})
         return logits
 
+    def encoder_module(self) -> torch.nn.Module:
+        """The same encoder in PyTorch, with the weights of the graph."""
+        network = self.network()
+        from coverlock_sdk.watermarking.network import Encoder
+
+        return Encoder(network).eval()
+
     def decoder_module(self) -> torch.nn.Module:
         """The same decoder in PyTorch, with the weights of the graph."""
+        network = self.network()
+        from coverlock_sdk.watermarking.network import Decoder
+
+        return Decoder(network).eval()
+
+    def network(self) -> RivaganNetwork:
+        """Encoder and decoder in PyTorch, for training on, export and analysis."""
         try:
-            from coverlock_plugins.rivagan.module import load_decoder
+            from coverlock_plugins.rivagan.network import from_onnx
         except ModuleNotFoundError as error:
             raise MissingModelError(
-                f"the decoder of 'rivagan' as a module needs the package '{error.name}': "
-                'pip install onnx "coverlock-sdk[torch]"'
+                f"'rivagan' as a PyTorch module needs the package '{error.name}': "
+                'pip install "coverlock-sdk[torch]"'
             ) from error
-        return load_decoder(self._folder / DECODER)
+        return from_onnx(self._folder / ENCODER, self._folder / DECODER)
+
+
+class TrainedRivaGan(StoredWatermark):
+    """RivaGAN with weights of your own training, of any size."""
+
+    name = "rivagan-trained"
+
+    @staticmethod
+    def build(**settings: Any) -> RivaganNetwork:
+        """The network of these settings, untrained."""
+        from coverlock_plugins.rivagan.network import RivaganNetwork
+
+        return RivaganNetwork(**settings)
+
+    def _default_weights(self) -> Path:
+        raise MissingModelError(
+            "'rivagan-trained' needs weights of your own: coverlock train watermark rivagan PHOTOS "
+            "--run RUN, then load_watermark('rivagan-trained', weights='RUN/watermark.safetensors')"
+        )
+
+
+def trainable() -> Trainable:
+    """The published settings; the reference is smaller, as two processors demand."""
+    from coverlock_sdk.watermarking.noise import EVERYDAY, Crop, Identity, JpegMask, Resize
+    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.watermarking.trainer import Recipe
+
+    published = Recipe(
+        message_loss="bce",
+        image_weight=0.0,  # the residual is bounded instead
+        noise=(Identity(), Crop((0.64, 1.0), centred=0.0), Resize((0.8, 1.0)), JpegMask()),
+        rate=5e-4,
+        batch=12,
+        steps=100_000,
+    )
+    reference = Recipe(
+        message_loss="bce", image_weight=0.0, noise=EVERYDAY, batch=8, steps=4000, decay=1500
+    )
+    return Trainable(TrainedRivaGan.build, published, {"size": 128, "kernel": 7}, reference)
 
 
 def _frame(image: Images) -> Images:
@@ -113,8 +170,15 @@ def _session(path: Path) -> Any:
 
 @hookimpl
 def register_watermarks(register: Register) -> None:
-    """Offer the watermark under its name."""
+    """Offer the published watermark, and others of its kind."""
     register(RivaGan)
+    register(TrainedRivaGan)
+
+
+@hookimpl
+def register_networks(register: Register) -> None:
+    """Let ``coverlock train watermark rivagan`` train it."""
+    register(trainable, "rivagan")
 
 
 @hookimpl

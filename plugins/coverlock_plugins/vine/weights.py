@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from coverlock_plugins.checkpoints import read_checkpoint, require_match, require_weights
 from coverlock_plugins.vine.network import Decoder, Encoder, Layout, PooledDecoder, build_decoder
+from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 
 State = dict[str, Tensor]

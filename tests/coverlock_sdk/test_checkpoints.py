@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from coverlock_plugins.checkpoints import (  # noqa: E402
+from coverlock_sdk.checkpoints import (  # noqa: E402
     read_checkpoint,
     require_match,
     require_weights,

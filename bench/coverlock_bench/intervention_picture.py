@@ -1,0 +1,49 @@
+"""The paper's figure 3 from a result file: RT of every variant, and how fast each one learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from matplotlib.figure import Figure
+
+HIGH, LOW = "#b2543f", "#33658a"  # told apart in grey and by colour-blind readers
+THRESHOLD = 0.5
+
+
+def draw_interventions(figures: dict[str, Any], file: Path) -> None:
+    """Bars of RT@100 with the paper's value as a mark, beside accuracy against images seen."""
+    rows = figures["trained"]
+    names = [_caption(label) for label in rows]
+    values = [fmean(_largest(run["rt"]) for run in row["seeds"].values()) for row in rows.values()]
+    colours = [HIGH if value >= THRESHOLD else LOW for value in values]
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    bars, curves = figure.subplots(1, 2, width_ratios=[3, 2])
+    places = range(len(names))
+    bars.bar(places, values, color=colours)
+    paper = [row["paper"]["rt"]["100"] for row in rows.values()]
+    bars.plot(places, paper, "k_", markersize=14, label="paper, published size")
+    bars.set_xticks(places, names, rotation=35, ha="right", fontsize=7)
+    bars.set_ylabel("residual transferability RT@100")
+    bars.set_ylim(0, 1.05)
+    bars.legend(frameon=False, fontsize=8)
+    for (label, row), colour in zip(rows.items(), colours, strict=True):
+        seen, accuracy = zip(*next(iter(row["seeds"].values()))["curve"], strict=True)
+        style = "-" if colour == HIGH else "--"
+        curves.plot(seen, accuracy, style, color=colour, linewidth=1.1, alpha=0.8)
+        curves.annotate(label, (seen[-1], accuracy[-1]), fontsize=5, va="center")
+    curves.set_xscale("log")
+    curves.set_xlabel("images seen in training")
+    curves.set_ylabel("bits read (training)")
+    figure.savefig(file, dpi=150)
+
+
+def _caption(label: str) -> str:
+    return label.replace("-with-", "\n+ ").replace("-without-", "\n- ").replace("-", " ")
+
+
+def _largest(rt: dict[str, Any]) -> float:
+    """RT at the largest number of sources that was measured."""
+    value: float = rt[max(rt, key=int)]["rt"]
+    return value

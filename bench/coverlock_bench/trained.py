@@ -1,0 +1,121 @@
+"""Watermarks trained for a comparison: equal settings within it, one run folder each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from coverlock_bench.rt import residual_transferability
+from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.watermarking.network import WatermarkNetwork
+from coverlock_sdk.watermarking.trainable import train_watermark
+from coverlock_sdk.watermarking.trainer import Recipe
+from coverlock_sdk.watermarking.watermark import NetworkWatermark
+from coverlock_sdk.watermarking.weights import load_network
+
+COUNTS = (1, 10, 100)
+CURVE_POINTS = 60
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One network of a comparison."""
+
+    label: str
+    network: str
+    """The name it is registered under."""
+    settings: Mapping[str, Any]
+    recipe: Recipe
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    """What the paper reports for it, at the published size."""
+
+
+def trained(variant: Variant, photos: Path, runs: Path, seed: int, half: bool) -> NetworkWatermark:
+    """The variant's watermark, from its run folder where training has finished, else trained."""
+    run = runs / f"{variant.label}-{seed}"
+    trainable = plugin_manager().get("network", variant.network)()
+    recipe = replace(variant.recipe, seed=seed)
+    finished, card = run / "watermark.safetensors", run / "watermark.json"
+    network: WatermarkNetwork
+    if finished.exists() and json.loads(card.read_text())["recipe"]["steps"] == recipe.steps:
+        network = load_network(finished, trainable.build)
+    else:
+        with _progress() as bar:
+            task = bar.add_task(f"{variant.label}, seed {seed}", total=recipe.steps)
+            network = train_watermark(
+                trainable,
+                photos,
+                run,
+                variant.settings,
+                recipe,
+                cache=runs / "cache",
+                report=lambda step, _: bar.update(task, completed=step),
+                half=half,
+            )
+    return NetworkWatermark(network.float(), variant.label, json.loads(card.read_text()))
+
+
+def measure(
+    variant: Variant, photos: Path, images: list[Path], runs: Path, seed: int, half: bool
+) -> dict[str, Any]:
+    """Quality, RT@1, RT@10 and RT@100 of a variant, and how fast it learned."""
+    watermark = trained(variant, photos, runs, seed, half)
+    sources, targets = _counts(len(images))
+    rt = {
+        str(count): asdict(
+            residual_transferability(watermark, images, sources=count, targets=targets, seed=seed)
+        )
+        for count in COUNTS
+        if count <= sources
+    }
+    held_out = watermark.card["held_out"]
+    return {
+        "bit_accuracy": held_out["bit_accuracy"],
+        "psnr": held_out["psnr_mean"],
+        "images_seen": watermark.card["images_seen"],
+        "images_per_second": watermark.card["images_per_second_in_last_sitting"],
+        "rt": rt,
+        "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
+    }
+
+
+def describe(variant: Variant) -> dict[str, Any]:
+    """A variant's settings for a result file, so that no figure is without its size."""
+    recipe = {**asdict(variant.recipe), "noise": [repr(layer) for layer in variant.recipe.noise]}
+    return {
+        "network": variant.network,
+        "settings": dict(variant.settings),
+        "recipe": recipe,
+        "paper": dict(variant.paper),
+    }
+
+
+def _counts(available: int) -> tuple[int, int]:
+    """How many sources and targets there can be, at most the paper's hundred each."""
+    targets = min(100, available // 2)
+    return available - targets, targets
+
+
+def _curve(run: Path, batch: int) -> list[tuple[int, float]]:
+    """Training accuracy against images seen, averaged over equal parts of the run."""
+    steps = json.loads((run / "history.json").read_text())["steps"]
+    accuracy = np.array([record["accuracy"] for record in steps])
+    parts = np.array_split(np.arange(len(accuracy)), min(CURVE_POINTS, len(accuracy)))
+    return [(int((p[-1] + 1) * batch), round(float(accuracy[p].mean()), 4)) for p in parts]
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )

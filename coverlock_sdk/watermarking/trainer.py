@@ -1,0 +1,228 @@
+"""One trainer for every watermark network: the paper's generic objective (section 2.1).
+
+    L = w_m * l_wm(D(t(E(x, m))), m) + w_i * l_img(E(x, m), x)    (+ w_a * adversarial)
+
+with one noise layer t drawn per batch. What step k draws depends on the seed and on k alone, so a
+run that was interrupted and resumed from its checkpoint is the run that was not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hashing.trainer import Figures, History
+from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork, device_of
+from coverlock_sdk.watermarking.noise import NoiseLayer, draw
+from coverlock_sdk.watermarking.photos import TrainingPhotos
+
+Report = Callable[[int, Figures], None]
+"""Told the step, and what was measured there."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained; each plugin has one with the values of its paper."""
+
+    message_loss: Literal["mse", "bce"] = "mse"
+    """Regression of the bits (HiDDeN, MBRS, CIN), or cross-entropy of logits (RivaGAN, VINE)."""
+    message_weight: float = 1.0
+    image_weight: float = 1.0
+    """Of the mean squared error, with pictures in [-1, 1] as all these papers have it."""
+    adversarial_weight: float = 0.0
+    """Of a discriminator's verdict on the marked pictures; 0: there is none."""
+    noise: tuple[NoiseLayer, ...] = ()
+    rate: float = 1e-3
+    batch: int = 16
+    steps: int = 10_000
+    message_first: int = 0
+    """Steps in which fidelity hardly counts; over as many more it comes to its full weight."""
+    decay: int = 0
+    """The last steps, over which the learning rate falls to zero."""
+    seed: int = 0
+    record_every: int = 500
+    """Steps between two checkpoints, each with a validation."""
+
+    EARLY = 0.02
+    """Share of its weight that fidelity has at the beginning."""
+
+    def image_weight_at(self, step: int) -> float:
+        """Fidelity's weight: little at first, growing geometrically, then what the paper says."""
+        if step >= 2 * self.message_first:
+            return self.image_weight
+        grown = max(0.0, step / self.message_first - 1) if self.message_first else 1.0
+        share: float = self.EARLY ** (1 - grown)
+        return self.image_weight * share
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate: constant, then falling."""
+        return self.rate * (min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0)
+
+
+class Run:
+    """Everything a run needs to go on: weights, optimisers, curves."""
+
+    def __init__(self, network: WatermarkNetwork, recipe: Recipe) -> None:
+        self.network, self.recipe = network, recipe
+        trained = [p for p in network.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.Adam(trained, lr=recipe.rate)
+        self.discriminator: Discriminator | None = None
+        if recipe.adversarial_weight:
+            self.discriminator = Discriminator().to(device_of(network))
+            self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
+        self.history, self.step = History(), 0
+
+    def save(self, folder: Path) -> None:
+        """Write ``checkpoint.pt``, whole or not at all, and the curves as JSON."""
+        state: dict[str, Any] = {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "history": asdict(self.history),
+            "step": self.step,
+        }
+        if self.discriminator is not None:
+            state["discriminator"] = self.discriminator.state_dict()
+            state["opposition"] = self.opposition.state_dict()
+        unfinished = folder / "checkpoint.part"
+        torch.save(state, unfinished)
+        unfinished.replace(folder / "checkpoint.pt")
+        (folder / "history.json").write_text(json.dumps(asdict(self.history)))
+
+    def load(self, folder: Path) -> None:
+        """Go back to the last checkpoint."""
+        state: dict[str, Any] = torch.load(folder / "checkpoint.pt", weights_only=True)
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.discriminator is not None:
+            self.discriminator.load_state_dict(state["discriminator"])
+            self.opposition.load_state_dict(state["opposition"])
+        self.history, self.step = History(**state["history"]), state["step"]
+
+
+def train(
+    network: WatermarkNetwork,
+    photos: TrainingPhotos,
+    recipe: Recipe,
+    folder: Path,
+    validate: Callable[[WatermarkNetwork], Figures] | None = None,
+    report: Report | None = None,
+    half: bool = False,
+) -> History:
+    """Optimise ``network`` in place and return the curves.
+
+    ``folder`` receives ``checkpoint.pt``, from which a later call goes on, and ``history.json``.
+    A loss that is not finite stops the run and says where it was. ``half`` computes convolutions
+    in bfloat16, which is twice as fast where the processor has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    run = Run(network, recipe)
+    if (folder / "checkpoint.pt").exists():
+        run.load(folder)
+
+    def prepare(step: int) -> tuple[Tensor, Tensor, np.random.Generator]:
+        rng = np.random.default_rng([recipe.seed, step])
+        covers = photos.batch(recipe.batch, rng)
+        messages = rng.integers(0, 2, (len(covers), network.bits)).astype(np.float32)
+        return covers, torch.from_numpy(messages), rng
+
+    with ThreadPoolExecutor(1) as ahead:
+        upcoming = ahead.submit(prepare, run.step)
+        while run.step < recipe.steps:
+            covers, messages, rng = upcoming.result()
+            upcoming = ahead.submit(prepare, run.step + 1)
+            figures = _step(run, covers, messages, rng, folder, half)
+            run.history.steps.append({"step": run.step, **figures})
+            run.step += 1
+            if report:
+                report(run.step, figures)
+            if run.step % recipe.record_every == 0 or run.step == recipe.steps:
+                if validate:
+                    network.eval()
+                    run.history.validation.append({"step": run.step, **validate(network)})
+                    if report:
+                        report(run.step, run.history.validation[-1])
+                run.save(folder)
+    network.eval()
+    return run.history
+
+
+def _step(
+    run: Run,
+    covers: Tensor,
+    messages: Tensor,
+    rng: np.random.Generator,
+    folder: Path,
+    half: bool,
+) -> Figures:
+    """One step of Adam for the network and, where there is one, for its discriminator."""
+    recipe, network, device = run.recipe, run.network, device_of(run.network)
+    covers, messages = covers.to(device), messages.to(device)
+    rate, image_weight = recipe.rate_at(run.step), recipe.image_weight_at(run.step)
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    network.train()
+    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+        marked = network.encode(covers, messages).float()
+    noised = draw(recipe.noise, rng)(_saved(marked, rng), covers, rng)
+    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+        logits = network.decode(noised).float()
+    message_loss = _message_loss(logits, messages, recipe.message_loss)
+    image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
+    total = recipe.message_weight * message_loss + image_weight * image_loss
+    if run.discriminator is not None:
+        opposed = functional.softplus(-run.discriminator(marked)).mean()
+        total = total + recipe.adversarial_weight * opposed
+    if not torch.isfinite(total):
+        last = folder / "checkpoint.pt"
+        raise CoverLockError(
+            f"the loss is {total.item()} at step {run.step}, learning rate {rate:.3g}; "
+            + (f"the last checkpoint is {last}" if last.exists() else "there is no checkpoint yet")
+        )
+    run.optimizer.zero_grad(set_to_none=True)
+    total.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    run.optimizer.step()
+    if run.discriminator is not None:
+        _oppose(run, covers, marked.detach())
+    accuracy = ((logits > 0) == (messages > 0.5)).float().mean().item()
+    mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
+    return {
+        "rate": rate,
+        "image_weight": image_weight,
+        "message_loss": message_loss.item(),
+        "image_loss": image_loss.item(),
+        "accuracy": accuracy,
+        "psnr": -10 * float(np.log10(max(mean_square, 1e-12))),
+    }
+
+
+def _message_loss(logits: Tensor, messages: Tensor, kind: str) -> Tensor:
+    if kind == "bce":
+        return functional.binary_cross_entropy_with_logits(logits, messages)
+    return functional.mse_loss(logits + 0.5, messages)  # these networks regress 0 and 1
+
+
+def _saved(marked: Tensor, rng: np.random.Generator) -> Tensor:
+    """Clipped and off by what rounding to eight bits costs, with a gradient."""
+    rounding = rng.random(marked.shape, dtype=np.float32) - 0.5
+    return (marked + torch.from_numpy(rounding).to(marked) / 255).clamp(0, 1)
+
+
+def _oppose(run: Run, covers: Tensor, marked: Tensor) -> None:
+    """One step of the discriminator: covers are 1, marked pictures 0."""
+    assert run.discriminator is not None
+    run.opposition.zero_grad(set_to_none=True)
+    loss = functional.softplus(-run.discriminator(covers)).mean()
+    loss = loss + functional.softplus(run.discriminator(marked)).mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    run.opposition.step()

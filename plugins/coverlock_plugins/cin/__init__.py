@@ -1,0 +1,125 @@
+"""CIN (Ma et al. 2022): an invertible network, 30 bits at 128 pixels, fully transplantable.
+
+``cin`` is a smaller network that was trained here and ships with the package, without the second
+decoder for JPEG files; ``cin-published`` is what ``coverlock import cin CHECKPOINT`` has converted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.watermarking.watermark import (
+    ImportedWatermark,
+    StoredWatermark,
+    imported_weights,
+)
+
+if TYPE_CHECKING:
+    from coverlock_plugins.cin.network import CinNetwork
+    from coverlock_sdk.watermarking.trainable import Trainable
+
+
+class Cin(StoredWatermark):
+    """The reference checkpoint, or weights of your own."""
+
+    name = "cin"
+    reference = Path(__file__).parent / "weights" / "cin.safetensors"
+
+    @staticmethod
+    def build(**settings: Any) -> CinNetwork:
+        """The network of these settings, untrained."""
+        from coverlock_plugins.cin.network import CinNetwork
+
+        return CinNetwork(**settings)
+
+
+class PublishedCin(ImportedWatermark, Cin):
+    """The published weights."""
+
+    name, system = "cin-published", "cin"
+
+
+def trainable() -> Trainable:
+    """The published settings, and those of the reference checkpoint."""
+    from coverlock_sdk.watermarking.noise import (
+        EVERYDAY,
+        Blur,
+        Brightness,
+        Contrast,
+        Crop,
+        Cropout,
+        Dropout,
+        Gaussian,
+        Hue,
+        RealJpeg,
+        Resize,
+        SaltPepper,
+        Saturation,
+    )
+    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.watermarking.trainer import Recipe
+
+    published = Recipe(
+        noise=(
+            RealJpeg((50, 50)),
+            Crop((0.035, 0.035), centred=0.0),
+            Cropout((0.3, 0.3)),
+            Resize((0.5, 0.5)),
+            Blur((2.0, 2.0)),
+            SaltPepper((0.1, 0.1)),
+            Gaussian((0.25, 0.25)),
+            Dropout((0.3, 0.3)),
+            Brightness((1.0, 2.0)),
+            Contrast((1.0, 2.0)),
+            Saturation((1.0, 2.0)),
+            Hue((-0.1, 0.1)),
+        ),
+        rate=1e-4,
+        batch=32,
+        steps=16_000,
+    )
+    reference = Recipe(noise=EVERYDAY, batch=8, steps=1800, decay=800, message_weight=3.0)
+    settings = {"couplings": 4, "growth": 8, "jpeg_channels": 0}
+    return Trainable(Cin.build, published, settings, reference)
+
+
+def convert(file: Path) -> Path:
+    """Turn the published checkpoint (``cinNet&nsmNet.pth``) into safetensors."""
+    from coverlock_sdk.checkpoints import read_checkpoint
+    from coverlock_sdk.errors import CorruptModelError
+    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
+
+    content = read_checkpoint(file)
+    state = isinstance(content, dict) and content.get("cinNet")
+    if not isinstance(state, dict):
+        raise CorruptModelError(f"{file} is not a CIN checkpoint: it has no 'cinNet'")
+    weights = without_prefix(state, "module.")
+    network = Cin.build()
+    # The selector may be a file of its own entry, or part of the network's.
+    for name, value in without_prefix(content.get("nsmNet", {}), "module.").items():
+        weights[f"nsm_model.{name}"] = value
+    load_strictly(network, weights, file, of="CIN")
+    target = imported_weights("cin")
+    save_network(network, target)
+    return target
+
+
+@hookimpl
+def register_watermarks(register: Register) -> None:
+    """Offer both under their names."""
+    register(Cin)
+    register(PublishedCin)
+
+
+@hookimpl
+def register_networks(register: Register) -> None:
+    """Let ``coverlock train watermark cin`` train it."""
+    register(trainable, "cin")
+
+
+@hookimpl
+def register_importers(register: Register) -> None:
+    """Let ``coverlock import cin`` convert the authors' file."""
+    register(convert, "cin")

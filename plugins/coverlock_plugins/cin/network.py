@@ -1,0 +1,232 @@
+"""CIN (Ma, Guo, Hou, Yang, Li, Jia, Xie 2022), figure 2: a message hidden by an invertible network.
+
+Cover and message, both as Haar bands, run through coupling layers; the message half of what comes
+out is added to the cover. Decoding runs the couplings backwards, which is close to linear in the
+added pattern, so the pattern says the same on every picture. A second decoder, after MBRS, reads
+pictures that a selector takes for JPEG files, whose loss no inversion can undo.
+
+``broadcast_gap`` repeats the message at every place and pools the read-out: the intervention.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from coverlock_plugins.cin.selector import JpegSelector
+from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
+from coverlock_sdk.watermarking.network import PooledReadout, WatermarkNetwork, repeated
+
+BANDS = 12  # three colours in four Haar bands
+GRID = 16
+BRANCHES = (1, 2, 3)
+
+
+class Haar(nn.Module):
+    """The 2x2 Haar transform and its inverse, all colours of a band next to each other."""
+
+    haar_weights: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        signs = [[[1, 1], [1, 1]], [[1, -1], [1, -1]], [[1, 1], [-1, -1]], [[1, -1], [-1, 1]]]
+        kernels = torch.tensor(signs, dtype=torch.float32)[:, None].repeat(3, 1, 1, 1)
+        self.haar_weights = nn.Parameter(kernels, requires_grad=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, 3, H, W) -> (N, 12, H/2, W/2)."""
+        bands = functional.conv2d(images, self.haar_weights, stride=2, groups=3) / 4
+        return bands.reshape(len(bands), 3, 4, *bands.shape[2:]).transpose(1, 2).flatten(1, 2)
+
+    def inverse(self, bands: Tensor) -> Tensor:
+        """(N, 12, H/2, W/2) -> (N, 3, H, W)."""
+        by_band = bands.reshape(len(bands), 4, 3, *bands.shape[2:])
+        by_colour = by_band.transpose(1, 2).flatten(1, 2)
+        return functional.conv_transpose2d(by_colour, self.haar_weights, stride=2, groups=3)
+
+
+class HaarStages(nn.Module):
+    """One Haar transform, under the name it has in the published checkpoint."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = nn.ModuleList([Haar()])
+
+
+class DenseBlock(nn.Module):
+    """Five 3x3 convolutions, each of which sees the outputs of all before it."""
+
+    def __init__(self, growth: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(BANDS, growth, 3, padding=1)
+        self.conv2 = nn.Conv2d(BANDS + growth, growth, 3, padding=1)
+        self.conv3 = nn.Conv2d(BANDS + 2 * growth, growth, 3, padding=1)
+        self.conv4 = nn.Conv2d(BANDS + 3 * growth, growth, 3, padding=1)
+        self.conv5 = nn.Conv2d(BANDS + 4 * growth, BANDS, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, 12, H, W) -> the same."""
+        seen = x
+        for convolution in (self.conv1, self.conv2, self.conv3, self.conv4):
+            seen = torch.cat([seen, functional.leaky_relu(convolution(seen), 0.2)], dim=1)
+        y: Tensor = self.conv5(seen)
+        return y
+
+
+class Coupling(nn.Module):
+    """An affine coupling: invertible whatever its three networks F, G and H compute."""
+
+    def __init__(self, growth: int) -> None:
+        super().__init__()
+        self.F, self.G, self.H = DenseBlock(growth), DenseBlock(growth), DenseBlock(growth)
+
+    def forward(self, image: Tensor, message: Tensor) -> tuple[Tensor, Tensor]:
+        """Mix the two halves."""
+        image = image + self.F(message)
+        return image, message * self.scale(image) + self.G(image)
+
+    def inverse(self, image: Tensor, message: Tensor) -> tuple[Tensor, Tensor]:
+        """Undo the mixing."""
+        message = (message - self.G(image)) / self.scale(image)
+        return image - self.F(message), message
+
+    def scale(self, image: Tensor) -> Tensor:
+        """Positive factors between 1/e and e."""
+        return torch.exp(2 * torch.sigmoid(self.H(image)) - 1)
+
+
+class Invertible(nn.Module):
+    """Couplings in a row, forwards and backwards."""
+
+    def __init__(self, couplings: int, growth: int) -> None:
+        super().__init__()
+        self.operations = nn.ModuleList(Coupling(growth) for _ in range(couplings))
+
+    def forward(self, image: Tensor, message: Tensor) -> tuple[Tensor, Tensor]:
+        """From cover and message to what is mixed of them."""
+        for coupling in self.operations:
+            image, message = coupling(image, message)
+        return image, message
+
+    def inverse(self, image: Tensor, message: Tensor) -> tuple[Tensor, Tensor]:
+        """And back."""
+        for coupling in reversed(self.operations):
+            assert isinstance(coupling, Coupling)
+            image, message = coupling.inverse(image, message)
+        return image, message
+
+
+class Fusion(nn.Module):
+    """The message as three pictures and back: linear layers, enlarged; linear layers, averaged."""
+
+    def __init__(self, bits: int, size: int) -> None:
+        super().__init__()
+        for branch in BRANCHES:
+            self.add_module(f"linear{branch}", nn.Linear(bits, GRID**2))
+        doublings = (size // GRID).bit_length() - 1
+        for branch in BRANCHES:
+            blocks = (Doubling(1, 1) for _ in range(doublings))
+            self.add_module(f"UpConvt{branch}", Chain(*blocks))
+        for branch in BRANCHES:
+            self.add_module(f"linear_rev{branch}", nn.Linear(size * size, bits))
+
+    def forward(self, message: Tensor) -> Tensor:
+        """(N, L) -> (N, 3, size, size)."""
+        planes = []
+        for branch in BRANCHES:
+            square = self.get_submodule(f"linear{branch}")(message).view(-1, 1, GRID, GRID)
+            planes.append(self.get_submodule(f"UpConvt{branch}")(square))
+        return torch.cat(planes, dim=1)
+
+    def inverse(self, planes: Tensor) -> Tensor:
+        """(N, 3, size, size) -> (N, L)."""
+        votes = [
+            self.get_submodule(f"linear_rev{branch}")(planes[:, branch - 1].flatten(1)).clamp(-1, 1)
+            for branch in BRANCHES
+        ]
+        return torch.stack(votes).mean(dim=0)
+
+
+class BroadcastFusion(nn.Module):
+    """The intervention: the message at every place, and a read-out averaged over all places."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__()
+        self.planes = nn.Conv2d(bits, BANDS, 1)
+        self.readout = PooledReadout(BANDS, bits)
+
+
+class CinNetwork(WatermarkNetwork):
+    """Everything under the names that the published checkpoint uses."""
+
+    def __init__(
+        self,
+        bits: int = 30,
+        size: int = 128,
+        couplings: int = 16,
+        growth: int = 32,
+        jpeg_channels: int = 64,
+        broadcast_gap: bool = False,
+    ) -> None:
+        super().__init__()
+        if size % GRID or (size // GRID) & (size // GRID - 1):
+            raise ValueError(f"CIN's size is {GRID} times a power of two, not {size}")
+        self.bits, self.size, self.broadcast_gap = bits, size, broadcast_gap
+        self.settings = {
+            "bits": bits,
+            "size": size,
+            "couplings": couplings,
+            "growth": growth,
+            "jpeg_channels": jpeg_channels,
+            "broadcast_gap": broadcast_gap,
+        }
+        self.invertible_model = Invertible(couplings, growth)
+        self.fusion_model = BroadcastFusion(bits) if broadcast_gap else Fusion(bits, size)
+        self.invDown = HaarStages()
+        self.has_jpeg_path = jpeg_channels > 0
+        if self.has_jpeg_path:
+            self.decoder2 = MbrsDecoder(bits, size, jpeg_channels, 4, GRID**2, False)
+            self.nsm_model = JpegSelector()
+
+    @property
+    def haar(self) -> Haar:
+        """The transform that both directions share."""
+        stage = self.invDown.operations[0]
+        assert isinstance(stage, Haar)
+        return stage
+
+    def encode(self, images: Tensor, messages: Tensor) -> Tensor:
+        """The cover plus the message half of what the couplings make of both."""
+        cover = self.haar(2 * images - 1)
+        _, mark = self.invertible_model(cover, self.message_bands(messages, cover))
+        return (self.haar.inverse(cover + mark) + 1) / 2
+
+    def message_bands(self, messages: Tensor, cover: Tensor) -> Tensor:
+        """The message in the shape of a picture's bands: (N, L) -> (N, 12, H/2, W/2)."""
+        if isinstance(self.fusion_model, BroadcastFusion):
+            bands: Tensor = self.fusion_model.planes(repeated(messages, cover))
+            return bands
+        return self.haar(self.fusion_model(messages))
+
+    def decode(self, images: Tensor) -> Tensor:
+        """By inversion, or by the second decoder where the selector sees a JPEG file."""
+        if not self.has_jpeg_path:
+            return self.decode_by_inversion(images)
+        compressed = self.nsm_model(images)[:, None]
+        return torch.where(compressed, self.decode_jpeg(images), self.decode_by_inversion(images))
+
+    def decode_by_inversion(self, images: Tensor) -> Tensor:
+        """Run the couplings backwards on the picture, twice over, and read the message half."""
+        bands = self.haar(2 * images - 1)
+        _, mark = self.invertible_model.inverse(bands, bands)
+        if isinstance(self.fusion_model, BroadcastFusion):
+            message: Tensor = self.fusion_model.readout(mark)
+        else:
+            message = self.fusion_model.inverse(self.haar.inverse(mark))
+        return message - 0.5
+
+    def decode_jpeg(self, images: Tensor) -> Tensor:
+        """The decoder that was trained on JPEG files."""
+        message: Tensor = self.decoder2(2 * images - 1)
+        return message.clamp(-1, 1) - 0.5

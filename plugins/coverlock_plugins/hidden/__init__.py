@@ -1,0 +1,114 @@
+"""HiDDeN (Zhu, Kaplan, Johnson, Fei-Fei 2018): 30 bits at 128 pixels, hard to transplant.
+
+``hidden`` is a narrower network that was trained here and ships with the package;
+``hidden-published`` is whatever ``coverlock import hidden CHECKPOINT`` has converted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.watermarking.watermark import (
+    ImportedWatermark,
+    StoredWatermark,
+    imported_weights,
+)
+
+if TYPE_CHECKING:
+    from coverlock_plugins.hidden.network import HiddenNetwork
+    from coverlock_sdk.watermarking.trainable import Trainable
+
+
+class Hidden(StoredWatermark):
+    """The reference checkpoint, or weights of your own."""
+
+    name = "hidden"
+    reference = Path(__file__).parent / "weights" / "hidden.safetensors"
+
+    @staticmethod
+    def build(**settings: Any) -> HiddenNetwork:
+        """The network of these settings, untrained."""
+        from coverlock_plugins.hidden.network import HiddenNetwork
+
+        return HiddenNetwork(**settings)
+
+
+class PublishedHidden(ImportedWatermark, Hidden):
+    """The published weights."""
+
+    name, system = "hidden-published", "hidden"
+
+
+def trainable() -> Trainable:
+    """The published settings, and those of the reference checkpoint."""
+    from coverlock_sdk.watermarking.noise import (
+        EVERYDAY,
+        Crop,
+        Cropout,
+        Dropout,
+        Identity,
+        JpegMask,
+        Resize,
+    )
+    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.watermarking.trainer import Recipe
+
+    published = Recipe(
+        image_weight=0.7,
+        adversarial_weight=1e-3,
+        noise=(
+            Identity(),
+            Crop((0.16, 0.30), centred=0.0),
+            Cropout((0.06, 0.12)),
+            Dropout((0.25, 0.35)),
+            Resize((0.4, 0.6)),
+            JpegMask(),
+        ),
+        batch=12,
+        steps=300_000,
+    )
+    reference = Recipe(
+        image_weight=0.7, noise=EVERYDAY, batch=16, steps=9000, message_first=1500, decay=2000
+    )
+    return Trainable(Hidden.build, published, {"channels": 32}, reference)
+
+
+def convert(file: Path) -> Path:
+    """Turn a published checkpoint (``.pyt``) into safetensors."""
+    from coverlock_sdk.checkpoints import read_checkpoint
+    from coverlock_sdk.errors import CorruptModelError
+    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
+
+    content = read_checkpoint(file)
+    state = isinstance(content, dict) and content.get("enc-dec-model")
+    if not isinstance(state, dict) or "decoder.linear.weight" not in state:
+        raise CorruptModelError(
+            f"{file} is not a HiDDeN checkpoint: it has no 'enc-dec-model' with a decoder"
+        )
+    bits = len(state["decoder.linear.weight"])
+    network = Hidden.build(bits=bits)
+    load_strictly(network, without_prefix(state, "module."), file, of="HiDDeN")
+    target = imported_weights("hidden")
+    save_network(network, target)
+    return target
+
+
+@hookimpl
+def register_watermarks(register: Register) -> None:
+    """Offer both under their names."""
+    register(Hidden)
+    register(PublishedHidden)
+
+
+@hookimpl
+def register_networks(register: Register) -> None:
+    """Let ``coverlock train watermark hidden`` train it."""
+    register(trainable, "hidden")
+
+
+@hookimpl
+def register_importers(register: Register) -> None:
+    """Let ``coverlock import hidden`` convert the authors' files."""
+    register(convert, "hidden")

@@ -1,0 +1,101 @@
+"""MBRS (Jia, Fang, Zhang 2021): robust to JPEG, and easily transplanted.
+
+``mbrs`` is a narrower network that was trained here and ships with the package;
+``mbrs-published`` is whatever ``coverlock import mbrs CHECKPOINT`` has converted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.watermarking.watermark import (
+    ImportedWatermark,
+    StoredWatermark,
+    imported_weights,
+)
+
+if TYPE_CHECKING:
+    from coverlock_plugins.mbrs.network import MbrsNetwork
+    from coverlock_sdk.watermarking.trainable import Trainable
+
+
+class Mbrs(StoredWatermark):
+    """The reference checkpoint, or weights of your own."""
+
+    name = "mbrs"
+    reference = Path(__file__).parent / "weights" / "mbrs.safetensors"
+
+    @staticmethod
+    def build(**settings: Any) -> MbrsNetwork:
+        """The network of these settings, untrained."""
+        from coverlock_plugins.mbrs.network import MbrsNetwork
+
+        return MbrsNetwork(**settings)
+
+
+class PublishedMbrs(ImportedWatermark, Mbrs):
+    """The published weights."""
+
+    name, system = "mbrs-published", "mbrs"
+
+
+def trainable() -> Trainable:
+    """The published settings, and those of the reference checkpoint."""
+    from coverlock_sdk.watermarking.noise import EVERYDAY, Identity, JpegMask, RealJpeg
+    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.watermarking.trainer import Recipe
+
+    published = Recipe(
+        message_weight=10.0,
+        adversarial_weight=1e-4,
+        noise=(JpegMask(), RealJpeg((50, 50)), Identity()),
+        batch=16,
+        steps=60_000,
+    )
+    reference = Recipe(
+        message_weight=10.0, image_weight=3.0, noise=EVERYDAY, batch=8, steps=1800, decay=800
+    )
+    return Trainable(Mbrs.build, published, {"bits": 64, "size": 128, "channels": 16}, reference)
+
+
+def convert(file: Path) -> Path:
+    """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors."""
+    from coverlock_sdk.checkpoints import read_checkpoint
+    from coverlock_sdk.errors import CorruptModelError
+    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
+
+    content = read_checkpoint(file)
+    state = without_prefix(content if isinstance(content, dict) else {}, "module.")
+    state = {name: value for name, value in state.items() if not name.startswith("noise.")}
+    if "encoder.message_duplicate_layer.weight" in state:
+        diffusion, bits = state["encoder.message_duplicate_layer.weight"].shape
+        network = Mbrs.build(bits=bits, size=128, diffusion=diffusion)
+    elif "encoder.message_pre_layer.0.layers.0.weight" in state:
+        network = Mbrs.build()
+    else:
+        raise CorruptModelError(f"{file} is not an MBRS checkpoint: it has no message processor")
+    load_strictly(network, state, file, of="MBRS")
+    target = imported_weights("mbrs")
+    save_network(network, target)
+    return target
+
+
+@hookimpl
+def register_watermarks(register: Register) -> None:
+    """Offer both under their names."""
+    register(Mbrs)
+    register(PublishedMbrs)
+
+
+@hookimpl
+def register_networks(register: Register) -> None:
+    """Let ``coverlock train watermark mbrs`` train it."""
+    register(trainable, "mbrs")
+
+
+@hookimpl
+def register_importers(register: Register) -> None:
+    """Let ``coverlock import mbrs`` convert the authors' files."""
+    register(convert, "mbrs")

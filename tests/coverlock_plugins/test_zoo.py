@@ -1,0 +1,237 @@
+"""HiDDeN, MBRS and CIN: published layouts, imports, switches, and what the reference weights do."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from coverlock_plugins.cin import Cin  # noqa: E402
+from coverlock_plugins.cin import convert as convert_cin  # noqa: E402
+from coverlock_plugins.cin.network import CinNetwork  # noqa: E402
+from coverlock_plugins.cin.selector import JpegSelector  # noqa: E402
+from coverlock_plugins.hidden import Hidden, PublishedHidden  # noqa: E402
+from coverlock_plugins.hidden import convert as convert_hidden  # noqa: E402
+from coverlock_plugins.hidden.network import HiddenNetwork  # noqa: E402
+from coverlock_plugins.mbrs import Mbrs  # noqa: E402
+from coverlock_plugins.mbrs import convert as convert_mbrs  # noqa: E402
+from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
+from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
+from coverlock_sdk import load_watermark  # noqa: E402
+from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
+from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
+from tests.coverlock_plugins import published_layouts  # noqa: E402
+from tests.coverlock_plugins.scenes import eight_bit, scenes  # noqa: E402
+
+SMALL: dict[str, Callable[[], WatermarkNetwork]] = {
+    "hidden": lambda: HiddenNetwork(bits=8, size=32, channels=8),
+    "hidden without broadcast": lambda: HiddenNetwork(8, 32, 8, broadcast=False),
+    "hidden without pooling": lambda: HiddenNetwork(8, 32, 8, gap=False),
+    "hidden without either": lambda: HiddenNetwork(8, 32, 8, broadcast=False, gap=False),
+    "mbrs": lambda: MbrsNetwork(bits=16, size=32, channels=8),
+    "mbrs with diffusion": lambda: MbrsNetwork(bits=10, size=32, channels=8, diffusion=64),
+    "mbrs with broadcast and pooling": lambda: MbrsNetwork(16, 32, 8, broadcast_gap=True),
+    "cin": lambda: CinNetwork(bits=8, size=32, couplings=2, growth=4, jpeg_channels=0),
+    "cin with its second decoder": lambda: CinNetwork(8, 32, 2, 4, jpeg_channels=8),
+    "cin with broadcast and pooling": lambda: CinNetwork(8, 32, 2, 4, 0, broadcast_gap=True),
+    "rivagan": lambda: RivaganNetwork(bits=8, size=32, kernel=3),
+    "rivagan with fixed attention": lambda: RivaganNetwork(8, 32, 3, fixed_attention=True),
+}
+
+PUBLISHED: dict[str, tuple[Callable[[], WatermarkNetwork], published_layouts.Layout]] = {
+    "hidden": (HiddenNetwork, published_layouts.hidden()),
+    "mbrs": (MbrsNetwork, published_layouts.mbrs()),
+    "mbrs diffusion": (
+        lambda: MbrsNetwork(bits=30, size=128, diffusion=256),
+        published_layouts.mbrs_diffusion(),
+    ),
+    "cin": (CinNetwork, published_layouts.cin()),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_full_network_is_the_published_one(name: str) -> None:
+    build, layout = PUBLISHED[name]
+    with torch.device("meta"):
+        state = build().state_dict()
+    assert [(key, tuple(value.shape)) for key, value in state.items()] == layout
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_networks_keep_their_shapes_and_learn_through_both_ends(name: str) -> None:
+    torch.manual_seed(0)
+    network = SMALL[name]()
+    images = torch.from_numpy(scenes(2))[:, :, :32, :32]
+    messages = torch.randint(0, 2, (2, network.bits)).float()
+    marked = network.encode(images, messages)
+    assert marked.shape == images.shape
+    if isinstance(network, CinNetwork) and network.has_jpeg_path:
+        logits = network.decode_by_inversion(marked) + network.decode_jpeg(marked)
+    else:
+        logits = network.decode(marked)
+    assert logits.shape == messages.shape
+    logits.square().sum().backward()
+    trained = [n for n, p in network.named_parameters() if p.requires_grad and p.grad is None]
+    assert trained == [] or all(n.startswith("nsm_model") for n in trained)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_weight_file_is_enough_to_build_the_network(name: str, tmp_path: Path) -> None:
+    network = SMALL[name]().eval()
+    save_network(network, tmp_path / "w.safetensors")
+    again = load_network(tmp_path / "w.safetensors", type(network))
+    images = torch.from_numpy(scenes(1))[:, :, :32, :32]
+    messages = torch.ones(1, network.bits)
+    with torch.inference_mode():
+        torch.testing.assert_close(again.encode(images, messages), network.encode(images, messages))
+
+
+def test_couplings_and_haar_bands_are_inverted_exactly() -> None:
+    network = SMALL["cin"]().double().eval()
+    assert isinstance(network, CinNetwork)
+    image, message = torch.rand(2, 1, 12, 8, 8, dtype=torch.float64)
+    mixed = network.invertible_model(image, message)
+    back = network.invertible_model.inverse(*mixed)
+    torch.testing.assert_close(back, (image, message))
+    picture = torch.rand(1, 3, 16, 16, dtype=torch.float64)
+    torch.testing.assert_close(network.haar.inverse(network.haar(picture)), picture)
+
+
+def test_haar_bands_come_with_all_colours_of_a_band_together() -> None:
+    flat = torch.tensor([0.1, 0.2, 0.3]).view(1, 3, 1, 1).expand(1, 3, 2, 2).contiguous()
+    bands = SMALL["cin"]().haar(flat).flatten()  # type: ignore[operator]
+    torch.testing.assert_close(bands, torch.tensor([0.1, 0.2, 0.3] + [0.0] * 9))
+
+
+def test_the_selector_sees_the_dct_of_each_block_in_luma_and_chroma() -> None:
+    dctn = pytest.importorskip("scipy.fft").dctn
+    picture = np.random.default_rng(0).random((3, 16, 16))
+    red, green, blue = 255 * picture
+    planes = [
+        0.299 * red + 0.587 * green + 0.114 * blue,
+        -0.1687 * red - 0.3313 * green + 0.5 * blue,
+        0.5 * red - 0.4187 * green - 0.0813 * blue,
+    ]
+    block = np.stack([dctn(plane[8:, :8], norm="ortho") for plane in planes])
+    expected = block / np.linalg.norm(block, axis=0)
+    spectrum = JpegSelector().spectrum(torch.from_numpy(picture[None]).float())[0]
+    np.testing.assert_allclose(spectrum[:, 8:, :8].numpy(), expected, atol=1e-4)
+
+
+def test_sizes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="square"):
+        MbrsNetwork(bits=30, size=128)
+    with pytest.raises(ValueError, match="16 times a power of two"):
+        CinNetwork(size=100)
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
+    return tmp_path
+
+
+def test_a_published_hidden_checkpoint_is_imported(models: Path) -> None:
+    network = HiddenNetwork()
+    torch.save({"enc-dec-model": network.state_dict(), "epoch": 3}, models / "run.pyt")
+    with pytest.raises(MissingModelError, match="coverlock import hidden"):
+        PublishedHidden()
+    assert convert_hidden(models / "run.pyt").exists()
+    watermark = load_watermark("hidden-published")
+    assert (watermark.bits, watermark.native_size) == (30, (128, 128))
+
+
+def test_published_mbrs_checkpoints_are_imported_without_their_noise(models: Path) -> None:
+    network = MbrsNetwork(bits=30, size=128, diffusion=256)
+    torch.save(network.state_dict() | {"noise.layer": torch.ones(1)}, models / "EC.pth")
+    convert_mbrs(models / "EC.pth")
+    assert load_watermark("mbrs-published").bits == 30
+
+
+def test_a_published_cin_checkpoint_is_imported(models: Path) -> None:
+    state = {f"module.{name}": value for name, value in CinNetwork().state_dict().items()}
+    torch.save({"cinNet": state}, models / "cin.pth")
+    convert_cin(models / "cin.pth")
+    assert load_watermark("cin-published").bits == 30
+
+
+@pytest.mark.parametrize("convert", [convert_hidden, convert_mbrs, convert_cin])
+def test_other_files_are_refused(convert: Callable[[Path], Path], models: Path) -> None:
+    other = models / "other.pth"
+    torch.save({"weight": torch.ones(3)}, other)
+    with pytest.raises(CorruptModelError, match="is not an? "):
+        convert(other)
+    other.write_bytes(other.read_bytes()[:100])
+    with pytest.raises(CorruptModelError, match=r"truncated|more than weights"):
+        convert(other)
+    assert not (models / "models").exists()
+
+
+def test_a_checkpoint_of_other_shapes_is_refused_by_name(models: Path) -> None:
+    state = HiddenNetwork(channels=16).state_dict()
+    torch.save({"enc-dec-model": state}, models / "run.pyt")
+    expected = r"conv_layers.0.layers.0.weight \(16, 3, 3, 3\) instead of \(64, 3, 3, 3\)"
+    with pytest.raises(CorruptModelError, match=expected):
+        convert_hidden(models / "run.pyt")
+
+
+class Trap:
+    """A pickle that would write a file if it were executed."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self):
+        return (Path.touch, (self.target,))
+
+
+def test_nothing_in_a_checkpoint_is_executed(models: Path) -> None:
+    torch.save({"enc-dec-model": Trap(models / "executed")}, models / "trap.pyt")
+    with pytest.raises(CorruptModelError, match="nothing of it was loaded"):
+        convert_hidden(models / "trap.pyt")
+    (models / "plain.pyt").write_bytes(pickle.dumps(Trap(models / "executed")))
+    with pytest.raises(CorruptModelError):
+        convert_hidden(models / "plain.pyt")
+    assert not (models / "executed").exists()
+
+
+def test_a_damaged_weight_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    save_network(SMALL["mbrs"](), path)
+    with pytest.raises(CorruptModelError, match="not for this network"):
+        load_network(path, HiddenNetwork)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(CorruptModelError, match="cannot be read"):
+        load_network(path, MbrsNetwork)
+    with pytest.raises(MissingModelError, match="do not exist"):
+        load_network(tmp_path / "none.safetensors", MbrsNetwork)
+
+
+@pytest.mark.parametrize("system", [Mbrs, Cin])
+def test_high_rt_systems_are_read_on_their_own_picture_and_on_any_other(system: type) -> None:
+    watermark = system()
+    rng = np.random.default_rng(0)
+    payloads = rng.integers(0, 2, (4, watermark.bits), dtype=np.uint8)
+    covers, targets = scenes(4), scenes(4, seed=9)
+    marked = eight_bit(watermark.embed(covers, payloads))
+    assert ((watermark.decode(marked) > 0) == payloads).mean() > 0.97
+    forged = eight_bit(targets + (marked - covers))
+    assert ((watermark.decode(forged) > 0) == payloads).mean() > 0.9
+
+
+def test_hidden_is_read_on_its_own_picture_and_hardly_on_any_other() -> None:
+    watermark = Hidden()
+    rng = np.random.default_rng(0)
+    payloads = rng.integers(0, 2, (4, watermark.bits), dtype=np.uint8)
+    covers, targets = scenes(4), scenes(4, seed=9)
+    marked = eight_bit(watermark.embed(covers, payloads))
+    own = ((watermark.decode(marked) > 0) == payloads).mean()
+    forged = eight_bit(targets + (marked - covers))
+    assert own > 0.8
+    assert ((watermark.decode(forged) > 0) == payloads).mean() < own - 0.1

@@ -1,0 +1,132 @@
+"""One trainer for every watermark network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("kornia")
+
+from coverlock_sdk.errors import CoverLockError  # noqa: E402
+from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
+from coverlock_sdk.watermarking.noise import EVERYDAY  # noqa: E402
+from coverlock_sdk.watermarking.photos import TrainingPhotos  # noqa: E402
+from coverlock_sdk.watermarking.trainable import examine, quality  # noqa: E402
+from coverlock_sdk.watermarking.trainer import Recipe, train  # noqa: E402
+
+RECIPE = Recipe(batch=4, steps=4, record_every=2, rate=1e-2)
+
+
+class Patterns(WatermarkNetwork):
+    """A learned pattern a bit, added; read back by a learned projection."""
+
+    def __init__(self, bits: int = 4, size: int = 48) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.bits, self.size = bits, size
+        self.settings = {"bits": bits, "size": size}
+        self.patterns = torch.nn.Linear(bits, 3 * size * size, bias=False)
+        self.reading = torch.nn.Linear(3 * size * (size - 1), bits)
+
+    def encode(self, images, messages):
+        return images + 0.05 * self.patterns(2 * messages - 1).view_as(images)
+
+    def decode(self, images):
+        return self.reading(images.diff(dim=3).flatten(1))  # neighbours, to see past the cover
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for index, picture in enumerate(natural_pictures(12, (64, 72), seed=5)):
+        Image.fromarray(picture).save(folder / f"{index}.png")
+    return folder
+
+
+@pytest.fixture
+def photos(folder: Path, tmp_path: Path) -> TrainingPhotos:
+    return TrainingPhotos(sorted(folder.iterdir()), 48, tmp_path / "cache")
+
+
+def weights(network: WatermarkNetwork) -> np.ndarray:
+    return torch.cat([p.detach().flatten() for p in network.parameters()]).numpy()
+
+
+def test_a_network_learns_its_message(photos: TrainingPhotos, tmp_path: Path) -> None:
+    network = Patterns()
+    history = train(network, photos, replace(RECIPE, steps=100, rate=3e-4), tmp_path / "run")
+    accuracy = [record["accuracy"] for record in history.steps]
+    assert np.mean(accuracy[-20:]) > 0.95 > np.mean(accuracy[:10])
+
+
+def test_a_resumed_run_is_the_run_that_was_not_interrupted(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    noisy = replace(RECIPE, noise=EVERYDAY, adversarial_weight=1e-3)
+    whole, first, second = Patterns(), Patterns(), Patterns()
+    torch.manual_seed(0)
+    train(whole, photos, noisy, tmp_path / "whole")
+    torch.manual_seed(0)
+    train(first, photos, replace(noisy, steps=2), tmp_path / "parts")
+    train(second, photos, noisy, tmp_path / "parts")
+    np.testing.assert_allclose(weights(second), weights(whole), atol=1e-6)
+    curves = json.loads((tmp_path / "parts" / "history.json").read_text())
+    assert [record["step"] for record in curves["steps"]] == [0, 1, 2, 3]
+
+
+def test_a_loss_that_is_not_finite_stops_and_says_where(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    class Broken(Patterns):
+        def decode(self, images):
+            return super().decode(images) * float("nan")
+
+    with pytest.raises(CoverLockError, match=r"nan at step 0, learning rate 0.01; there is no"):
+        train(Broken(), photos, RECIPE, tmp_path / "run")
+
+
+def test_fidelity_may_come_second() -> None:
+    recipe = Recipe(image_weight=2.0, message_first=100)
+    weights = [recipe.image_weight_at(step) for step in (0, 100, 150, 200, 5000)]
+    assert weights == pytest.approx([0.04, 0.04, 2 * 0.02**0.5, 2, 2])
+    assert Recipe(image_weight=2.0).image_weight_at(0) == 2
+
+
+def test_the_rate_falls_at_the_end() -> None:
+    recipe = Recipe(rate=1.0, steps=10, decay=4)
+    assert [recipe.rate_at(step) for step in (0, 6, 8, 9)] == [1, 1, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("layer", EVERYDAY, ids=lambda layer: type(layer).__name__)
+def test_noise_keeps_size_and_gradient_and_repeats_itself(layer) -> None:
+    pictures = torch.from_numpy(natural_pictures(2, (32, 32), seed=2)).permute(0, 3, 1, 2) / 255
+    marked = (pictures * 0.9).requires_grad_()
+    noised = layer(marked, pictures, np.random.default_rng(1))
+    assert noised.shape == marked.shape
+    noised.mean().backward()
+    assert marked.grad is not None
+    assert marked.grad.abs().sum() > 0
+    torch.testing.assert_close(noised, layer(marked, pictures, np.random.default_rng(1)))
+
+
+def test_photos_are_cropped_and_drawn_by_the_seed(photos: TrainingPhotos) -> None:
+    one, same = (photos.batch(4, np.random.default_rng(7)) for _ in range(2))
+    assert one.shape == (4, 3, 48, 48)
+    assert 0 <= one.min() <= one.max() <= 1
+    torch.testing.assert_close(one, same)
+
+
+def test_quality_is_of_saved_pictures(photos: TrainingPhotos) -> None:
+    figures = quality(Patterns(), photos.batch(4, np.random.default_rng(0)))
+    assert 0 <= figures["bit_accuracy"] <= 1
+    assert 10 < figures["psnr_mean"] < 60
+    calibration, robustness = examine(Patterns(), photos.batch(3, np.random.default_rng(0)))
+    assert calibration.scale > 0
+    assert list(robustness) == ["noise", "brightness", "blur", "jpeg", "contrast", "crop"]
