@@ -87,7 +87,7 @@ class StoredWatermark(NetworkWatermark):
                 f"the watermark '{self.name}' needs PyTorch: pip install 'coverlock-sdk[torch]'"
             ) from error
         path = Path(weights) if weights is not None else self._default_weights()
-        super().__init__(load_network(path, self.build), self.name, _card_of(path))
+        super().__init__(load_network(path, self.build), self.name, card_of(path))
 
     @staticmethod
     @abstractmethod
@@ -119,7 +119,8 @@ def imported_weights(system: str) -> Path:
     return cache_folder() / system / "published.safetensors"
 
 
-def _card_of(weights: Path) -> dict[str, Any]:
+def card_of(weights: Path) -> dict[str, Any]:
+    """What was written down about a weight file beside it; empty where nothing was."""
     card = weights.with_suffix(".json")
     content: dict[str, Any] = json.loads(card.read_text()) if card.exists() else {}
     return content

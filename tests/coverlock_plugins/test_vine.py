@@ -13,20 +13,23 @@ diffusers = pytest.importorskip("diffusers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
-from coverlock_plugins.convnext.network import Shape  # noqa: E402
 from coverlock_plugins.vine import Vine, import_official, weights  # noqa: E402
 from coverlock_plugins.vine.network import (  # noqa: E402
     SKIPS,
     TIMESTEP,
     Encoder,
     Layout,
+    VineNetwork,
     autoencoder,
     build_decoder,
     decode_latents,
     denoised,
     encode_pictures,
 )
+from coverlock_sdk.calibration import Calibration  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.manager import plugin_manager  # noqa: E402
+from coverlock_sdk.watermarking.weights import save_network  # noqa: E402
 from tests.coverlock_plugins.scenes import scenes  # noqa: E402
 
 TINY: dict[str, Any] = {
@@ -37,7 +40,8 @@ TINY: dict[str, Any] = {
     "heads": (1, 1, 2, 2),
     "groups": 4,
     "context": 64,
-    "decoder": Shape((1, 1, 1, 1), (8, 8, 16, 16)),
+    "depths": (1, 1, 1, 1),
+    "widths": (8, 8, 16, 16),
     "classes": 20,
 }
 
@@ -186,7 +190,7 @@ def test_gradients_reach_every_weight_that_sees_the_message(broadcast_gap: bool)
 
 
 def test_a_tiny_vine_runs_from_end_to_end(folder: Path, payloads: Any) -> None:
-    watermark = Vine(size=64, folder=folder, **TINY)
+    watermark = Vine(size=64, weights=folder, **TINY)
     covers = scenes(2)
     marked = watermark.embed(covers, payloads)
     assert marked.shape == covers.shape
@@ -199,7 +203,7 @@ def test_a_tiny_vine_runs_from_end_to_end(folder: Path, payloads: Any) -> None:
 def test_the_modules_compute_what_the_plugin_does(
     folder: Path, payloads: Any, networks: tuple[Any, Any]
 ) -> None:
-    watermark = Vine(size=128, folder=folder, **TINY)
+    watermark = Vine(size=128, weights=folder, **TINY)
     covers = torch.from_numpy(scenes(2))[:, :, :128, :128]
     with torch.inference_mode():
         marked = watermark.encoder_module()(covers, torch.from_numpy(payloads))
@@ -210,15 +214,40 @@ def test_the_modules_compute_what_the_plugin_does(
     np.testing.assert_allclose(watermark.decode(marked.numpy()), logits.numpy(), atol=1e-4)
 
 
+def test_what_the_trainer_writes_is_a_watermark(tmp_path: Path, payloads: Any) -> None:
+    torch.manual_seed(0)
+    network = VineNetwork(size=64, **TINY, broadcast_gap=True).eval()
+    save_network(network, tmp_path / "watermark.safetensors")
+    (tmp_path / "watermark.json").write_text('{"calibration": {"scale": 2.0, "power": 0.5}}')
+    watermark = Vine(weights=tmp_path / "watermark.safetensors")
+    assert (watermark.bits, watermark.native_size) == (32, (64, 64))
+    assert watermark.calibration == Calibration(2.0, 0.5)
+    covers = scenes(2)[:, :, :64, :64]
+    with torch.inference_mode():
+        marked = network.encode(torch.from_numpy(covers), torch.from_numpy(payloads).float())
+        logits = network.decode(marked)
+    np.testing.assert_allclose(watermark.embed(covers, payloads), marked.numpy(), atol=1e-4)
+    np.testing.assert_allclose(watermark.decode(marked.numpy()), logits.numpy(), atol=1e-4)
+
+
+def test_it_can_be_trained_by_name() -> None:
+    trainable = plugin_manager().get("network", "vine")()
+    with torch.device("meta"):
+        published, small = trainable.build(), trainable.build(**trainable.reference)
+    assert (published.bits, published.size) == (100, 256)
+    assert sum(w.numel() for w in small.parameters()) < 10e6
+    assert trainable.recipe.message_loss == "bce"
+
+
 def test_missing_weights_name_the_command(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(MissingModelError, match="coverlock import vine FILE"):
-        Vine(folder=tmp_path)
+        Vine(weights=tmp_path)
     decoder_only = tmp_path / "verifier"
     decoder_only.mkdir()
     (decoder_only / "decoder.safetensors").write_bytes(
         (folder / "decoder.safetensors").read_bytes()
     )
-    watermark = Vine(size=64, folder=decoder_only, **TINY)
+    watermark = Vine(size=64, weights=decoder_only, **TINY)
     assert watermark.decode(scenes(1)).shape == (1, 32)
     with pytest.raises(
         MissingModelError, match="lacks parts of VINE .sec_encoder, unet, vae_a2b, prompt."
@@ -327,4 +356,4 @@ def test_a_damaged_part_is_refused_on_loading(folder: Path, tmp_path: Path) -> N
     content = (folder / "decoder.safetensors").read_bytes()
     (tmp_path / "decoder.safetensors").write_bytes(content[:-10])
     with pytest.raises(CorruptModelError, match="truncated"):
-        Vine(size=64, folder=tmp_path, **TINY).decode(scenes(1))
+        Vine(size=64, weights=tmp_path, **TINY).decode(scenes(1))

@@ -21,7 +21,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
 
-from coverlock_plugins.convnext.network import Shape  # noqa: E402
 from coverlock_plugins.vine import Vine, weights  # noqa: E402
 from coverlock_plugins.vine.network import Decoder, Encoder, Layout  # noqa: E402
 from coverlock_sdk.calibration import Calibration  # noqa: E402
@@ -41,7 +40,8 @@ LAYOUT: dict[str, Any] = {
     "groups": 1,
     "tokens": 2,
     "context": 8,
-    "decoder": Shape((1, 1, 1, 1), (26, 98, 98, 98)),
+    "depths": (1, 1, 1, 1),
+    "widths": (26, 98, 98, 98),
     "classes": BITS,
 }
 

@@ -12,6 +12,7 @@ Files are recognised by what they hold. VINE-B has the same layout and takes the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -19,37 +20,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coverlock_sdk.assets import cache_folder
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Bits, Images, Logits, Watermark
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.watermarking.watermark import card_of
 
 if TYPE_CHECKING:
     import torch
+
+    from coverlock_sdk.watermarking.trainable import Trainable
 
 
 class Vine(Watermark):
     """The published networks at 256 px, or at any ``size`` that divides by 64.
 
-    ``layout`` changes the networks themselves (see ``network.Layout``); their weights are then
-    looked for in ``folder``. ``broadcast_gap=True`` is the paper's intervention, which did not
-    converge there.
+    ``weights`` is a folder of converted parts, or a file that ``coverlock train watermark vine``
+    wrote. ``layout`` changes the networks themselves (see ``network.Layout``), for parts that have
+    other sizes; ``broadcast_gap=True`` is the paper's intervention, which did not converge there.
     """
 
     name = "vine"
 
-    def __init__(self, size: int = 256, folder: Path | None = None, **layout: Any) -> None:
-        try:
-            from coverlock_plugins.vine import weights
-            from coverlock_plugins.vine.network import Layout
-        except ImportError as error:
-            raise _missing_packages(error) from error
-        self._layout = Layout(**layout)
-        self._folder = folder or _default_folder(self._layout.broadcast_gap)
-        weights.require_parts(self._folder, ["decoder"])
+    def __init__(self, size: int = 256, weights: str | Path | None = None, **layout: Any) -> None:
+        stored, network = _modules()
+        self._layout = network.Layout(**layout)
+        self._weights = Path(weights or _default_folder(self._layout.broadcast_gap))
+        self._networks: dict[str, torch.nn.Module] = {}
+        self._loading = Lock()
+        if self._weights.is_file():
+            trained = stored.load_trained(self._weights)
+            self._layout, size = trained.layout, trained.size
+            self._networks = {"encoder": trained.encoder, "decoder": trained.decoder}
+            self.card = card_of(self._weights)
+            self.calibration = Calibration(**self.card.get("calibration", {}))
+        else:
+            stored.require_parts(self._weights, ["decoder"])
         self.bits = self._layout.bits
         self.native_size = (size, size)
-        self._modules: dict[str, torch.nn.Module] = {}
-        self._loading = Lock()
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Run the encoder, one picture after the other to bound the memory it takes."""
@@ -68,17 +76,16 @@ class Vine(Watermark):
         return self._module("decoder")
 
     def _module(self, name: str) -> torch.nn.Module:
-        """The encoder needs gigabytes and verification does not need it: each on first use."""
+        """The encoder takes gigabytes, and verification does without: each on first use."""
         import torch
 
-        from coverlock_plugins.vine import weights
-
+        stored, _ = _modules()
         with self._loading:
-            if name not in self._modules:
-                load = {"encoder": weights.load_encoder, "decoder": weights.load_decoder}[name]
-                device = "cuda" if torch.cuda.is_available() else "cpu"
-                self._modules[name] = load(self._folder, self._layout).to(device)
-        return self._modules[name]
+            if name not in self._networks:
+                load = {"encoder": stored.load_encoder, "decoder": stored.load_decoder}[name]
+                self._networks[name] = load(self._weights, self._layout)
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+            return self._networks[name].to(device)
 
     def _run(self, module: torch.nn.Module, *batches: Images | Bits) -> Images:
         import torch
@@ -93,31 +100,77 @@ class Vine(Watermark):
         return result
 
 
+def trainable() -> Trainable:
+    """The published settings, and smaller ones for a CPU.
+
+    The authors start from SD-Turbo, weigh colour differences, and have a perceptual loss beside
+    the squared error; this trainer starts from nothing and has the squared error alone.
+    """
+    from coverlock_sdk.watermarking.noise import EVERYDAY
+    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.watermarking.trainer import Recipe
+
+    published = Recipe(
+        message_loss="bce",
+        message_weight=1.5,
+        image_weight=2.0,
+        adversarial_weight=0.5,
+        noise=EVERYDAY,
+        rate=1e-4,
+        batch=112,
+        steps=100_000,
+        message_first=1000,
+    )
+    small = {
+        "size": 128,
+        "side": 32,
+        "autoencoder": (16, 32, 64, 64),
+        "unet": (32, 64, 64, 64),
+        "heads": (1, 2, 2, 2),
+        "groups": 8,
+        "tokens": 1,
+        "context": 32,
+        "depths": (2, 2, 4, 2),
+        "widths": (24, 48, 96, 192),
+        "classes": 200,
+    }
+    quick = replace(published, adversarial_weight=0.0, rate=1e-3, batch=16, steps=20_000)
+    return Trainable(_modules()[1].VineNetwork, published, small, quick)
+
+
 def import_official(file: Path) -> Path:
     """Convert one of the published files; see the top of this module for what they are."""
+    stored, network = _modules()
+    folder: Path = stored.import_official(file, _default_folder(), network.Layout())
+    return folder
+
+
+def _modules() -> tuple[Any, Any]:
+    """``weights`` and ``network``, which need PyTorch and diffusers."""
     try:
-        from coverlock_plugins.vine import weights
-        from coverlock_plugins.vine.network import Layout
+        from coverlock_plugins.vine import network, weights
     except ImportError as error:
-        raise _missing_packages(error) from error
-    return weights.import_official(file, _default_folder(), Layout())
+        raise MissingModelError(
+            f"the watermark 'vine' needs the package '{error.name}': "
+            'pip install "coverlock-sdk[torch,vine]"'
+        ) from error
+    return weights, network
 
 
 def _default_folder(broadcast_gap: bool = False) -> Path:
     return cache_folder() / ("vine-broadcast-gap" if broadcast_gap else "vine")
 
 
-def _missing_packages(error: ImportError) -> MissingModelError:
-    return MissingModelError(
-        f"the watermark 'vine' needs the package '{error.name}': "
-        'pip install "coverlock-sdk[torch,vine]"'
-    )
-
-
 @hookimpl
 def register_watermarks(register: Register) -> None:
     """Offer the watermark under its name."""
     register(Vine)
+
+
+@hookimpl
+def register_networks(register: Register) -> None:
+    """Let ``coverlock train watermark vine`` train it."""
+    register(trainable, "vine")
 
 
 @hookimpl

@@ -7,7 +7,8 @@ of the published files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.convnext.network import BASE, ConvNeXt, LayerNorm2d, Shape
+from coverlock_sdk.watermarking.network import WatermarkNetwork
 
 TIMESTEP = 999
 SKIPS = ("skip_conv_1", "skip_conv_2", "skip_conv_3", "skip_conv_4")
@@ -31,15 +33,17 @@ class Layout:
     bits: int = 100
     side: int = 64
     """The message is first drawn on a map of this many pixels a side."""
-    autoencoder: tuple[int, int, int, int] = (128, 256, 512, 512)
-    unet: tuple[int, int, int, int] = (320, 640, 1280, 1280)
-    heads: tuple[int, int, int, int] = (5, 10, 20, 20)
+    autoencoder: Sequence[int] = (128, 256, 512, 512)
+    unet: Sequence[int] = (320, 640, 1280, 1280)
+    heads: Sequence[int] = (5, 10, 20, 20)
     groups: int = 32
     """Channels are normalised in this many groups."""
     tokens: int = 77
     context: int = 1024
     """Number and width of the vectors that stand for the empty prompt."""
-    decoder: Shape = field(default=BASE)
+    depths: Sequence[int] = BASE.depths
+    widths: Sequence[int] = BASE.widths
+    """The shape of the decoder, a ConvNeXt-Base."""
     classes: int = 1000
     """Width of ConvNeXt's own last layer, which another maps to the bits."""
     broadcast_gap: bool = False
@@ -47,6 +51,33 @@ class Layout:
 
     The paper's did not converge with it (bit accuracy 0.6 at 7 dB), and no weights are published.
     """
+
+    @property
+    def decoder(self) -> Shape:
+        """Depths and widths of the decoder together."""
+        return Shape(self.depths, self.widths)
+
+
+class VineNetwork(WatermarkNetwork):
+    """Encoder and decoder as one network, for the trainer."""
+
+    def __init__(self, size: int = 256, **layout: Any) -> None:
+        super().__init__()
+        self.layout = Layout(**layout)
+        self.bits, self.size = self.layout.bits, size
+        self.settings = {"size": size, **asdict(self.layout)}
+        self.encoder = Encoder(self.layout)
+        self.decoder = build_decoder(self.layout)
+
+    def encode(self, images: Tensor, messages: Tensor) -> Tensor:
+        """The marked pictures."""
+        marked: Tensor = self.encoder(images, messages)
+        return marked
+
+    def decode(self, images: Tensor) -> Tensor:
+        """The logits of the bits."""
+        logits: Tensor = self.decoder(images)
+        return logits
 
 
 class Encoder(nn.Module):
@@ -60,8 +91,8 @@ class Encoder(nn.Module):
         self.sec_encoder: nn.Module = adaptor
         self.unet = UNet2DConditionModel(
             sample_size=64,
-            block_out_channels=layout.unet,
-            attention_head_dim=layout.heads,
+            block_out_channels=tuple(layout.unet),
+            attention_head_dim=tuple(layout.heads),
             norm_num_groups=layout.groups,
             cross_attention_dim=layout.context,
             use_linear_projection=True,
@@ -190,7 +221,7 @@ def autoencoder(layout: Layout) -> Any:
     first, second, third, last = layout.autoencoder
     vae = AutoencoderKL(
         sample_size=768,
-        block_out_channels=layout.autoencoder,
+        block_out_channels=tuple(layout.autoencoder),
         down_block_types=("DownEncoderBlock2D",) * 4,
         up_block_types=("UpDecoderBlock2D",) * 4,
         layers_per_block=2,

@@ -16,9 +16,17 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from coverlock_plugins.vine.network import Decoder, Encoder, Layout, PooledDecoder, build_decoder
+from coverlock_plugins.vine.network import (
+    Decoder,
+    Encoder,
+    Layout,
+    PooledDecoder,
+    VineNetwork,
+    build_decoder,
+)
 from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.watermarking.weights import load_network
 
 State = dict[str, Tensor]
 
@@ -78,6 +86,13 @@ def load_decoder(folder: Path, layout: Layout) -> Decoder | PooledDecoder:
     decoder = build_decoder(layout)
     _load(_bare(decoder), folder, "decoder")
     return decoder.eval()
+
+
+def load_trained(file: Path) -> VineNetwork:
+    """A network of any layout, as the trainer wrote it."""
+    network = load_network(file, VineNetwork)
+    assert isinstance(network, VineNetwork)
+    return network
 
 
 def require_parts(folder: Path, parts: Iterable[str]) -> None:
