@@ -1,0 +1,255 @@
+"""Training of the filter: genuine marked pictures against forgeries with the true residual."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+from torch.nn import functional
+
+from coverlock_plugins.convnext.classifiers import Classifier, build
+from coverlock_sdk.checkpoints import require_match
+from coverlock_sdk.contract import Images, Watermark
+from coverlock_sdk.distortions import draw_training_distortion
+from coverlock_sdk.errors import CorruptModelError, CoverLockError
+from coverlock_sdk.hashing.cache import remembered
+from coverlock_sdk.hashing.held_out import HELD_OUT, split
+from coverlock_sdk.pictures import read, write_atomically
+
+Bytes = npt.NDArray[np.uint8]
+Scores = npt.NDArray[np.float64]
+Report = Callable[[int, dict[str, float]], None]
+"""Told the step, and what was measured there."""
+
+CHUNK = 16
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a filter is trained."""
+
+    pictures: int = 1000
+    """Photos that are marked; every one of them lends its residual and receives others'."""
+    validation: int = 500
+    """Held-out photos, for as many genuine pictures and as many forgeries (appendix G)."""
+    steps: int = 1500
+    batch: int = 16
+    rate: float = 1e-3
+    weight_decay: float = 0.05
+    distorted: float = 0.5
+    """Share of the pictures that are seen under a distortion of the training distribution."""
+    seed: int = 0
+    record_every: int = 100
+    """Steps between two checkpoints."""
+
+
+class MarkedPhotos:
+    """Photos before and after marking, as 8-bit pictures of the watermark's size."""
+
+    def __init__(self, watermark: Watermark, photos: list[Path], cache: Path, seed: int) -> None:
+        self.size = watermark.native_size
+
+        def mark(rows: npt.NDArray[np.int64]) -> Bytes:
+            covers = _bytes(np.stack([read(photos[row]).view(self.size) for row in rows]))
+            payloads = [np.random.default_rng([seed, row]).integers(0, 2, bits) for row in rows]
+            marked = watermark.embed(_floats(covers), np.array(payloads, dtype=np.uint8))
+            return np.stack([covers, _bytes(marked)], axis=1)
+
+        bits = watermark.bits
+        identity = [watermark.name, bits, *self.size, seed, *(str(photo) for photo in photos)]
+        self.pictures = remembered(
+            cache, "marked", {"made of": identity}, mark, len(photos), chunk=CHUNK
+        )
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def genuine(self, row: int) -> Bytes:
+        """A marked picture, (3, H, W)."""
+        marked: Bytes = self.pictures[row, 1]
+        return marked
+
+    def forged(self, source: int, target: int) -> Bytes:
+        """GT@1: the residual of ``source`` on the cover of ``target``."""
+        cover, marked = self.pictures[source].astype(np.int16)
+        forged: Bytes = np.clip(self.pictures[target, 0] + (marked - cover), 0, 255)
+        return forged.astype(np.uint8)
+
+    def seen(self, picture: Bytes, distorted: bool, rng: np.random.Generator) -> Images:
+        """What the classifier sees of a picture, as it is or after one distortion."""
+        upright = np.ascontiguousarray(np.moveaxis(picture, 0, -1))
+        if distorted:
+            upright = draw_training_distortion(rng)(upright, rng)
+        return read(upright).view(self.size)
+
+    def batch(self, recipe: Recipe, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Genuine pictures and forgeries, half of each, and which is which."""
+        labels = np.arange(recipe.batch) % 2
+        views = []
+        for label in labels:
+            source, target = rng.choice(len(self), 2, replace=False)
+            picture = self.genuine(source) if label else self.forged(source, target)
+            views.append(self.seen(picture, rng.random() < recipe.distorted, rng))
+        return torch.from_numpy(np.stack(views)), torch.from_numpy(labels).float()
+
+
+def train_filter(
+    watermark: Watermark,
+    photos: Path,
+    run: Path,
+    backbone: str = "convnext",
+    settings: dict[str, Any] | None = None,
+    recipe: Recipe | None = None,
+    report: Report | None = None,
+) -> Path:
+    """Train a filter for ``watermark``, and write its weights and card to ``run``.
+
+    An interrupted run goes on from its last checkpoint, and what step t draws depends on the seed
+    and on t alone. Backbones share the marked pictures of a run.
+    """
+    recipe = recipe or Recipe()
+    training, held_out = split(photos, HELD_OUT)
+    cache = run / "cache"
+    data = MarkedPhotos(watermark, training[: recipe.pictures], cache, recipe.seed)
+    fresh = MarkedPhotos(watermark, held_out[: recipe.validation], cache, recipe.seed + 1)
+    torch.manual_seed(recipe.seed)
+    classifier = build(backbone, **(settings or {}))
+    _optimise(classifier, data, recipe, run / f"{backbone}-checkpoint.pt", report)
+    card = {
+        "watermark": watermark.name,
+        "backbone": backbone,
+        "settings": classifier.settings,
+        "recipe": asdict(recipe),
+        "photos": {"training": len(data), "held_out": len(fresh)},
+        "held_out_auc": {
+            "clean": held_out_auc(classifier, fresh, distorted=False, seed=recipe.seed),
+            "distorted": held_out_auc(classifier, fresh, distorted=True, seed=recipe.seed),
+        },
+        "versions": {"torch": torch.__version__, "numpy": np.__version__},
+    }
+    written = run / f"{backbone}.safetensors"
+    save_classifier(classifier, backbone, watermark.name, written)
+    written.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n")
+    return written
+
+
+def _optimise(
+    classifier: Classifier,
+    data: MarkedPhotos,
+    recipe: Recipe,
+    checkpoint: Path,
+    report: Report | None,
+) -> None:
+    """Cross-entropy by AdamW, the rate falling to zero along a cosine."""
+    made_with = json.dumps([classifier.settings, asdict(recipe)])
+    trained = [weights for weights in classifier.parameters() if weights.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=recipe.rate, weight_decay=recipe.weight_decay)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, recipe.steps)
+    start = 0
+    if checkpoint.exists():
+        kept = torch.load(checkpoint, weights_only=True)
+        if kept["made_with"] != made_with:
+            raise CoverLockError(f"{checkpoint} was made with other settings: name another run")
+        classifier.load_state_dict(kept["classifier"])
+        optimizer.load_state_dict(kept["optimizer"])
+        schedule.load_state_dict(kept["schedule"])
+        start = kept["step"]
+    classifier.train()
+    for step in range(start, recipe.steps):
+        images, labels = data.batch(recipe, np.random.default_rng([recipe.seed, step]))
+        logits = classifier(images)
+        loss = functional.binary_cross_entropy_with_logits(logits, labels)
+        if not torch.isfinite(loss):
+            raise CoverLockError(
+                f"the loss is {loss.item()} at step {step}, learning rate "
+                f"{schedule.get_last_lr()[0]:.3g}; the last checkpoint is {checkpoint}"
+            )
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+        if report:
+            right = ((logits > 0) == (labels > 0.5)).float().mean()
+            report(step + 1, {"loss": loss.item(), "accuracy": right.item()})
+        if (step + 1) % recipe.record_every == 0 or step + 1 == recipe.steps:
+            state = {
+                "classifier": classifier.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "schedule": schedule.state_dict(),
+                "step": step + 1,
+                "made_with": made_with,
+            }
+            torch.save(state, checkpoint.with_suffix(".part"))
+            checkpoint.with_suffix(".part").replace(checkpoint)
+    classifier.eval()
+
+
+def held_out_auc(classifier: Classifier, data: MarkedPhotos, distorted: bool, seed: int) -> float:
+    """ROC-AUC over one genuine picture and one forgery from each photo."""
+    rng = np.random.default_rng(seed)
+    half = len(data) // 2
+    genuine, forged = [], []
+    for row in range(len(data)):
+        forgery = data.forged(row, (row + half) % len(data))
+        genuine.append(data.seen(data.genuine(row), distorted, rng))
+        forged.append(data.seen(forgery, distorted, rng))
+    return roc_auc(scores(classifier, np.stack(genuine)), scores(classifier, np.stack(forged)))
+
+
+def scores(classifier: Classifier, images: Images) -> Scores:
+    """The probability that each of ``images`` (N, 3, H, W) is genuine."""
+    with torch.inference_mode():
+        logits = [classifier(part) for part in torch.split(torch.from_numpy(images), CHUNK)]
+    return np.asarray(torch.cat(logits).double().sigmoid().numpy())
+
+
+def roc_auc(positive: Scores, negative: Scores) -> float:
+    """The share of pairs in which the positive scores higher; ties count half."""
+    difference = positive[:, None] - negative
+    return float((difference > 0).mean() + 0.5 * (difference == 0).mean())
+
+
+def save_classifier(classifier: Classifier, backbone: str, watermark: str, path: Path) -> None:
+    """Write weights that say what they belong to."""
+    metadata = {
+        "backbone": backbone,
+        "watermark": watermark,
+        "settings": json.dumps(classifier.settings),
+    }
+    state = {name: value.contiguous() for name, value in classifier.state_dict().items()}
+    write_atomically(path, save(state, metadata=metadata))
+
+
+def load_classifier(path: Path, watermark: str) -> Classifier:
+    """The classifier in ``path``, provided that it was trained for ``watermark``."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = file.metadata() or {}
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        classifier = build(about["backbone"], **json.loads(about["settings"]))
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise CorruptModelError(f"{path} cannot be read as a filter ({error})") from error
+    if about["watermark"] != watermark:
+        raise CorruptModelError(
+            f"{path} was trained for the watermark '{about['watermark']}', not for '{watermark}'"
+        )
+    require_match(state, classifier.state_dict(), path, of=f"a {about['backbone']} classifier")
+    classifier.load_state_dict(state)
+    return classifier.eval()
+
+
+def _bytes(images: Images) -> Bytes:
+    return np.rint(np.clip(images, 0, 1) * 255).astype(np.uint8)
+
+
+def _floats(pictures: Bytes) -> Images:
+    return np.divide(pictures, 255, dtype=np.float32)
