@@ -173,23 +173,34 @@ def documents(
     _finish(out, "bench documents", config, figures, as_json)
 
 
-@bench.command()
-@click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
+photos_argument = click.argument(
+    "photos", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+unseen_option = click.option(
     "--images",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     required=True,
     help="Photos to measure RT on, which no training has seen; 200 for RT@100.",
 )
-@click.option(
+runs_option = click.option(
     "--runs",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="Folder for the variants' runs; what is there is loaded or goes on.",
+    help="Folder for the training runs; what is there is loaded or goes on.",
 )
+seeds_option = click.option(
+    "--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True
+)
+bf16_option = click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
+
+
+@bench.command()
+@photos_argument
+@unseen_option
+@runs_option
 @click.option("--variant", "variants", multiple=True, help="Only these; may be repeated.")
-@click.option("--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True)
-@click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
+@seeds_option
+@bf16_option
 @out_option
 @click.option(
     "--picture",
@@ -226,6 +237,53 @@ def interventions(
     _finish(out, "bench interventions", config, figures, as_json, summary)
     if picture:
         draw_interventions(figures, picture)
+
+
+@bench.command("training-factors")
+@photos_argument
+@click.option(
+    "--other-photos",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A second dataset to train on.",
+)
+@unseen_option
+@runs_option
+@click.option(
+    "-w", "--watermark", "systems", multiple=True, default=("hidden", "mbrs"), show_default=True
+)
+@click.option("--change", "changes", multiple=True, help="Only these; may be repeated.")
+@seeds_option
+@bf16_option
+@out_option
+@json_option
+def training_factors_command(
+    photos: Path,
+    other_photos: Path | None,
+    images: Path,
+    runs: Path,
+    systems: tuple[str, ...],
+    changes: tuple[str, ...],
+    seeds: tuple[int, ...],
+    bf16: bool,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Vary dataset, message length, loss weight and noise, and see whether RT follows."""
+    from coverlock_bench.tables import training_factors_summary
+    from coverlock_bench.training_factors import training_factors
+
+    measured = find_photos(images)
+    figures = training_factors(systems, changes, photos, other_photos, measured, runs, seeds, bf16)
+    config = {
+        "photos": photos.name,
+        "other_photos": other_photos.name if other_photos else None,
+        "images": images.name,
+        "measured_on": len(measured),
+        "seeds": list(seeds),
+        "bfloat16": bf16,
+    }
+    summary = training_factors_summary(figures)
+    _finish(out, "bench training-factors", config, figures, as_json, summary)
 
 
 @bench.command()

@@ -203,22 +203,43 @@ def _interventions_table(results: Path) -> str:
 
 def interventions_summary(figures: dict[str, Any]) -> str:
     """Each variant with its quality and RT, as the mean over seeds, beside the paper's RT."""
-    rows = []
-    for label, row in figures["trained"].items():
-        runs = list(row["seeds"].values())
-        cells = [label.replace("-", " "), str(len(runs)), f"{runs[0]['images_seen']:,}"]
-        cells.append(f"{fmean(run['bit_accuracy'] for run in runs):.3f}")
-        cells.append(f"{fmean(run['psnr'] for run in runs):.1f} dB")
-        for count in ("1", "10", "100"):
-            values = [run["rt"][count]["rt"] for run in runs if count in run["rt"]]
-            spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
-            cells.append(f"{fmean(values):.2f}{spread}" if values else "-")
-        cells.append(_paper_rt(row["paper"]))
-        rows.append(cells)
+    rows = [
+        [label.replace("-", " "), *_trained_cells(row), _paper_rt(row["paper"])]
+        for label, row in figures["trained"].items()
+    ]
     for label, row in figures["untrained"].items():
         rows.append([label.replace("-", " "), "0", *["-"] * 6, _paper_rt(row["paper"])])
-    header = ["variant", "seeds", "images seen", "bits read", "PSNR", "RT@1", "RT@10", "RT@100"]
-    return _table([*header, "RT@100 in the paper"], rows)
+    return _table(["variant", *TRAINED_HEADER, "RT@100 in the paper"], rows)
+
+
+TRAINED_HEADER = ("seeds", "images seen", "bits read", "PSNR", "RT@1", "RT@10", "RT@100")
+
+
+def _trained_cells(row: dict[str, Any]) -> list[str]:
+    """The cells under ``TRAINED_HEADER`` of a network trained with one or more seeds."""
+    runs = list(row["seeds"].values())
+    cells = [str(len(runs)), f"{runs[0]['images_seen']:,}"]
+    cells.append(f"{fmean(run['bit_accuracy'] for run in runs):.3f}")
+    cells.append(f"{fmean(run['psnr'] for run in runs):.1f} dB")
+    for count in ("1", "10", "100"):
+        values = [run["rt"][count]["rt"] for run in runs if count in run["rt"]]
+        spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+        cells.append(f"{fmean(values):.2f}{spread}" if values else "-")
+    return cells
+
+
+def _training_factors_table(results: Path) -> str:
+    return training_factors_summary(_figures(results / "training-factors.json"))
+
+
+def training_factors_summary(figures: dict[str, Any]) -> str:
+    """Each training choice with what became of quality and RT."""
+    rows = [
+        [system, change, *_trained_cells(row)]
+        for system, changes in figures.items()
+        for change, row in changes.items()
+    ]
+    return _table(["watermark", "changed", *TRAINED_HEADER], rows)
 
 
 def _paper_rt(paper: dict[str, Any]) -> str:
@@ -234,4 +255,5 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash-lengths": _hash_lengths_table,
     "documents": _documents_table,
     "interventions": _interventions_table,
+    "training-factors": _training_factors_table,
 }

@@ -58,7 +58,6 @@ def train_watermark(
     """
     torch.manual_seed(recipe.seed)
     network = trainable.build(**settings).to(device)
-    network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     training, validation = split(photos, HELD_OUT)
     data = TrainingPhotos(training, network.size, cache or run / "cache")
     covers = torch.stack([square(p, network.size) for p in validation[:VALIDATION_PHOTOS]])

@@ -1,0 +1,84 @@
+"""Variants trained for a comparison: trained once, loaded afterwards, measured alike."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("torch")
+pytest.importorskip("kornia")
+
+from coverlock_bench import interventions, training_factors  # noqa: E402
+from coverlock_bench.intervention_picture import draw_interventions  # noqa: E402
+from coverlock_bench.tables import interventions_summary, training_factors_summary  # noqa: E402
+from coverlock_bench.trained import Variant  # noqa: E402
+from coverlock_sdk.errors import CoverLockError  # noqa: E402
+from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from coverlock_sdk.watermarking.trainer import Recipe  # noqa: E402
+
+TINY = Variant(
+    "mbrs",
+    "mbrs",
+    {"bits": 64, "size": 64, "channels": 8},
+    Recipe(steps=2, batch=2, record_every=2),
+    {"rt": {"100": 0.5}},
+)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for index, picture in enumerate(natural_pictures(30, (72, 72), seed=5)):
+        Image.fromarray(picture).save(folder / f"{index}.png")
+    return folder
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    low = replace(TINY, label="mbrs-with-broadcast-gap")
+    monkeypatch.setattr(interventions, "VARIANTS", (TINY, low))
+    monkeypatch.setattr(training_factors, "VARIANTS", (TINY,))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_variants_are_trained_once_and_measured(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    figures = interventions.interventions([], photos, images, tmp_path, [0, 1], half=False)
+    run = figures["trained"]["mbrs"]["seeds"]["0"]
+    assert set(run["rt"]) == {"1", "10"}  # thirty pictures do not reach a hundred sources
+    assert run["images_seen"] == 4
+    weights = tmp_path / "mbrs-0" / "watermark.safetensors"
+    first = weights.stat().st_mtime_ns
+    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    assert weights.stat().st_mtime_ns == first
+    assert again["trained"]["mbrs"]["seeds"]["0"] == run
+    assert "vine with broadcast gap | 0" in interventions_summary(figures)
+    draw_interventions(figures, tmp_path / "picture.png")
+    assert Image.open(tmp_path / "picture.png").width > 1000
+    json.dumps(figures)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path) -> None:
+    runs = training_factors.factors("mbrs")
+    assert list(runs) == [
+        "base", "dataset", "16 bits", "256 bits", "fidelity x 0.5", "fidelity x 2", "noise"
+    ]  # fmt: skip
+    assert runs["noise"].recipe.noise
+    assert runs["fidelity x 2"].recipe.image_weight == 2 * TINY.recipe.image_weight
+    images = sorted(photos.iterdir())
+    arguments = (photos, photos, images, tmp_path, [0], False)
+    figures = training_factors.training_factors(["mbrs"], ["noise"], *arguments)
+    assert list(figures["mbrs"]) == ["noise"]
+    assert "| mbrs | noise | 1 | 4 |" in training_factors_summary(figures)
+    with pytest.raises(CoverLockError, match="no change 'weather'"):
+        training_factors.training_factors(["mbrs"], ["weather"], *arguments)
+
+
+def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(CoverLockError, match="no variant 'hiden': use hidden"):
+        interventions.interventions(["hiden"], photos, [], tmp_path, [0], half=False)
