@@ -120,6 +120,11 @@ def test_an_interrupted_run_ends_like_one_that_was_not(photos: Path, tmp_path: P
         train_filter(GreyCorner(), photos, parts, "convnext", SMALL, Recipe(pictures=8, steps=6))
 
 
+def test_too_few_photos_are_refused(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(CoverLockError, match="two photos to learn from"):
+        train_filter(GreyCorner(), photos, tmp_path, recipe=Recipe(validation=1))
+
+
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_backbones_score_pictures_and_come_back_from_disk(backbone: str, tmp_path: Path) -> None:
     torch.manual_seed(0)

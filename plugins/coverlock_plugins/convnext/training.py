@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,7 +21,7 @@ from coverlock_plugins.convnext.classifiers import Classifier, build
 from coverlock_sdk.checkpoints import require_match
 from coverlock_sdk.contract import Images, Watermark
 from coverlock_sdk.distortions import draw_training_distortion
-from coverlock_sdk.errors import CorruptModelError, CoverLockError
+from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
 from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.pictures import read, write_atomically
@@ -65,10 +66,10 @@ class MarkedPhotos:
             return np.stack([covers, _bytes(marked)], axis=1)
 
         bits = watermark.bits
-        identity = [watermark.name, bits, *self.size, seed, *(str(photo) for photo in photos)]
-        self.pictures = remembered(
-            cache, "marked", {"made of": identity}, mark, len(photos), chunk=CHUNK
-        )
+        # One marked picture tells whether the watermark still is the one that marked the others.
+        first = hashlib.sha256(mark(np.array([0])).tobytes()).hexdigest()
+        settings = {"first": first, "seed": seed, "photos": [str(photo) for photo in photos]}
+        self.pictures = remembered(cache, "marked", settings, mark, len(photos), chunk=CHUNK)
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -118,6 +119,8 @@ def train_filter(
     """
     recipe = recipe or Recipe()
     training, held_out = split(photos, HELD_OUT)
+    if min(len(held_out), recipe.validation, recipe.pictures) < 2:
+        raise PictureError("a filter needs two photos to learn from and two to be judged by")
     cache = run / "cache"
     data = MarkedPhotos(watermark, training[: recipe.pictures], cache, recipe.seed)
     fresh = MarkedPhotos(watermark, held_out[: recipe.validation], cache, recipe.seed + 1)
