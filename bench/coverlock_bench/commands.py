@@ -286,6 +286,38 @@ def training_factors_command(
     _finish(out, "bench training-factors", config, figures, as_json, summary)
 
 
+@bench.command("filters")
+@photos_argument
+@watermarks_option
+@runs_option
+@click.option("--pictures", default=1000, show_default=True, help="Photos to mark.")
+@click.option("--validation", default=500, show_default=True, help="Held-out photos.")
+@click.option("--steps", default=1500, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@out_option
+@json_option
+def filters_command(
+    photos: Path,
+    watermarks: tuple[str, ...],
+    runs: Path,
+    pictures: int,
+    validation: int,
+    steps: int,
+    seed: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Train classifiers that tell forgeries from genuine pictures, and compare their ROC-AUC."""
+    from coverlock_bench.filters import filters
+    from coverlock_bench.tables import filters_summary
+    from coverlock_plugins.convnext.training import Recipe
+
+    recipe = Recipe(pictures=pictures, validation=validation, steps=steps, seed=seed)
+    figures = filters(watermarks, photos, runs, recipe)
+    config = {"photos": photos.name, "pictures": pictures, "steps": steps, "seed": seed}
+    _finish(out, "bench filters", config, figures, as_json, filters_summary(figures))
+
+
 @bench.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))

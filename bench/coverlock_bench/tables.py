@@ -246,6 +246,28 @@ def _paper_rt(paper: dict[str, Any]) -> str:
     return f"{paper['rt']['100']:.2f}" if "rt" in paper else "training failure"
 
 
+def _filters_table(results: Path) -> str:
+    return filters_summary(_figures(results / "filters.json"))
+
+
+def filters_summary(figures: dict[str, Any]) -> str:
+    """ROC-AUC of each backbone on held-out pictures, with the paper's beside it."""
+    names = {"convnext": "ConvNeXt", "resnet": "ResNet", "features": "frozen features + MLP"}
+    rows = [
+        [
+            watermark,
+            names[backbone],
+            *(f"{100 * card['held_out_auc'][kind]:.2f} %" for kind in ("clean", "distorted")),
+            str(card["photos"]["held_out"]),
+            f"{100 * card['paper']:.2f} %",
+        ]
+        for watermark, backbones in figures.items()
+        for backbone, card in backbones.items()
+    ]
+    header = ["watermark", "backbone", "AUC, clean", "AUC, distorted", "pictures of a kind"]
+    return _table([*header, "paper (MBRS, full width)"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
@@ -256,4 +278,5 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "documents": _documents_table,
     "interventions": _interventions_table,
     "training-factors": _training_factors_table,
+    "filters": _filters_table,
 }
