@@ -27,7 +27,11 @@ from coverlock_plugins.vine.network import (  # noqa: E402
     encode_pictures,
 )
 from coverlock_sdk.calibration import Calibration  # noqa: E402
-from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.errors import (  # noqa: E402
+    CorruptModelError,
+    CoverLockError,
+    MissingModelError,
+)
 from coverlock_sdk.manager import plugin_manager  # noqa: E402
 from coverlock_sdk.watermarking.weights import save_network  # noqa: E402
 from tests.coverlock_plugins.scenes import scenes  # noqa: E402
@@ -239,6 +243,11 @@ def test_it_can_be_trained_by_name() -> None:
     assert trainable.recipe.message_loss == "bce"
 
 
+def test_a_size_that_does_not_fit_is_refused(folder: Path) -> None:
+    with pytest.raises(CoverLockError, match="divide by 64, not at 200"):
+        Vine(size=200, weights=folder, **TINY)
+
+
 def test_missing_weights_name_the_command(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(MissingModelError, match="coverlock import vine FILE"):
         Vine(weights=tmp_path)
@@ -308,6 +317,20 @@ def test_the_autoencoder_is_recognised_under_all_its_names(
     torch.save({f"vae_enc.vae.{n}": v for n, v in state.items()}, tmp_path / "vae.pth")
     weights.import_official(tmp_path / "vae.pth", tmp_path, Layout(**TINY))
     assert load_file(tmp_path / "vae_a2b.safetensors").keys() == state.keys()
+
+
+def test_what_does_not_belong_is_named(published: Path, tmp_path: Path) -> None:
+    state = load_file(published / "enc.safetensors")
+    save_file({**state, "discriminator.weight": torch.zeros(2)}, tmp_path / "more.safetensors")
+    with pytest.raises(CorruptModelError, match="1 unknown: discriminator.weight"):
+        weights.import_official(tmp_path / "more.safetensors", tmp_path / "vine", Layout(**TINY))
+    assert not (tmp_path / "vine").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(published: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(MissingModelError, match="set COVERLOCK_MODELS"):
+        weights.import_official(published / "vae.pth", tmp_path / "file", Layout(**TINY))
 
 
 def test_the_empty_prompt_is_computed_from_the_text_encoder(tmp_path: Path) -> None:

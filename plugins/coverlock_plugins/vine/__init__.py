@@ -22,7 +22,7 @@ import numpy as np
 from coverlock_sdk.assets import cache_folder
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Bits, Images, Logits, Watermark
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.watermarking.watermark import card_of
 
@@ -56,6 +56,8 @@ class Vine(Watermark):
             self.calibration = Calibration(**self.card.get("calibration", {}))
         else:
             stored.require_parts(self._weights, ["decoder"])
+        if size <= 0 or size % 64:
+            raise CoverLockError(f"VINE works at sizes that divide by 64, not at {size}")
         self.bits = self._layout.bits
         self.native_size = (size, size)
 

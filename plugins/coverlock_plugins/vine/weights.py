@@ -10,9 +10,11 @@ A folder holds one file for each part of the system, since they are published ap
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -31,9 +33,15 @@ from coverlock_sdk.watermarking.weights import load_network
 State = dict[str, Tensor]
 
 ENCODER_PARTS = ("sec_encoder", "unet", "vae_a2b")
-OTHER_NAMES = {"vae_enc.vae.": "vae_a2b.", "vae_dec.vae.": "vae_a2b.", "convnext.": "decoder."}
-"""The authors' encoder holds its autoencoder under three names, and the hub's decoder is called
-after its network."""
+PREFIXES = {
+    "sec_encoder.": "sec_encoder",
+    "unet.": "unet",
+    "vae_a2b.": "vae_a2b",
+    "vae_enc.vae.": "vae_a2b",
+    "vae_dec.vae.": "vae_a2b",
+    "convnext.": "decoder",
+}
+"""What names begin with in the files of the hub, where the autoencoder has three names."""
 
 START, END, PADDING = 49406, 49407, 0
 """Tokens of Stable Diffusion 2, which SD-Turbo is made of."""
@@ -115,21 +123,20 @@ def _expected(layout: Layout) -> dict[str, State]:
 
 def _split(weights: State, expected: Mapping[str, State]) -> dict[str, State]:
     """The parts in a file: named by their prefix, or all of it the part it has most names of."""
-    for alias, prefix in OTHER_NAMES.items():
-        weights = {_renamed(name, alias, prefix): value for name, value in weights.items()}
     parts: dict[str, State] = {}
+    others: State = {}
     for name, value in weights.items():
-        part, _, rest = name.partition(".")
-        if part not in expected:
-            shared = {part: len(state.keys() & weights.keys()) for part, state in expected.items()}
-            likeliest = max(shared, key=lambda part: shared[part])
-            return {likeliest: weights} if shared[likeliest] else {}
-        parts.setdefault(part, {})[rest] = value
-    return parts
-
-
-def _renamed(name: str, alias: str, prefix: str) -> str:
-    return prefix + name.removeprefix(alias) if name.startswith(alias) else name
+        prefix = next((prefix for prefix in PREFIXES if name.startswith(prefix)), None)
+        if prefix is None:
+            others[name] = value
+        else:
+            parts.setdefault(PREFIXES[prefix], {})[name.removeprefix(prefix)] = value
+    if parts:
+        next(iter(parts.values())).update(others)  # where they will be found not to belong
+        return parts
+    shared = {part: len(state.keys() & weights.keys()) for part, state in expected.items()}
+    likeliest = max(shared, key=lambda part: shared[part])
+    return {likeliest: weights} if shared[likeliest] else {}
 
 
 def _empty_prompt(weights: State, file: Path, layout: Layout) -> Tensor:
@@ -182,11 +189,16 @@ def _load(module: nn.Module, folder: Path, part: str) -> None:
 
 
 def _write(folder: Path, part: str, state: Mapping[str, Tensor]) -> None:
-    """Whole or not at all: a part may take minutes to write."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Whole or not at all: a part may take minutes to write, or fill the disk."""
     scratch = folder / f".{part}.partial"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         save_file({name: value.float().contiguous() for name, value in state.items()}, scratch)
         scratch.replace(folder / f"{part}.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise MissingModelError(
+            f"cannot write to {folder} ({error}): set COVERLOCK_MODELS to a folder with 5 GB free"
+        ) from error
     finally:
-        scratch.unlink(missing_ok=True)
+        with suppress(OSError):
+            scratch.unlink()
