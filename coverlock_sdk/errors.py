@@ -39,6 +39,10 @@ class CorruptModelError(CoverLockError):
     """A weight file is truncated, altered, or not the file it claims to be."""
 
 
+class EngineError(CoverLockError):
+    """A graph cannot be compiled, or an engine cannot run on this machine."""
+
+
 class LossyFormatWarning(UserWarning):
     """A marked picture was saved in a lossy format; the message says what that cost."""
 
