@@ -1,1 +1,15 @@
-"""Export of hash and decoders to deployable graphs."""
+"""From a watermark and a hash to a deployable bundle.
+
+It plugs into the SDK through the same hooks as a vendor's package.
+"""
+
+from __future__ import annotations
+
+import click
+
+from coverlock_sdk.hookspecs import hookimpl
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    """``coverlock export``, and what is done with bundles afterwards."""
