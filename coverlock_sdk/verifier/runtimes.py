@@ -46,6 +46,12 @@ Opener = Callable[[Bundle, str, int | None], Runtime]
 """(bundle, precision, threads) -> Runtime, or ``RuntimeUnavailableError`` with the reason."""
 
 
+def _tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    from coverlock_sdk.verifier.tensorrt_runtime import open_tensorrt
+
+    return open_tensorrt(bundle, precision, threads)
+
+
 def _cuda(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
     from coverlock_sdk.verifier.onnx_runtime import open_cuda
 
@@ -64,7 +70,12 @@ def _cpu(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
     return open_cpu(bundle, precision, threads)
 
 
-RUNTIMES: dict[str, Opener] = {"cuda": _cuda, "openvino": _openvino, "cpu": _cpu}
+RUNTIMES: dict[str, Opener] = {
+    "tensorrt": _tensorrt,
+    "cuda": _cuda,
+    "openvino": _openvino,
+    "cpu": _cpu,
+}
 """Every runtime by name, the one to prefer first."""
 
 
