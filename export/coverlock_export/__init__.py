@@ -13,3 +13,6 @@ from coverlock_sdk.hookspecs import hookimpl
 @hookimpl
 def register_commands(cli: click.Group) -> None:
     """``coverlock export``, and what is done with bundles afterwards."""
+    from coverlock_export.compile_command import compile_command
+
+    cli.add_command(compile_command)
