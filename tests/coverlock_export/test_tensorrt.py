@@ -1,3 +1,4 @@
+# ruff: noqa: N802 (these are CUDA's names)
 from __future__ import annotations
 
 import json
@@ -176,10 +177,42 @@ def _no_gpu() -> Gpu:
     raise NoGpuError("there is no NVIDIA driver on this machine")
 
 
-def test_the_gpu_probe_answers_or_gives_a_reason():
-    try:
-        gpu = first_gpu()
-    except NoGpuError as reason:
-        assert "NVIDIA" in str(reason)
-    else:
-        assert gpu.architecture.startswith("sm")
+class OneGpu:
+    """A driver with a single RTX 4090."""
+
+    def __init__(self, library):
+        pass
+
+    def cuInit(self, flags):
+        return 0
+
+    def cuDeviceGetCount(self, count):
+        count._obj.value = 1
+        return 0
+
+    def cuDeviceGet(self, device, index):
+        return 0
+
+    def cuDeviceGetName(self, name, length, device):
+        name.value = b"NVIDIA GeForce RTX 4090"
+        return 0
+
+    def cuDeviceGetAttribute(self, value, attribute, device):
+        value._obj.value = {75: 8, 76: 9}[attribute]
+        return 0
+
+
+def test_the_gpu_is_the_one_the_driver_names_and_its_absence_has_a_reason(monkeypatch):
+    monkeypatch.setattr("ctypes.CDLL", OneGpu)
+    assert first_gpu() == Gpu("NVIDIA GeForce RTX 4090", (8, 9))
+    assert first_gpu().architecture == "sm89"
+    monkeypatch.setattr(OneGpu, "cuInit", lambda self, flags: 100)
+    with pytest.raises(NoGpuError, match="error 100"):
+        first_gpu()
+    monkeypatch.setattr("ctypes.CDLL", _missing)
+    with pytest.raises(NoGpuError, match="no NVIDIA driver"):
+        first_gpu()
+
+
+def _missing(library):
+    raise OSError(library)

@@ -1,3 +1,4 @@
+# ruff: noqa: N801, N802, N815 (these are CUDA's names)
 from __future__ import annotations
 
 import ctypes
@@ -24,16 +25,14 @@ TYPES = {INPUT: np.uint8, OUTPUTS[0]: np.float16, OUTPUTS[1]: np.float32}
 class PretendedCuda(ModuleType):
     """Enough of the CUDA runtime to run on the host: recorded work is kept and played back."""
 
-    class cudaError_t(enum.IntEnum):  # noqa: N801
+    class cudaError_t(enum.IntEnum):
         cudaSuccess = 0
         cudaErrorMemoryAllocation = 2
         cudaErrorUnknown = 999
 
-    cudaStreamNonBlocking = 1  # noqa: N815
-    cudaStreamCaptureMode = SimpleNamespace(cudaStreamCaptureModeThreadLocal=1)  # noqa: N815
-    cudaMemcpyKind = SimpleNamespace(  # noqa: N815
-        cudaMemcpyHostToDevice=1, cudaMemcpyDeviceToHost=2
-    )
+    cudaStreamNonBlocking = 1
+    cudaStreamCaptureMode = SimpleNamespace(cudaStreamCaptureModeThreadLocal=1)
+    cudaMemcpyKind = SimpleNamespace(cudaMemcpyHostToDevice=1, cudaMemcpyDeviceToHost=2)
 
     def __init__(self) -> None:
         super().__init__("cuda.bindings.runtime")
@@ -60,33 +59,33 @@ class PretendedCuda(ModuleType):
         self.memory[ctypes.addressof(block)] = block
         return 0, ctypes.addressof(block)
 
-    cudaMalloc = cudaMallocHost = allocate  # noqa: N815
+    cudaMalloc = cudaMallocHost = allocate
 
     def release(self, address):
         del self.memory[address]
         return (0,)
 
-    cudaFree = cudaFreeHost = release  # noqa: N815
+    cudaFree = cudaFreeHost = release
 
-    def cudaMemcpyAsync(self, target, source, size, kind, stream):  # noqa: N802
+    def cudaMemcpyAsync(self, target, source, size, kind, stream):
         self.do(lambda: ctypes.memmove(target, source, size))
         return (0,)
 
-    def cudaStreamCreateWithFlags(self, flags):  # noqa: N802
+    def cudaStreamCreateWithFlags(self, flags):
         return 0, 7
 
-    def cudaStreamBeginCapture(self, stream, mode):  # noqa: N802
+    def cudaStreamBeginCapture(self, stream, mode):
         self.recording = []
         return (0,)
 
-    def cudaStreamEndCapture(self, stream):  # noqa: N802
+    def cudaStreamEndCapture(self, stream):
         recorded, self.recording = self.recording, None
         return 0, recorded
 
-    def cudaGraphInstantiate(self, graph, flags):  # noqa: N802
+    def cudaGraphInstantiate(self, graph, flags):
         return 0, graph
 
-    def cudaGraphLaunch(self, graph, stream):  # noqa: N802
+    def cudaGraphLaunch(self, graph, stream):
         self.launches += 1
         for work in graph:
             work()
