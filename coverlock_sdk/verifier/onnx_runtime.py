@@ -31,7 +31,7 @@ class OnnxRuntime:
         """Run the graph on a batch."""
         try:
             decoded, hashed = self._session.run(OUTPUTS, {INPUT: images})
-        except Exception as error:  # ONNX Runtime has a family of errors of its own
+        except Exception as error:
             if "alloc" in str(error).lower() or "out of memory" in str(error).lower():
                 raise MemoryError(str(error)) from error
             raise CoverLockError(
@@ -46,7 +46,8 @@ class OnnxRuntime:
 
 def open_cpu(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:
     """The bundle on the processor."""
-    return OnnxRuntime("cpu", _session(_library(), bundle, precision, threads, [CPU]))
+    content = bundle.read(bundle.file("verify", precision))
+    return OnnxRuntime("cpu", cpu_session(content, threads))
 
 
 def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:
@@ -59,7 +60,8 @@ def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntim
         )
     # TF32 would round the products of an fp32 graph to 10 bits.
     cuda = (CUDA, {"use_tf32": "0"})
-    session = _session(library, bundle, precision, threads, [cuda, CPU])
+    content = bundle.read(bundle.file("verify", precision))
+    session = _session(library, content, threads, [cuda, CPU])
     if CUDA not in session.get_providers():
         raise RuntimeUnavailableError(
             "ONNX Runtime was built for CUDA but could not use it and fell back to the processor: "
@@ -102,20 +104,21 @@ def _is_installed(distribution: str) -> bool:
     return True
 
 
-def _session(
-    library: ModuleType, bundle: Bundle, precision: str, threads: int | None, providers: list[Any]
-) -> Any:
+def cpu_session(content: bytes, threads: int | None = None) -> Any:
+    """A session of any graph on the processor."""
+    return _session(_library(), content, threads, [CPU])
+
+
+def _session(library: ModuleType, content: bytes, threads: int | None, providers: list[Any]) -> Any:
     options = library.SessionOptions()
-    options.log_severity_level = 3  # a fallback is checked for below, and reported in one sentence
+    options.log_severity_level = 3  # a fallback is checked for, and reported in one sentence
     if threads is None and (limit := os.environ.get("OMP_NUM_THREADS", "")).isdigit():
         threads = int(limit)
     if threads is not None:
         options.intra_op_num_threads = threads
     # Idle threads sleep, so that several sessions of one machine do not starve each other.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    name = bundle.file("verify", precision)
-    content = bundle.read(name)
     try:
         return library.InferenceSession(content, options, providers)
-    except Exception as error:
-        raise BundleError(f"ONNX Runtime cannot load {bundle.path / name}: {error}") from error
+    except Exception as error:  # ONNX Runtime has a family of errors of its own
+        raise BundleError(f"ONNX Runtime cannot load the graph: {error}") from error
