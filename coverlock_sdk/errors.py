@@ -55,6 +55,10 @@ class OverloadedError(CoverLockError):
     """More pictures are waiting than a verifier was told to hold; try again later."""
 
 
+class AccessError(CoverLockError):
+    """A token file is missing or malformed, or would leave a service open to everybody."""
+
+
 class LossyFormatWarning(UserWarning):
     """A marked picture was saved in a lossy format; the message says what that cost."""
 

@@ -200,7 +200,7 @@ class Cuda:
         size = int(np.prod(shape)) * dtype.itemsize
         pointer = int(self.call("cudaMallocHost", size))
         memory = (ctypes.c_byte * size).from_address(pointer)
-        host: npt.NDArray[Any] = np.ndarray(shape, dtype, memory)
+        host: npt.NDArray[Any] = np.ndarray(shape, dtype, memoryview(memory).cast("B"))
         return Buffer(host, pointer, int(self.call("cudaMalloc", size)))
 
     def copy_in(self, buffer: Buffer, rows: int, stream: Any) -> None:
