@@ -70,13 +70,22 @@ def _cpu(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
     return open_cpu(bundle, precision, threads)
 
 
+def _triton(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    from coverlock_sdk.verifier.triton_runtime import open_triton
+
+    return open_triton(bundle, precision, threads)
+
+
 RUNTIMES: dict[str, Opener] = {
     "tensorrt": _tensorrt,
     "cuda": _cuda,
     "openvino": _openvino,
     "cpu": _cpu,
 }
-"""Every runtime by name, the one to prefer first."""
+"""The runtimes of this machine by name, the one to prefer first."""
+
+REMOTE: dict[str, Opener] = {"triton": _triton}
+"""Runtimes elsewhere, which are taken only when they are named."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +98,11 @@ class Choice:
 
 def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> Choice:
     """The runtime named ``wanted``, or with "auto" the first that works here."""
-    if wanted != AUTO and wanted not in RUNTIMES:
-        raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(RUNTIMES)}")
+    named = {**RUNTIMES, **REMOTE}
+    if wanted != AUTO and wanted not in named:
+        raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(named)}")
     if wanted != AUTO:
-        return Choice(RUNTIMES[wanted](bundle, precision, threads), {})
+        return Choice(named[wanted](bundle, precision, threads), {})
     passed_over: dict[str, str] = {}
     for name, opener in RUNTIMES.items():
         try:

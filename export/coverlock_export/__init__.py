@@ -15,6 +15,7 @@ def register_commands(cli: click.Group) -> None:
     """``coverlock export``, and what is done with bundles afterwards."""
     from coverlock_export.compile_command import compile_command
     from coverlock_export.export_command import export
+    from coverlock_export.triton_command import triton
 
-    cli.add_command(export)
-    cli.add_command(compile_command)
+    for command in (export, compile_command, triton):
+        cli.add_command(command)

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from coverlock_export.triton import write_model_repository
 from coverlock_sdk.cli.batch import find_pictures
 from coverlock_sdk.cli.options import json_option, open_lock
 from coverlock_sdk.errors import MissingModelError
@@ -58,6 +59,12 @@ PRECISIONS = ("fp32", "fp16", "int8")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
 @click.option("--rule", type=click.Choice(RULES), help="How matching bits are weighed.")
 @click.option("--seed", default=0, show_default=True)
+@click.option(
+    "--triton",
+    "repository",
+    type=click.Path(path_type=Path),
+    help="Also write a model repository for Triton; 'coverlock triton' does so later.",
+)
 @json_option
 def export(
     watermark: str,
@@ -72,6 +79,7 @@ def export(
     fpr: float,
     rule: str | None,
     seed: int,
+    repository: Path | None,
     as_json: bool,
 ) -> None:
     """Export WATERMARK and a hash as one graph, in a bundle that the Verifier opens.
@@ -90,6 +98,8 @@ def export(
     request = Request(lock, photos, precisions, keyless, force, count, seed)
     with _shown() as steps:
         bundle = export_bundle(request, out, steps)
+    if repository is not None:
+        write_model_repository(bundle, repository)
     parity = bundle.manifest.parity
     if as_json:
         report = {"bundle": str(out), "files": dict(bundle.manifest.files), "parity": parity}
