@@ -19,6 +19,7 @@ from coverlock_export.encoder import export_encoder
 from coverlock_export.fused import KeylessVerification, Verification
 from coverlock_export.graphs import OPSET, export_graph, serialise
 from coverlock_export.parity import (
+    MARKED,
     Pixels,
     Trial,
     hold_keyless_to_limits,
@@ -107,7 +108,7 @@ def _split(request: Request) -> tuple[list[Path], list[Path]]:
         )
     order = np.random.default_rng(request.seed).permutation(len(request.photos))
     shuffled = [request.photos[index] for index in order]
-    cut = min(len(shuffled) // 4, MOST_CALIBRATION_PHOTOS)
+    cut = min(len(shuffled) // 2, MOST_CALIBRATION_PHOTOS)
     return shuffled[:cut], shuffled[cut : cut + request.count]
 
 
@@ -155,14 +156,14 @@ def _parity(
 ) -> dict[str, Any]:
     """Run everything on the same photos and hold it to the limits."""
     lock, total = request.lock, len(photos)
-    marking = steps("marking every other photo", total)
+    marking = steps("marking every other photo", len(photos[MARKED]))
     trial = Trial.prepare(lock, photos, request.seed, marking)
     reference = trial.run(sdk_logits(lock, request.hash), steps("running the SDK", total))
     figures: dict[str, Any] = {}
     for name in ("torch", *bundle.manifest.graphs["verify"]):
         run = _torch_logits(network) if name == "torch" else open_cpu(bundle, name, None).run
         answers = trial.run(run, steps(f"running {name}", total))
-        figures[name] = answers.compared(reference, lock, trial)
+        figures[name] = answers.compared(reference, lock, trial.messages)
     hold_to_limits(figures, request.force)
     parity: dict[str, Any] = {"photos": total, "seed": request.seed, "graphs": figures}
     if request.keyless:

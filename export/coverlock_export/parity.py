@@ -20,6 +20,9 @@ from coverlock_sdk.reading import LockFormat
 Pixels = npt.NDArray[np.uint8]
 Run = Callable[[Pixels], tuple[Logits, Logits]]
 
+MARKED = slice(0, None, 2)
+"""The rows of a trial that carry their message: every other one."""
+
 TOGETHER = 4
 """Pictures that are run at once; more would only cost memory."""
 
@@ -44,11 +47,6 @@ class Trial:
     images: Pixels
     messages: Bits
 
-    @property
-    def marked(self) -> slice:
-        """The rows that carry their message."""
-        return slice(0, None, 2)
-
     @classmethod
     def prepare(
         cls, lock: BoundWatermark, photos: Sequence[Path], seed: int, advance: Callable[[], None]
@@ -56,10 +54,9 @@ class Trial:
         """Mark every other of ``photos`` with a random message."""
         rng = np.random.default_rng(seed)
         messages = rng.integers(0, 2, (len(photos), lock.bits), dtype=np.uint8)
-        images = []
-        for row, photo in enumerate(photos):
-            image = read(photo).to_bytes(lock.watermark.native_size)
-            images.append(image if row % 2 else lock.mark(image, messages[row]).picture)
+        images = [read(photo).to_bytes(lock.watermark.native_size) for photo in photos]
+        for row in range(len(photos))[MARKED]:
+            images[row] = lock.mark(images[row], messages[row]).picture
             advance()
         return cls(np.stack(images), messages)
 
@@ -91,7 +88,7 @@ class Answers:
     decoded: Logits
     hashed: Logits
 
-    def compared(self, reference: Answers, lock: BoundWatermark, trial: Trial) -> dict[str, Any]:
+    def compared(self, reference: Answers, lock: BoundWatermark, messages: Bits) -> dict[str, Any]:
         """Agreement with ``reference`` in bits, logits and verdicts.
 
         ``bits`` are those of all hashes and of the payloads that are there to be read; in
@@ -99,12 +96,12 @@ class Answers:
         """
         decoder_bits = (self.decoded > 0) == (reference.decoded > 0)
         hash_bits = (self.hashed >= 0) == (reference.hashed >= 0)
-        verdicts = lock.examiner.verify(self.decoded, self.hashed, trial.messages)
-        expected = lock.examiner.verify(reference.decoded, reference.hashed, trial.messages)
+        verdicts = lock.examiner.verify(self.decoded, self.hashed, messages)
+        expected = lock.examiner.verify(reference.decoded, reference.hashed, messages)
         same = [a.accepted == b.accepted for a, b in zip(verdicts, expected, strict=True)]
-        carried = decoder_bits[trial.marked]
+        carried = decoder_bits[MARKED]
         return {
-            "photos": len(trial.images),
+            "photos": len(messages),
             "bits": _share(hash_bits, carried),
             "all_bits": _share(hash_bits, decoder_bits),
             "decoder_bits": _share(carried),

@@ -106,7 +106,8 @@ class _Halving:
 def to_int8(master: onnx.ModelProto, photos: Pixels) -> onnx.ModelProto:
     """Symmetric signed 8-bit weights and activations (QDQ), ranges taken from ``photos``.
 
-    This is the one layout that both NVIDIA's parser and the processors' runtimes accept.
+    The first layer of each network stays in fp32 as well. This is the one layout that both
+    NVIDIA's parser and the processors' runtimes accept.
     """
     from onnxruntime.quantization import (
         CalibrationMethod,
@@ -124,7 +125,7 @@ def to_int8(master: onnx.ModelProto, photos: Pixels) -> onnx.ModelProto:
             _Photos(photos),
             quant_format=QuantFormat.QDQ,
             op_types_to_quantize=list(_QUANTISED_OPERATIONS),
-            nodes_to_exclude=list(exact_nodes(master)),
+            nodes_to_exclude=[*exact_nodes(master), *first_layers(master)],
             per_channel=True,
             activation_type=QuantType.QInt8,
             weight_type=QuantType.QInt8,
@@ -147,6 +148,19 @@ def exact_nodes(master: onnx.ModelProto) -> Iterator[str]:
         scope = scope_of(node)
         if scope in _EXACT_SCOPES or scope == _PROJECTOR or scope.startswith(f"{_PROJECTOR}."):
             yield node.name
+
+
+def first_layers(master: onnx.ModelProto) -> Iterator[str]:
+    """Names of the layers that see the picture itself, whose finest steps are the mark."""
+    exact = set(exact_nodes(master))
+    deeper: set[str] = set()  # values that have been through a layer
+    for node in master.graph.node:
+        layer = node.op_type in _QUANTISED_OPERATIONS and node.name not in exact
+        if not deeper.isdisjoint(node.input):
+            deeper.update(node.output)
+        elif layer:
+            yield node.name
+            deeper.update(node.output)
 
 
 @contextlib.contextmanager
