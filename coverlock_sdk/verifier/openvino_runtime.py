@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
 from coverlock_sdk.verifier.runtimes import Logits, Pixels
 
 
@@ -65,5 +65,7 @@ def open_openvino(bundle: Bundle, precision: str, threads: int | None) -> OpenVi
         core = openvino.Core()
         model = core.compile_model(core.read_model(content, b""), "CPU", settings)
     except Exception as error:
-        raise BundleError(f"OpenVINO cannot load {bundle.path / name}: {error}") from error
+        # Not the bundle's fault: OpenVINO lacks some operations that others have.
+        reason = next((line for line in str(error).splitlines() if "Unsupported" in line), error)
+        raise RuntimeUnavailableError(f"OpenVINO does not accept {name}: {reason}") from error
     return OpenVinoRuntime(model)
