@@ -42,6 +42,8 @@ def register_commands(cli: click.Group) -> None:
     """``coverlock demo`` and ``coverlock bench ...``."""
     from coverlock_bench.commands import bench
     from coverlock_bench.demo import demo
+    from coverlock_bench.latency.command import latency
 
+    bench.add_command(latency)
     cli.add_command(demo)
     cli.add_command(bench)

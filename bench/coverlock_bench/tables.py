@@ -196,7 +196,63 @@ def _documents_table(results: Path) -> str:
     return _table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
 
 
+def _latency_table(results: Path) -> str:
+    return latency_summary(_figures(results / "latency.json"))
+
+
+def latency_summary(figures: dict[str, Any]) -> str:
+    """Every runtime against PyTorch: end to end, and the network alone beside the roofline."""
+    rows = []
+    for name, subject in figures["subjects"].items():
+        timed = {
+            (row["stage"], row["batch"], row["runtime"], row["precision"]): row
+            for row in subject["rows"]
+        }
+        for (stage, batch, runtime, precision), row in timed.items():
+            if stage != "network":
+                continue
+            whole = timed["end to end", batch, runtime, precision]
+            rows.append(
+                [
+                    name,
+                    str(batch),
+                    f"{runtime} {precision}",
+                    _ratio(whole["ratio_to_torch"]),
+                    _ratio(row["ratio_to_torch"]),
+                    f"{100 * row['of_matmul_peak']:.0f} %",
+                ]
+            )
+    header = ["watermark+hash", "batch", "runtime", "end to end", "network alone"]
+    return _table([*header, "of matmul peak"], rows)
+
+
+def _latency_stages_table(results: Path) -> str:
+    """Where the time goes at batch 8, as shares of PyTorch's end to end."""
+    rows = []
+    for name, subject in _figures(results / "latency.json")["subjects"].items():
+        timed = {
+            (row["stage"], row["runtime"], row["precision"]): row["milliseconds"]
+            for row in subject["rows"]
+            if row["batch"] == 8
+        }
+        whole = timed["end to end", "torch", "fp32"]
+        stages = [("decode", "host", "-"), ("resize", "host", "-")]
+        for runtime in ("torch", "cpu"):
+            stages += [(stage, runtime, "fp32") for stage in ("hash", "decoder", "network")]
+        stages.append(("statistics", "host", "-"))
+        for stage, runtime, precision in stages:
+            share = f"{100 * timed[stage, runtime, precision] / whole:.1f} %"
+            rows.append([name, stage, f"{runtime} {precision}".removesuffix(" -"), share])
+    return _table(["watermark+hash", "stage", "by", "share"], rows)
+
+
+def _ratio(ratio: dict[str, float]) -> str:
+    return f"{ratio['median']:.2f} x ({ratio['min']:.2f}-{ratio['max']:.2f})"
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
+    "latency": _latency_table,
+    "latency-stages": _latency_stages_table,
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
     "calibration": _calibration_table,
