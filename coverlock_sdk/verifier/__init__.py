@@ -16,6 +16,7 @@ import numpy as np
 from coverlock_sdk.bundle import Bundle, Manifest, PathLike
 from coverlock_sdk.errors import BundleError, CoverLockError
 from coverlock_sdk.examiner import Examiner, announce, paths_of
+from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.identification import Identification, MessageBook
 from coverlock_sdk.keys import Keyring, as_keyring
 from coverlock_sdk.pictures import read, read_batch
@@ -52,8 +53,9 @@ class Verifier:
         self.precision = precision
         self._examiner = examiner
         self._batcher = batcher
-        self._max_batch = max_batch
+        self.max_batch = max_batch
         self._audit = audit
+        self._closed = False
 
     @classmethod
     def open(
@@ -108,7 +110,11 @@ class Verifier:
         batcher = Batcher(choice.runtime, max_batch, max_delay_ms, max_queue)
         verifier = cls(bundle, choice, examiner, batcher, max_batch, precision, log)
         if warm_up:
-            verifier.warm_up()
+            try:
+                verifier.warm_up()
+            except BaseException:
+                verifier.close()
+                raise
         return verifier
 
     def __repr__(self) -> str:
@@ -175,23 +181,27 @@ class Verifier:
     def logits(self, pictures: Any) -> tuple[Logits, Logits]:
         """Decoder logits (N, bits) and hash logits (N, 256) of pictures of any kind and size."""
         batch = read_batch(pictures)
-        size = self.bundle.manifest.size
+        size, layout = self.bundle.manifest.size, self.bundle.manifest.format
         if not batch.pictures:
-            return np.empty((0, self.bundle.manifest.format.payload_bits), np.float32), np.empty(
-                (0, 256), np.float32
-            )
+            empty = np.empty((0, layout.payload_bits), np.float32)
+            return empty, np.empty((0, CODE_BITS), np.float32)
+        if self._closed:
+            raise CoverLockError("the verifier is closed: open the bundle again")
         images: Pixels = np.stack([picture.to_bytes(size) for picture in batch.pictures])
-        return run_in_parts(self.runtime, images, self._max_batch)
+        return run_in_parts(self.runtime, images, self.max_batch)
 
-    def warm_up(self) -> None:
-        """Run the smallest and the largest batch once, so that the first caller does not wait."""
+    def warm_up(self, batch: int = 1) -> None:
+        """Run a blank batch, so that the first caller does not wait for what is done only once.
+
+        ``open`` does it with one picture. On a GPU do it with ``max_batch`` too.
+        """
         height, width = self.bundle.manifest.size
-        for count in {1, self._max_batch}:
-            images = np.zeros((count, height, width, 3), dtype=np.uint8)
-            run_in_parts(self.runtime, images, self._max_batch)
+        images = np.zeros((batch, height, width, 3), dtype=np.uint8)
+        run_in_parts(self.runtime, images, self.max_batch)
 
     def close(self) -> None:
         """Answer what is waiting, then give back the runtime. Closing twice does no harm."""
+        self._closed = True
         self._batcher.close()
         self.runtime.close()
 

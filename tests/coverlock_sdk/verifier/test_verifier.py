@@ -258,6 +258,16 @@ def test_closing_answers_what_is_waiting_and_refuses_what_comes_later():
         batcher.submit(image(6))
 
 
+def test_a_closed_verifier_says_so(bundle, marked):
+    verifier = Verifier.open(bundle, "cpu", threads=1)
+    verifier.close()
+    verifier.close()
+    with pytest.raises(CoverLockError, match="closed"):
+        verifier.verify(marked[0], MESSAGE)
+    with pytest.raises(CoverLockError, match="closed"):
+        verifier.verify_batch(marked, MESSAGE)
+
+
 def test_a_runtime_that_fails_tells_everyone_who_waits_and_goes_on():
     runtime = Recorder()
     batcher = Batcher(runtime, max_batch=4, max_delay_ms=20, max_queue=10)
