@@ -51,7 +51,8 @@ def verify_on_ray(
             _remaining, fn_kwargs={"done": done}, batch_format="pyarrow"
         )
     manifest = Bundle.open(job.bundle, job.trust).manifest
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    cluster: Any = ray  # whose functions are not typed
+    resources: dict[str, float] = cluster.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     actors = actors or gpus or max(1, int(resources.get("CPU", 1)) - 1)
     judged = pictures.map_batches(
