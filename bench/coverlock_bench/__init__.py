@@ -43,7 +43,9 @@ def register_commands(cli: click.Group) -> None:
     from coverlock_bench.commands import bench
     from coverlock_bench.demo import demo
     from coverlock_bench.latency.command import latency
+    from coverlock_bench.service_command import service
 
     bench.add_command(latency)
+    bench.add_command(service)
     cli.add_command(demo)
     cli.add_command(bench)

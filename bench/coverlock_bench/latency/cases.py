@@ -47,8 +47,9 @@ class Case:
 class Cases:
     """All cases of some subjects, and why a runtime has none."""
 
-    def __init__(self, batches: tuple[int, ...], threads: int) -> None:
+    def __init__(self, batches: tuple[int, ...], precisions: tuple[str, ...], threads: int) -> None:
         self.batches = batches
+        self.precisions = precisions
         self.threads = threads
         self.all: list[Case] = []
         self.left_out: dict[str, str] = {}
@@ -76,8 +77,9 @@ class Cases:
                 self._put(subject, stage, runtime, precision, batch, _bound(run, images), info)
             self._add_torch_end_to_end(subject, batch, files, examiner)
         for runtime in RUNTIMES:
-            for precision in manifest.graphs["verify"]:
-                self._add_runtime(subject, runtime, precision)
+            for precision in self.precisions:
+                if precision in manifest.graphs["verify"]:
+                    self._add_runtime(subject, runtime, precision)
 
     def _put(
         self,

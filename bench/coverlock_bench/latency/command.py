@@ -32,6 +32,13 @@ from coverlock_sdk.errors import CoverLockError, MissingModelError
 )
 @click.option("--side", default=512, show_default=True, help="Of the JPEG files, in pixels.")
 @click.option("--batch", "batches", multiple=True, type=int, default=(1, 8, 32), show_default=True)
+@click.option(
+    "--precision",
+    "precisions",
+    multiple=True,
+    default=("fp32", "fp16", "int8"),
+    show_default=True,
+)
 @click.option("--turns", default=5, show_default=True, help="How often everything takes its turn.")
 @click.option("--rounds", default=1, show_default=True, help="Timings of a case in each turn.")
 @click.option("--threads", default=1, show_default=True, help="Of every runtime.")
@@ -56,6 +63,7 @@ def latency(
     images: Path | None,
     side: int,
     batches: tuple[int, ...],
+    precisions: tuple[str, ...],
     turns: int,
     rounds: int,
     threads: int,
@@ -85,10 +93,10 @@ def latency(
     with tempfile.TemporaryDirectory() as folder:
         subjects = [subject_of(Bundle.open(path), jpegs) for path in bundles]
         subjects += [
-            shaped_subject(shape, watermark, photos, Path(folder) / shape, jpegs)
+            shaped_subject(shape, watermark, photos, precisions, Path(folder) / shape, jpegs)
             for shape in shapes
         ]
-        figures = run_suite(subjects, batches, turns, rounds, threads, clock, options)
+        figures = run_suite(subjects, batches, precisions, turns, rounds, threads, clock, options)
     config = {
         "batches": list(batches),
         "side": side,

@@ -40,6 +40,7 @@ class Plan:
 def run_suite(
     subjects: Iterable[Subject],
     batches: tuple[int, ...],
+    precisions: tuple[str, ...],
     turns: int,
     rounds: int,
     threads: int,
@@ -48,7 +49,7 @@ def run_suite(
 ) -> dict[str, Any]:
     """Time everything about ``subjects``; ``extra`` goes to pytest-benchmark as it is."""
     subjects = list(subjects)
-    cases = Cases(batches, threads)
+    cases = Cases(batches, precisions, threads)
     try:
         for subject in subjects:
             cases.add(subject)

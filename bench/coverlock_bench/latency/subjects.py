@@ -60,7 +60,12 @@ def subject_of(bundle: Bundle, jpegs: tuple[bytes, ...]) -> Subject:
 
 
 def shaped_subject(
-    shape: str, watermark: str, photos: list[Path], folder: Path, jpegs: tuple[bytes, ...]
+    shape: str,
+    watermark: str,
+    photos: list[Path],
+    precisions: tuple[str, ...],
+    folder: Path,
+    jpegs: tuple[bytes, ...],
 ) -> Subject:
     """A bundle with a hash of the right shape and random weights: good for timing only."""
     from coverlock_export.exporting import Request, export_bundle
@@ -68,7 +73,7 @@ def shaped_subject(
 
     write_random_hash(shape, folder / shape)
     lock = wrap(watermark, hash=Dinov2Hash(shape, folder / shape))
-    request = Request(lock, photos, force=True, count=4)
+    request = Request(lock, photos, precisions, force=True, count=4)
     bundle = export_bundle(request, folder / "bundle", lambda *_: lambda: None)
     return Subject(bundle, lock, jpegs)
 

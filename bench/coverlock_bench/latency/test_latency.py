@@ -19,4 +19,4 @@ def test_latency(benchmark: Any, case: Case, turn: int, rounds: int) -> None:
         turn=turn,
         **case.info,
     )
-    benchmark.pedantic(case.work, rounds=rounds, warmup_rounds=1)
+    benchmark.pedantic(case.work, rounds=rounds, warmup_rounds=1 if turn == 0 else 0)
