@@ -209,11 +209,7 @@ class _Service:
         bits: Annotated[str | None, Query(description="The message itself, as 0 and 1.")] = None,
     ) -> Response:
         """The handler of ``/verify``."""
-        try:
-            verdict = await self.verify(request, id, bits)
-        except RefusalError as refusal:
-            self.metrics.answers.labels(str(refusal.status)).inc()
-            raise
+        verdict = await self.verify(request, id, bits)
         self.metrics.answers.labels("accepted" if verdict else "rejected").inc()
         caller: Caller | None = request.state.caller
         detailed = caller is not None and "detail" in caller.scopes
@@ -259,9 +255,9 @@ class _Service:
             raise RefusalError(503, str(error), retry_after=1) from None
         except MessageError as error:
             raise RefusalError(400, str(error)) from None
-        except CoverLockError as error:
-            logger.exception("a request failed")
-            raise RefusalError(503, str(error), retry_after=5) from None
+        except CoverLockError:
+            logger.exception("a request failed")  # the caller is told nothing about this machine
+            raise RefusalError(503, "verification failed: try again later", 5) from None
 
     async def _body(self, request: Request, keep: bool = True) -> bytes:
         limit = self.limits.bytes
@@ -294,6 +290,8 @@ class _Service:
         A client that is still sending would otherwise see a broken connection and no answer.
         """
         assert isinstance(refusal, RefusalError)
+        if request.url.path == "/verify":
+            self.metrics.answers.labels(str(refusal.status)).inc()
         if "Connection" not in refusal.headers:
             with contextlib.suppress(RefusalError, RuntimeError):
                 await self._body(request, keep=False)

@@ -277,8 +277,9 @@ def test_health_metrics_and_the_description(service, marked):
     before = counters(service)
     ask(service, marked, id="alice")
     ask(service, b"", id="alice")
+    ask(service, marked, token="guess", id="alice")
     after = counters(service)
-    for outcome in ("accepted", "422"):
+    for outcome in ("accepted", "422", "401"):
         name = f'coverlock_answers_total{{outcome="{outcome}"}}'
         assert after[name] == before.get(name, 0) + 1
     assert after["coverlock_in_flight"] == 0
@@ -293,6 +294,17 @@ def counters(service) -> dict[str, float]:
     text = service.get("/metrics", headers={"Authorization": f"Bearer {WATCHER}"}).text
     lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, value in lines}
+
+
+def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked, tmp_path):
+    audit = tmp_path / "log" / "audit.jsonl"
+    audit.parent.mkdir()
+    with served(Verifier.open(bundle, "cpu", audit=audit)) as client:
+        audit.unlink()
+        audit.mkdir()
+        answer = ask(client, marked, id="alice")
+        assert answer.status_code == 503
+        assert str(tmp_path) not in answer.text
 
 
 def test_without_callers_nobody_is_told_more(bundle, marked):
