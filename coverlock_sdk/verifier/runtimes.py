@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.gpu import NoGpuError, first_gpu
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,8 @@ RUNTIMES: dict[str, Opener] = {
 REMOTE: dict[str, Opener] = {"triton": _triton}
 """Runtimes elsewhere, which are taken only when they are named."""
 
+ON_GPU = ("tensorrt", "cuda")
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -110,8 +113,29 @@ def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> 
         except RuntimeUnavailableError as error:
             passed_over[name] = str(error)
             continue
-        reasons = "".join(f"; not {other}: {why}" for other, why in passed_over.items())
-        logger.info("%s runs on %s (%s)%s", bundle.path, name, runtime.providers[0], reasons)
+        _tell(bundle, runtime, passed_over)
         return Choice(runtime, passed_over)
     reasons = "; ".join(f"{name}: {why}" for name, why in passed_over.items())
     raise RuntimeUnavailableError(f"no runtime can run {bundle.path} here ({reasons})")
+
+
+def _tell(bundle: Bundle, runtime: Runtime, passed_over: dict[str, str]) -> None:
+    """Log what was taken and why nothing before it; loudly where a GPU is left idle."""
+    idle = runtime.name not in ON_GPU and _has_gpu()
+    reasons = "".join(f"; not {name}: {why}" for name, why in passed_over.items())
+    logger.log(
+        logging.WARNING if idle else logging.INFO,
+        "%s runs on %s (%s)%s",
+        bundle.path,
+        runtime.name,
+        ", ".join(runtime.providers),
+        reasons,
+    )
+
+
+def _has_gpu() -> bool:
+    try:
+        first_gpu()
+    except NoGpuError:
+        return False
+    return True

@@ -174,6 +174,16 @@ def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch):
         Verifier.open(bundle, "cuda")
 
 
+@pytest.mark.parametrize(("gpu", "level"), [(True, "WARNING"), (False, "INFO")])
+def test_a_gpu_that_is_left_idle_is_told_loudly(bundle, monkeypatch, caplog, gpu, level):
+    monkeypatch.setattr(runtimes, "_has_gpu", lambda: gpu)
+    with caplog.at_level("INFO", "coverlock_sdk.verifier.runtimes"):
+        Verifier.open(bundle, warm_up=False).close()
+    [entry] = [record for record in caplog.records if "runs on" in record.message]
+    assert entry.levelname == level
+    assert "; not cuda: " in entry.message
+
+
 def test_unknown_runtimes_are_refused(bundle):
     with pytest.raises(CoverLockError, match="no runtime 'gpu': use auto, tensorrt, cuda"):
         Verifier.open(bundle, "gpu")
