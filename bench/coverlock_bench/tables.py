@@ -258,7 +258,31 @@ def _ratio(ratio: dict[str, float]) -> str:
     return f"{ratio['median']:.2f} x ({ratio['min']:.2f}-{ratio['max']:.2f})"
 
 
+def _parity_table(results: Path) -> str:
+    """Exported graphs against the SDK, one run of ``bench parity`` a watermark and hash."""
+    rows = []
+    for path in sorted(results.glob("parity-*.json")):
+        document = json.loads(path.read_text())
+        for precision, figures in document["figures"].items():
+            rows.append(
+                [
+                    document["config"]["watermark"],
+                    document["config"]["hash"],
+                    precision,
+                    str(figures["photos"]),
+                    f"{100 * figures['all_bits']:.3f} %",
+                    f"{figures['max_decoder_difference']:.1g}",
+                    f"{figures['max_hash_difference']:.1g}",
+                    _of(figures["verdicts"], figures["photos"]),
+                ]
+            )
+    header = ["watermark", "hash", "precision", "photos", "equal bits"]
+    largest = ["largest difference of a payload logit", "of a hash logit"]
+    return _table([*header, *largest, "equal verdicts"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
+    "parity": _parity_table,
     "latency": _latency_table,
     "latency-stages": _latency_stages_table,
     "rules": _rules_table,
