@@ -35,7 +35,7 @@ class DctNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Whitened low frequencies of luminance and chrominance, projected."""
-        channels = (self.colours @ images.flatten(2)).unflatten(2, (dct.SIDE, dct.SIDE))
+        channels = (self.colours @ images.flatten(2)).reshape(-1, 3, dct.SIDE, dct.SIDE)
         spectrum = (self.basis @ channels @ self.basis.T).flatten(2)  # (N, 3, 64 * 64)
         luma = spectrum[:, 0, self.luma]
         chroma = spectrum[:, 1:, self.chroma].flatten(1)

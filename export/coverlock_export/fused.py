@@ -90,7 +90,7 @@ class KeylessVerification(nn.Module):
         trusted = self.calibration.scale * decoded.abs() ** self.calibration.power
         signed = torch.where(decoded > 0, 1.0, -1.0) * trusted.clamp(1e-9, self.certain)
         padded = nn.functional.pad(signed, (0, self.padding))
-        odds = padded.unflatten(1, (-1, self.bits)).sum(dim=1)
+        odds = padded.reshape(padded.shape[0], -1, self.bits).sum(dim=1)
         message_logits = torch.where(hashed[:, self.chosen] >= 0, -odds, odds)
         matches = ((message_logits > 0) == wanted).to(torch.int32).sum(dim=1, dtype=torch.int32)
         return decoded, hashed, message_logits, matches
