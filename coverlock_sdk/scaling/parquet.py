@@ -21,6 +21,7 @@ ROWS_PER_FILE = 10_000
 RESULTS = pa.schema(
     [
         ("file", pa.string()),
+        ("id", pa.string()),
         ("status", pa.string()),
         ("p_value", pa.float64()),
         ("matches", pa.int32()),
@@ -44,13 +45,16 @@ def picture_table(rows: Iterable[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=PICTURES)
 
 
-def result_table(rows: list[Row]) -> pa.Table:
+def result_table(rows: Iterable[Row]) -> pa.Table:
     """Reports on pictures; what is not in the schema is left out."""
-    return pa.Table.from_pylist(rows, schema=RESULTS)
+    return pa.Table.from_pylist(list(rows), schema=RESULTS)
 
 
 class Results:
-    """The results of a job, which may have been begun before. A picture is in them once."""
+    """The results of a job, which may have been begun before.
+
+    A picture is in them once for each identifier that was looked for in it.
+    """
 
     def __init__(self, folder: Path, rows_per_file: int = ROWS_PER_FILE) -> None:
         self.folder = folder
@@ -60,10 +64,10 @@ class Results:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CoverLockError(f"{folder} cannot be made ({error.strerror or error})") from None
-        self._known = set(self._read("file"))
+        self._known = set(zip(self._read("file"), self._read("id"), strict=True))
 
-    def files(self) -> set[str]:
-        """Names of the pictures that are done."""
+    def done(self) -> set[tuple[str, str | None]]:
+        """What is done: pictures by name, and the identifier of each where it has its own."""
         return set(self._known)
 
     def counts(self) -> dict[str, int]:
@@ -72,10 +76,11 @@ class Results:
         return {status: found[status] for status in ("accepted", "rejected", "error")}
 
     def add(self, rows: list[Row]) -> None:
-        """Take rows; those of a picture that is there already are dropped."""
+        """Take rows; those that are there already are dropped."""
         for row in rows:
-            if row["file"] not in self._known:
-                self._known.add(row["file"])
+            key = (row["file"], row.get("id"))
+            if key not in self._known:
+                self._known.add(key)
                 self._waiting.append(row)
         while len(self._waiting) >= self.rows_per_file:
             self._write(self._waiting[: self.rows_per_file])

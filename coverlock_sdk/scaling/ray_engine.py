@@ -21,7 +21,7 @@ import ray.data
 
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli.batch import find_pictures
-from coverlock_sdk.errors import PictureError
+from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.pictures import PICTURE_SUFFIXES
 from coverlock_sdk.scaling.job import Prepared, VerificationJob, prepare
 from coverlock_sdk.scaling.parquet import Results, picture_table, result_table
@@ -45,8 +45,8 @@ def verify_on_ray(
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
     results = Results(out)
-    pictures = _pictures(sources)
-    if done := results.files():
+    pictures = _pictures(sources, with_message=job.message is not None)
+    if done := results.done():
         pictures = pictures.map_batches(
             _remaining, fn_kwargs={"done": done}, batch_format="pyarrow"
         )
@@ -73,13 +73,13 @@ def verify_on_ray(
     return results.counts()
 
 
-def _pictures(sources: Sequence[str]) -> Any:
+def _pictures(sources: Sequence[str], with_message: bool) -> Any:
     """One row for each picture: its name, where it is or what is in it, and its identifier."""
-    parts = [_source(source) for source in sources]
+    parts = [_source(source, with_message) for source in sources]
     return parts[0].union(*parts[1:]) if len(parts) > 1 else parts[0]
 
 
-def _source(source: str) -> Any:
+def _source(source: str, with_message: bool) -> Any:
     if source.endswith(".parquet") or _is_parquet_folder(source):
         table = ray.data.read_parquet(source)
         columns = set(table.schema().names)
@@ -88,7 +88,11 @@ def _source(source: str) -> Any:
                 f"{source} has neither a column 'path' nor 'bytes': "
                 f"its columns are {', '.join(sorted(columns))}"
             )
+        if not with_message and "id" not in columns:
+            raise MessageError(f"{source} has no column 'id': name the message by --id or --bits")
         return table.map_batches(_as_pictures, batch_format="pyarrow")
+    if not with_message:
+        raise MessageError("name the message by either --id or --bits")
     if "://" in source:
         names = _listed(source)
     else:
@@ -138,9 +142,10 @@ def _as_pictures(table: Any) -> Any:
     )
 
 
-def _remaining(table: Any, done: set[str]) -> Any:
+def _remaining(table: Any, done: set[tuple[str, str | None]]) -> Any:
     """What the results do not hold yet."""
-    return table.filter([name not in done for name in table.column("file").to_pylist()])
+    keys = zip(*(table.column(name).to_pylist() for name in ("file", "id")), strict=True)
+    return table.filter([key not in done for key in keys])
 
 
 def _read(table: Any, size: tuple[int, int]) -> Columns:
@@ -189,4 +194,7 @@ class _Judge:
             pictures.append(Prepared(str(file), None if error else pixels, error or None))
             messages.append(message)
         judged = self.job.judge(self.verifier, pictures, messages)
-        return result_table(judged)
+        return result_table(
+            {**row, "id": identifier or None}
+            for row, identifier in zip(judged, batch["id"], strict=True)
+        )

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.errors import CoverLockError, PictureError
+from coverlock_sdk.errors import CoverLockError, MessageError, PictureError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
@@ -41,7 +41,7 @@ def test_results_hold_a_picture_once_and_go_on_where_they_were(tmp_path):
     assert [r["file"] for r in rows_in(tmp_path / "out")] == ["a", "b", "c", "d"]
     assert len(list((tmp_path / "out").iterdir())) == 2
     with Results(tmp_path / "out") as again:
-        assert again.files() == {"a", "b", "c", "d"}
+        assert again.done() == {(name, None) for name in "abcd"}
         again.add([row("d"), row("e")])
     assert again.counts() == {"accepted": 0, "rejected": 0, "error": 5}
 
@@ -116,7 +116,9 @@ def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path
 
     with pytest.raises(PictureError, match="no pictures below"):
         verify_on_ray(VerificationJob(str(toy), "alice"), [f"file://{tmp_path}"], tmp_path / "out")
-    names = [f"{number:03}.png" for number in range(6)]
+    with pytest.raises(MessageError, match="--id"):
+        verify_on_ray(VerificationJob(str(toy)), [str(folder)], tmp_path / "out")
+    names = [f"{number:03}.png" for number in (0, 0, 1, 2, 3, 3)]
     identifiers = ["alice", "bob"] * 3
     table = {
         "file": names,
@@ -126,9 +128,9 @@ def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path
     pq.write_table(pa.table(table), tmp_path / "in.parquet")
     job = VerificationJob(str(toy), None, runtime="cpu")
     verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
-    statuses = {row["file"]: row["status"] for row in rows_in(tmp_path / "out")}
+    statuses = {(row["file"], row["id"]): row["status"] for row in rows_in(tmp_path / "out")}
     assert statuses == {
-        name: "accepted" if identifier == "alice" else "rejected"
+        (name, identifier): "accepted" if identifier == "alice" else "rejected"
         for name, identifier in zip(names, identifiers, strict=True)
     }
 
