@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.manager import load_hash as load_hash
     from coverlock_sdk.manager import load_watermark as load_watermark
     from coverlock_sdk.verdict import Verdict as Verdict
+    from coverlock_sdk.verifier import Verifier as Verifier
 
 _HOMES = {
     "Attack": "contract",
@@ -52,6 +53,7 @@ _HOMES = {
     "OracleAttack": "contract",
     "ProtectedWatermark": "contract",
     "Verdict": "verdict",
+    "Verifier": "verifier",
     "Watermark": "contract",
     "codeword": "keys",
     "hookimpl": "hookspecs",

@@ -58,6 +58,13 @@ class Watermark(ABC):
         """
         return None
 
+    def encoder_module(self) -> torch.nn.Module | None:
+        """The encoder as a PyTorch module, where there is one; only export needs it.
+
+        Pictures (N, 3, *native_size) and payloads (N, bits), floats of 0 and 1, to marked pictures.
+        """
+        return None
+
 
 class ImageHash(ABC):
     """A public, distortion-stable description of a picture: 256 logits, and no secret."""
@@ -76,6 +83,13 @@ class ImageHash(ABC):
     @abstractmethod
     def logits(self, images: Images) -> Logits:
         """Return the 256 hash logits of each of ``images`` (N, 3, *input_size)."""
+
+    def module(self) -> torch.nn.Module | None:
+        """The hash as a PyTorch module (N, 3, *input_size) -> (N, 256), where there is one.
+
+        Export needs it; embedding and verification do not.
+        """
+        return None
 
 
 class ProtectedWatermark(ABC):

@@ -39,6 +39,26 @@ class CorruptModelError(CoverLockError):
     """A weight file is truncated, altered, or not the file it claims to be."""
 
 
+class EngineError(CoverLockError):
+    """A graph cannot be compiled, or an engine cannot run on this machine."""
+
+
+class BundleError(CoverLockError):
+    """A deployable bundle is incomplete, altered, unsigned, or made by a newer version."""
+
+
+class RuntimeUnavailableError(CoverLockError):
+    """A runtime cannot run a bundle on this machine; the message says why."""
+
+
+class OverloadedError(CoverLockError):
+    """More pictures are waiting than a verifier was told to hold; try again later."""
+
+
+class AccessError(CoverLockError):
+    """A token file is missing or malformed, or would leave a service open to everybody."""
+
+
 class LossyFormatWarning(UserWarning):
     """A marked picture was saved in a lossy format; the message says what that cost."""
 

@@ -28,16 +28,15 @@ from coverlock_sdk.contract import (
 from coverlock_sdk.errors import (
     CoverLockError,
     LossyFormatWarning,
-    MessageError,
     PictureError,
     PluginError,
     WeakMarkWarning,
 )
+from coverlock_sdk.examiner import Examiner, announce
 from coverlock_sdk.framing import Framing
 from coverlock_sdk.identification import Identification, MessageBook
-from coverlock_sdk.keys import Key, Keyring, as_keyring, codeword
-from coverlock_sdk.manager import load_hash, load_watermark, plugin_manager
-from coverlock_sdk.messages import as_bits
+from coverlock_sdk.keys import Key, Keyring, as_keyring
+from coverlock_sdk.manager import load_hash, load_watermark
 from coverlock_sdk.pictures import (
     LOSSLESS_SUFFIXES,
     Picture,
@@ -50,9 +49,8 @@ from coverlock_sdk.pictures import (
     stacked_views,
     write_file,
 )
-from coverlock_sdk.reading import LockFormat, Reading, judge
-from coverlock_sdk.statistics import check_fpr
-from coverlock_sdk.verdict import RULES, Rule, Verdict
+from coverlock_sdk.reading import LockFormat, Reading
+from coverlock_sdk.verdict import Rule, Verdict
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
@@ -146,24 +144,18 @@ class BoundWatermark(ProtectedWatermark):
         rule: Rule,
         rounds: int,
     ) -> None:
-        if rule not in RULES:
-            raise CoverLockError(f"'{rule}' is not a rule: use {' or '.join(RULES)}")
         if rounds < 1:
             raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
-        try:
-            fpr = float(fpr)
-        except (TypeError, ValueError):
-            raise CoverLockError(f"{fpr!r} is not a false-positive rate") from None
         _check_shape(watermark)
         self.watermark = watermark
         self.hash = image_hash
-        self.keyring = keyring
         self.format = LockFormat(
             watermark.bits, watermark.calibration, image_hash.calibration if image_hash else None
         )
+        self.examiner = Examiner(self.format, keyring, fpr, rule)
+        self.keyring = keyring
         self.bits = self.format.bits
-        check_fpr(self.bits, fpr, candidates=len(self.keys))
-        self.fpr = fpr
+        self.fpr = self.examiner.fpr
         self.rule: Rule = rule
         self.rounds = rounds
 
@@ -177,7 +169,7 @@ class BoundWatermark(ProtectedWatermark):
     @property
     def keys(self) -> Sequence[Key | None]:
         """The active keys, the marking one first; a single None where there is no keyring."""
-        return self.keyring.keys if self.keyring else (None,)
+        return self.examiner.keys
 
     def embed(self, pictures: Any, messages: Any, out: PathLike | None = None) -> Any:
         """Return ``pictures`` carrying ``messages``, each of the kind it was given as.
@@ -192,7 +184,9 @@ class BoundWatermark(ProtectedWatermark):
             raise PictureError("'out' names the file for a picture that is given as a path")
         refuse_shared_outputs(pictures)
         batch = read_batch(pictures)
-        marked = self._bind(batch.pictures, self._bits(messages, len(batch.pictures), self.keys[0]))
+        marked = self._bind(
+            batch.pictures, self.examiner.message_bits(messages, len(batch.pictures), self.keys[0])
+        )
         for result in marked:
             _warn_if_weak(result.verdict)
         return batch.values([result.picture for result in marked])
@@ -201,7 +195,7 @@ class BoundWatermark(ProtectedWatermark):
         """Embed into one picture and report on it: verdict, PSNR, rounds, hash errors."""
         if isinstance(picture, str | os.PathLike):
             return self.mark_file(picture, message)
-        [marked] = self._bind([read(picture)], self._bits(message, 1, self.keys[0]))
+        [marked] = self._bind([read(picture)], self.examiner.message_bits(message, 1, self.keys[0]))
         return replace(marked, picture=marked.picture.value())
 
     def mark_file(
@@ -220,7 +214,7 @@ class BoundWatermark(ProtectedWatermark):
         picture = read(load_image(source))
         if target.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
-        bits = self._bits(message, 1, self.keys[0])
+        bits = self.examiner.message_bits(message, 1, self.keys[0])
         [marked] = self._bind([picture], bits)
         content = encode_image(marked.picture.value(), target.suffix)
         if target.suffix.lower() not in LOSSLESS_SUFFIXES:
@@ -253,20 +247,8 @@ class BoundWatermark(ProtectedWatermark):
         pictures marked before the lock was introduced; the p-value is corrected for each try.
         """
         batch = read_batch(pictures)
-        count = len(batch.pictures)
-        decoded, hashed = self._logits(batch.views(self.watermark.native_size))
-        attempts = [
-            zip(
-                self.format.readings(decoded, hashed, key),
-                self._bits(messages, count, key),
-                strict=True,
-            )
-            for key in self.keys
-        ]
-        if accept_unlocked and self.hash is not None:
-            bare = self.format.unlocked_readings(decoded)
-            attempts.append(zip(bare, self._bits(messages, count, None), strict=True))
-        verdicts = [judge(tries, self.fpr, self.rule) for tries in zip(*attempts, strict=True)]
+        logits = self._logits(batch.views(self.watermark.native_size))
+        verdicts = self.examiner.verify(*logits, messages, accept_unlocked)
         self._announce(verdicts, pictures)
         return verdicts[0] if batch.single else verdicts
 
@@ -286,47 +268,27 @@ class BoundWatermark(ProtectedWatermark):
         a mapping from labels to messages, or a list of identifiers. The p-value is corrected
         for the number of messages and keys.
         """
-        book = messages if isinstance(messages, MessageBook) else self.book(messages)
-        book.require_keys(self.keys)
-        if book.bits != self.bits:
-            raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
-        check_fpr(self.bits, self.fpr, candidates=len(book) * len(self.keys))
+        book = self.examiner.checked_book(messages)
         batch = read_batch(pictures)
-        logits = self._logits(batch.views(self.watermark.native_size))
-        per_key = [self.format.readings(*logits, key) for key in self.keys]
-        answers = [self._identify(readings, book) for readings in zip(*per_key, strict=True)]
+        answers = self.examiner.identify(
+            *self._logits(batch.views(self.watermark.native_size)), book
+        )
         self._announce([answer.verdict for answer in answers], pictures)
         return answers[0] if batch.single else answers
 
     def book(self, messages: Any) -> MessageBook:
         """Pack registered messages, or identifiers, for repeated identification."""
-        if isinstance(messages, list | tuple) and all(isinstance(m, str) for m in messages):
-            return MessageBook.of_identifiers(messages, self.keyring, self.bits)
-        return MessageBook.of_messages(messages, self.bits)
+        return self.examiner.book(messages)
 
     def read(self, picture: Any, framing: Framing) -> Identification:
         """Read the payload that ``framing`` put into the message of one picture.
 
         The p-value is corrected for all payloads that might have been read.
         """
-        candidates = len(self.keys) << framing.payload_bits
-        check_fpr(self.bits, self.fpr, candidates)
-        decoded, hashed = self._logits(read(picture).view(self.watermark.native_size)[None])
-        attempts: list[tuple[Reading, Bits]] = []
-        payloads: dict[str | None, int] = {}
-        for key in self.keys:
-            payload = framing.decode(self.format.message_logits(decoded, hashed, key))
-            if payload is None:
-                continue
-            [reading] = self.format.readings(decoded, hashed, key)
-            payloads[key.id if key else None] = payload
-            attempts.append((reading, framing.encode(payload)))
-        if attempts:
-            verdict = judge(attempts, self.fpr, self.rule, candidates)
-        else:
-            verdict = Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule)
-        self._announce([verdict], picture)
-        return Identification(payloads[verdict.key_id] if verdict else None, verdict)
+        logits = self._logits(read(picture).view(self.watermark.native_size)[None])
+        answer = self.examiner.read(*logits, framing)
+        self._announce([answer.verdict], picture)
+        return answer
 
     def _bind(self, pictures: list[Picture], messages: Bits) -> list[Marked]:
         """Embed, look at the saved picture as verification will, and repeat where bits moved.
@@ -359,7 +321,7 @@ class BoundWatermark(ProtectedWatermark):
                 tried[index].add(codes[index].tobytes())
                 result = Marked(
                     picture=marked[row],
-                    verdict=self._judge_own(readings[row], messages[index]),
+                    verdict=self.examiner.judge_own(readings[row], messages[index]),
                     psnr=pictures[index].psnr(marked[row]),
                     rounds=round_number,
                     hash_errors=int((new_codes[row] != codes[index]).sum()),
@@ -379,7 +341,7 @@ class BoundWatermark(ProtectedWatermark):
 
         compressed = read(Image.open(io.BytesIO(content)))
         [reading] = self.readings(compressed.view(self.watermark.native_size)[None])
-        verdict, before = self._judge_own(reading, message), marked.verdict
+        verdict, before = self.examiner.judge_own(reading, message), marked.verdict
         warnings.warn(
             f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
             f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "
@@ -388,20 +350,6 @@ class BoundWatermark(ProtectedWatermark):
             stacklevel=4,
         )
         return replace(marked, verdict=verdict, psnr=original.psnr(compressed))
-
-    def _judge_own(self, reading: Reading, message: Bits) -> Verdict:
-        """What verification, which tries every key, says of a picture marked with the first."""
-        return judge([(reading, message)], self.fpr, self.rule, comparisons=len(self.keys))
-
-    def _identify(self, readings: Sequence[Reading], book: MessageBook) -> Identification:
-        rows = {
-            reading.key: book.best(reading.bits, reading.weights(self.rule), reading.key)
-            for reading in readings
-        }
-        attempts = [(r, book.message(rows[r.key], r.key)) for r in readings]
-        verdict = judge(attempts, self.fpr, self.rule, len(book) * len(readings))
-        winner = next(row for key, row in rows.items() if (key and key.id) == verdict.key_id)
-        return Identification(book.labels[winner] if verdict else None, verdict)
 
     def readings(self, views: Images, key: Key | None = None) -> list[Reading]:
         """What pictures at the native size show to the holder of ``key``, or of the first key."""
@@ -415,20 +363,9 @@ class BoundWatermark(ProtectedWatermark):
             return np.empty((len(views), 0), dtype=np.float32)
         return self.hash.logits(views)
 
-    def _bits(self, messages: Any, count: int, key: Key | None) -> Bits:
-        """The messages as bits; a string is an identifier and stands for its codeword."""
-        if isinstance(messages, str):
-            messages = codeword(messages, key, self.bits)
-        elif isinstance(messages, list | tuple):
-            messages = [codeword(m, key, self.bits) if isinstance(m, str) else m for m in messages]
-        return as_bits(messages, count, self.bits)
-
     def _announce(self, verdicts: Sequence[Verdict], pictures: Any) -> None:
-        sources = pictures if isinstance(pictures, list | tuple) else [pictures] * len(verdicts)
-        name = self.hash.name if self.hash else None
-        for verdict, source in zip(verdicts, sources, strict=True):
-            path = str(source) if isinstance(source, str | os.PathLike) else None
-            plugin_manager().announce(verdict, self.watermark.name, name, path)
+        hash_name = self.hash.name if self.hash else None
+        announce(verdicts, pictures, self.watermark.name, hash_name)
 
 
 def _check_shape(watermark: Watermark) -> None:

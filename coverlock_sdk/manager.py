@@ -268,6 +268,10 @@ def _adapted_watermark(candidate: Any) -> Watermark:
             module = getattr(candidate, "decoder_module", None)
             return module() if module else None
 
+        def encoder_module(self) -> Any:
+            module = getattr(candidate, "encoder_module", None)
+            return module() if module else None
+
     return Adapted()
 
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -104,9 +104,13 @@ class Picture:
         """The picture as the kind of thing it was read from."""
         return self.rebuild(self)
 
-    def to_bytes(self) -> npt.NDArray[np.uint8]:
-        """The visible picture as 8-bit RGB (H, W, 3)."""
-        seen = np.moveaxis(self.view(self.size), 0, -1)
+    def to_bytes(self, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint8]:
+        """The visible picture as 8-bit RGB (H, W, 3), at its own size or at ``size``."""
+        size = size or self.size
+        plain = self.pixels.dtype == np.uint8 and self.pixels.shape[2] == 3 and self.alpha is None
+        if plain and size == self.size:
+            return self.pixels.copy()
+        seen = np.moveaxis(self.view(size), 0, -1)
         return np.rint(np.clip(seen, 0, 1) * 255).astype(np.uint8)
 
     def psnr(self, other: Picture) -> float:
@@ -200,6 +204,8 @@ def read(source: Any) -> Picture:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         return _from_pil(load_image(path), lambda image: save_image(image, default_output(path)))
+    if isinstance(source, bytes):
+        return _from_pil(decode_image(source), lambda image: image)
     if _is_tensor(source):
         plain = source.detach().cpu()
         picture = _from_array((plain.float() if plain.is_floating_point() else plain).numpy())
@@ -211,47 +217,59 @@ def read(source: Any) -> Picture:
         return _from_pil(source, lambda image: image)
     raise PictureError(
         f"a {type(source).__name__} is not a picture: "
-        "give a path, a PIL image, a NumPy array or a PyTorch tensor"
+        "give a path, the bytes of a file, a PIL image, a NumPy array or a PyTorch tensor"
     )
 
 
 def load_image(path: Path) -> PilImage:
     """Decode a picture file, upright, or say in one sentence why that is impossible."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
     try:
         if path.is_dir():
             raise PictureError(f"{path} is a folder: name a picture file")
-        if path.stat().st_size == 0:
-            raise PictureError(f"{path} is empty (0 bytes)")
         with path.open("rb") as file:
-            image = Image.open(file)
-            _refuse_size(image.height, image.width)
-            _refuse_animation(image)
-            colour = image.mode in ("RGB", "RGBA", "LA")
-            deep = colour and any(";16" in str(tile) for tile in getattr(image, "tile", []))
-            image.load()
-            upright = ImageOps.exif_transpose(image)
+            return _decode(file, path.stat().st_size, str(path))
     except FileNotFoundError:
         raise PictureError(f"{path} does not exist") from None
-    except Image.DecompressionBombError:
-        raise PictureError(
-            f"{path} would decode to more than {MAX_PIXELS:,} pixels and was not opened"
-        ) from None
-    except UnidentifiedImageError:
-        raise PictureError(f"{path} is not a picture in a format Pillow can read") from None
     except PermissionError:
         raise PictureError(f"{path} cannot be read: permission denied") from None
+    except OSError as error:
+        raise PictureError(f"{path} cannot be read ({error.strerror or error})") from None
+
+
+def decode_image(content: bytes, max_pixels: int | None = None) -> PilImage:
+    """Decode the content of a picture file, like ``load_image``; nothing above ``max_pixels``."""
+    return _decode(io.BytesIO(content), len(content), "the picture", max_pixels)
+
+
+def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None) -> PilImage:
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if size == 0:
+        raise PictureError(f"{name} is empty (0 bytes)")
+    try:
+        image = Image.open(file)
+        _refuse_size(image.height, image.width, max_pixels or MAX_PIXELS)
+        _refuse_animation(image)
+        colour = image.mode in ("RGB", "RGBA", "LA")
+        deep = colour and any(";16" in str(tile) for tile in getattr(image, "tile", []))
+        image.load()
+        upright = ImageOps.exif_transpose(image)
+    except Image.DecompressionBombError:
+        raise PictureError(
+            f"{name} would decode to more than {MAX_PIXELS:,} pixels and was not opened"
+        ) from None
+    except UnidentifiedImageError:
+        raise PictureError(f"{name} is not a picture in a format Pillow can read") from None
     except MemoryError:
-        raise PictureError(f"{path} does not fit into memory") from None
+        raise PictureError(f"{name} does not fit into memory") from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
-        raise PictureError(f"{path} is truncated or damaged ({error})") from None
+        raise PictureError(f"{name} is truncated or damaged ({error})") from None
     if deep:
         warnings.warn(
-            f"{path} has 16 bits per channel and is read at 8, which is all Pillow holds: "
+            f"{name} has 16 bits per channel and is read at 8, which is all Pillow holds: "
             "pass a NumPy uint16 array to keep its depth",
             DepthWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return upright
 
@@ -448,16 +466,16 @@ def _checked(picture: Picture) -> Picture:
     return picture
 
 
-def _refuse_size(height: int, width: int) -> None:
+def _refuse_size(height: int, width: int, max_pixels: int = MAX_PIXELS) -> None:
     if min(height, width) < MIN_SIDE:
         raise PictureError(
             f"a picture of {width} x {height} pixels is too small to carry a mark: "
             f"both sides must have at least {MIN_SIDE}"
         )
-    if max(height, width) > MAX_SIDE or height * width > MAX_PIXELS:
+    if max(height, width) > MAX_SIDE or height * width > max_pixels:
         raise PictureError(
             f"a picture of {width} x {height} pixels is too large: at most {MAX_SIDE:,} a side "
-            f"and {MAX_PIXELS:,} in all"
+            f"and {max_pixels:,} in all"
         )
 
 

@@ -42,6 +42,11 @@ def register_commands(cli: click.Group) -> None:
     """``coverlock demo`` and ``coverlock bench ...``."""
     from coverlock_bench.commands import bench
     from coverlock_bench.demo import demo
+    from coverlock_bench.latency.command import latency
+    from coverlock_bench.scaling import scaling
+    from coverlock_bench.service_command import service
 
+    for command in (latency, scaling, service):
+        bench.add_command(command)
     cli.add_command(demo)
     cli.add_command(bench)

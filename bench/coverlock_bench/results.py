@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = 1
-PACKAGES = ("coverlock-sdk", "numpy", "pillow", "onnxruntime", "imagehash", "pdqhash")
+PACKAGES = (
+    "coverlock-sdk",
+    "numpy",
+    "pillow",
+    "torch",
+    "onnxruntime",
+    "openvino",
+    "imagehash",
+    "pdqhash",
+)
 """Whose versions may matter for a figure."""
 
 

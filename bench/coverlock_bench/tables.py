@@ -268,7 +268,95 @@ def filters_summary(figures: dict[str, Any]) -> str:
     return _table([*header, "paper (MBRS, full width)"], rows)
 
 
+def _latency_table(results: Path) -> str:
+    return latency_summary({"subjects": _latency_subjects(results)})
+
+
+def _latency_subjects(results: Path) -> dict[str, Any]:
+    """Of all latency runs: each watermark and hash was timed in one of them."""
+    subjects: dict[str, Any] = {}
+    for path in sorted(results.glob("latency*.json")):
+        subjects |= _figures(path)["subjects"]
+    return subjects
+
+
+def latency_summary(figures: dict[str, Any]) -> str:
+    """Every runtime against PyTorch: end to end, and the network alone beside the roofline."""
+    rows = []
+    for name, subject in figures["subjects"].items():
+        timed = {
+            (row["stage"], row["batch"], row["runtime"], row["precision"]): row
+            for row in subject["rows"]
+        }
+        for (stage, batch, runtime, precision), row in timed.items():
+            if stage != "network":
+                continue
+            whole = timed["end to end", batch, runtime, precision]
+            rows.append(
+                [
+                    name,
+                    str(batch),
+                    f"{runtime} {precision}",
+                    _ratio(whole["ratio_to_torch"]),
+                    _ratio(row["ratio_to_torch"]),
+                    f"{100 * row['of_matmul_peak']:.0f} %",
+                ]
+            )
+    header = ["watermark+hash", "batch", "runtime", "end to end", "network alone"]
+    return _table([*header, "of matmul peak"], rows)
+
+
+def _latency_stages_table(results: Path) -> str:
+    """Where the time goes at batch 8, as shares of PyTorch's end to end."""
+    rows = []
+    for name, subject in _latency_subjects(results).items():
+        timed = {
+            (row["stage"], row["runtime"], row["precision"]): row["milliseconds"]
+            for row in subject["rows"]
+            if row["batch"] == 8
+        }
+        whole = timed["end to end", "torch", "fp32"]
+        stages = [("decode", "host", "-"), ("resize", "host", "-")]
+        for runtime in ("torch", "cpu"):
+            stages += [(stage, runtime, "fp32") for stage in ("hash", "decoder", "network")]
+        stages.append(("statistics", "host", "-"))
+        for stage, runtime, precision in stages:
+            share = f"{100 * timed[stage, runtime, precision] / whole:.1f} %"
+            rows.append([name, stage, f"{runtime} {precision}".removesuffix(" -"), share])
+    return _table(["watermark+hash", "stage", "by", "share"], rows)
+
+
+def _ratio(ratio: dict[str, float]) -> str:
+    return f"{ratio['median']:.2f} x ({ratio['min']:.2f}-{ratio['max']:.2f})"
+
+
+def _parity_table(results: Path) -> str:
+    """Exported graphs against the SDK, one run of ``bench parity`` a watermark and hash."""
+    rows = []
+    for path in sorted(results.glob("parity-*.json")):
+        document = json.loads(path.read_text())
+        for precision, figures in document["figures"].items():
+            rows.append(
+                [
+                    document["config"]["watermark"],
+                    document["config"]["hash"],
+                    precision,
+                    str(figures["photos"]),
+                    f"{100 * figures['all_bits']:.3f} %",
+                    f"{figures['max_decoder_difference']:.1g}",
+                    f"{figures['max_hash_difference']:.1g}",
+                    _of(figures["verdicts"], figures["photos"]),
+                ]
+            )
+    header = ["watermark", "hash", "precision", "photos", "equal bits"]
+    largest = ["largest difference of a payload logit", "of a hash logit"]
+    return _table([*header, *largest, "equal verdicts"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
+    "parity": _parity_table,
+    "latency": _latency_table,
+    "latency-stages": _latency_stages_table,
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
     "calibration": _calibration_table,

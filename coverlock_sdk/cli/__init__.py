@@ -11,18 +11,35 @@ from typing import Any
 import click
 
 from coverlock_sdk.cli.calibrate import calibrate
+from coverlock_sdk.cli.check_log import check_log
 from coverlock_sdk.cli.embed import embed
 from coverlock_sdk.cli.fetch import fetch
 from coverlock_sdk.cli.identify import identify
 from coverlock_sdk.cli.import_ import import_
 from coverlock_sdk.cli.keygen import keygen
 from coverlock_sdk.cli.plugins import plugins
+from coverlock_sdk.cli.serve import serve, token
+from coverlock_sdk.cli.sign import sign
 from coverlock_sdk.cli.train import train
 from coverlock_sdk.cli.verify import verify
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.manager import plugin_manager
 
-COMMANDS = (embed, verify, identify, keygen, plugins, fetch, import_, calibrate, train)
+COMMANDS = (
+    embed,
+    verify,
+    identify,
+    keygen,
+    plugins,
+    fetch,
+    import_,
+    calibrate,
+    train,
+    sign,
+    check_log,
+    serve,
+    token,
+)
 
 
 class CoverLockGroup(click.Group):

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -71,12 +71,17 @@ def process(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                accepted, report = work(source)
-                row |= {"status": "accepted" if accepted else "rejected", **report}
+                accepted, details = work(source)
+                row |= {"status": "accepted" if accepted else "rejected", **details}
             except CoverLockError as error:
                 row |= {"status": "error", "error": str(error)}
         row["warnings"] = [str(warning.message) for warning in caught]
         rows.append(row)
+    report(rows, columns, as_json)
+
+
+def report(rows: list[dict[str, Any]], columns: dict[str, str], as_json: bool) -> None:
+    """Show one row for each picture, and exit with a code scripts can rely on."""
     counts = dict.fromkeys(("accepted", "rejected", "error"), 0)
     for row in rows:
         counts[row["status"]] += 1
@@ -84,6 +89,11 @@ def process(
         click.echo(json.dumps({"results": rows, "counts": counts}, indent=2, default=str))
     else:
         _show(rows, counts, columns)
+    finish(counts)
+
+
+def finish(counts: dict[str, int]) -> NoReturn:
+    """Exit: 0 when everything was accepted, 1 when something was not, 2 when something failed."""
     code = FAILED if counts["error"] else REJECTED if counts["rejected"] else ACCEPTED
     raise click.exceptions.Exit(code)
 

@@ -44,7 +44,7 @@ def embed(
     verifies, 1 when some would be rejected, 2 when some could not be processed.
     """
     lock = open_lock(**lock_settings)
-    message = chosen_message(lock, identifier, bits)
+    message = chosen_message(lock.bits, identifier, bits)
     targets = _targets(find_pictures(sources), out)
 
     def work(source: Source) -> tuple[bool, dict[str, Any]]:

@@ -14,11 +14,22 @@ from coverlock_sdk.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environm
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, BoundWatermark, wrap
 from coverlock_sdk.messages import as_bits
 from coverlock_sdk.verdict import RULES
+from coverlock_sdk.verifier.runtimes import AUTO
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
+)
+
+
+key_option = click.option(
+    "--key-file",
+    type=click.Path(path_type=Path),
+    help=f"Key file; otherwise the one {KEY_FILE_VARIABLE} names, if any.",
+)
+rule_option = click.option(
+    "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
 )
 
 
@@ -28,15 +39,29 @@ def lock_options(command: Command) -> Command:
         [
             click.option("-w", "--watermark", required=True, help="Name of a watermark plugin."),
             click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash."),
-            click.option(
-                "--key-file",
-                type=click.Path(path_type=Path),
-                help=f"Key file; otherwise the one {KEY_FILE_VARIABLE} names, if any.",
-            ),
+            key_option,
             click.option(
                 "--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."
             ),
-            click.option("--rule", type=click.Choice(RULES), help="How matching bits are weighed."),
+            rule_option,
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def bundle_options(command: Command) -> Command:
+    """The options that say how a bundle is opened."""
+    for option in reversed(
+        [
+            click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
+            click.option("--precision", default="fp32", show_default=True),
+            click.option("--threads", type=click.IntRange(1), help="Of the runtime."),
+            click.option(
+                "--trust",
+                type=click.Path(path_type=Path),
+                help="Public key whose signature the bundle must carry.",
+            ),
         ]
     ):
         command = option(command)
@@ -59,15 +84,19 @@ def open_lock(
     watermark: str, hash: str, key_file: Path | None, fpr: float, rule: Any
 ) -> BoundWatermark:
     """The lock that ``lock_options`` describe."""
-    keyring = Keyring.load(key_file) if key_file else keyring_from_environment()
-    return wrap(watermark, hash=hash, key=keyring, fpr=fpr, rule=rule)
+    return wrap(watermark, hash=hash, key=chosen_keyring(key_file), fpr=fpr, rule=rule)
 
 
-def chosen_message(lock: BoundWatermark, identifier: str | None, bits: str | None) -> Any:
+def chosen_keyring(key_file: Path | None) -> Keyring | None:
+    """The keys of ``key_file``, or of the file that the environment names, if any."""
+    return Keyring.load(key_file) if key_file else keyring_from_environment()
+
+
+def chosen_message(length: int, identifier: str | None, bits: str | None) -> Any:
     """The message that ``message_options`` describe: a string is an identifier."""
     if (identifier is None) == (bits is None):
         raise MessageError("name the message by either --id or --bits")
     if identifier is not None:
         return identifier
-    message: np.ndarray[Any, Any] = as_bits(bits, 1, lock.bits)[0]
+    message: np.ndarray[Any, Any] = as_bits(bits, 1, length)[0]
     return message

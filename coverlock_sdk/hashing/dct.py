@@ -8,12 +8,16 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash, Images, Logits
+
+if TYPE_CHECKING:
+    import torch
 
 SIDE = 64
 """Pictures are reduced to this many pixels a side: what survives there survives distortion."""
@@ -31,7 +35,7 @@ would decide its bits. (The median photo has lengths of 12 and 3.)
 """
 
 # ITU-R BT.601 luminance and the two colour differences, as in JPEG.
-_RGB_TO_YCC = np.array(
+RGB_TO_YCC = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]],
     dtype=np.float32,
 )
@@ -53,17 +57,23 @@ class DctHash(ImageHash):
         """The 256 logits of each of ``images`` (N, 3, 64, 64)."""
         return (dct_features(images) - self._mean) @ self._matrix
 
+    def module(self) -> torch.nn.Module:
+        """The same hash in PyTorch."""
+        from coverlock_sdk.hashing.dct_network import DctNetwork
+
+        return DctNetwork(self._mean, self._matrix).eval()
+
 
 def dct_features(images: Images) -> npt.NDArray[np.float32]:
     """Low-frequency DCT coefficients (N, D), indifferent to brightness, contrast and saturation.
 
     The constant terms are dropped and luminance and chrominance each brought to unit length.
     """
-    channels = np.einsum("cd,ndhw->nchw", _RGB_TO_YCC, images)
+    channels = np.einsum("cd,ndhw->nchw", RGB_TO_YCC, images)
     basis = dct_basis(SIDE)
     spectrum = basis @ channels @ basis.T
-    luma = spectrum[:, 0][:, _low_frequencies(LUMA_BAND)]
-    low = _low_frequencies(CHROMA_BAND)
+    luma = spectrum[:, 0][:, low_frequencies(LUMA_BAND)]
+    low = low_frequencies(CHROMA_BAND)
     chroma = np.concatenate([spectrum[:, 1][:, low], spectrum[:, 2][:, low]], axis=1)
     return np.concatenate(
         [_normalised(luma, LEAST_CONTRAST), _normalised(chroma, LEAST_COLOUR)], axis=1
@@ -85,7 +95,8 @@ def dct_basis(size: int) -> npt.NDArray[np.float32]:
 
 
 @lru_cache(maxsize=2)
-def _low_frequencies(band: int) -> npt.NDArray[np.bool_]:
+def low_frequencies(band: int) -> npt.NDArray[np.bool_]:
+    """Which of (SIDE, SIDE) frequencies lie below ``band``, the constant one excluded."""
     u, v = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
     return (u + v < band) & (u + v > 0)
 

@@ -87,6 +87,21 @@ class Dinov2Hash(ImageHash):
         network.head.load_state_dict(load_file(self.folder / "head.safetensors"))
         return network.eval()
 
+    def module(self) -> HashNetwork:
+        """The network with its positions interpolated once and for all.
+
+        They depend on the picture's size only, which is fixed, and exporters stumble over them.
+        """
+        import torch
+
+        embeddings: Any = self.network.backbone.get_submodule("model.embeddings")
+        patches = (SIZE // embeddings.patch_size) ** 2
+        tokens = torch.empty(1, 1 + patches, embeddings.position_embeddings.shape[-1])
+        with torch.no_grad():
+            positions = embeddings.interpolate_pos_encoding(tokens, SIZE, SIZE)
+        embeddings.position_embeddings = torch.nn.Parameter(positions, requires_grad=False)
+        return self.network
+
 
 def load_backbone(name: str, folder: Path | None = None) -> Backbone:
     """The frozen backbone of ``name``, from ``folder`` or where fetched models live."""

@@ -124,7 +124,7 @@ class NanoBackbone(Backbone):
         seen = self.windows @ images[:, :, None] @ self.windows.transpose(-1, -2)
         views = seen.transpose(1, 2)  # (N, windows, 3, side, side)
         pooled = self.pool(views.flatten(0, 1))
-        return pooled.view(len(images), len(self.windows), -1).mean(dim=1)
+        return pooled.reshape(-1, len(self.windows), pooled.shape[1]).mean(dim=1)
 
     def pool(self, views: Tensor) -> Tensor:
         """Mean, deviation and learned layouts of each view's feature map: (N, 3, side, side)."""

@@ -1,1 +1,21 @@
-"""Export of hash and decoders to deployable graphs."""
+"""From a watermark and a hash to a deployable bundle.
+
+It plugs into the SDK through the same hooks as a vendor's package.
+"""
+
+from __future__ import annotations
+
+import click
+
+from coverlock_sdk.hookspecs import hookimpl
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    """``coverlock export``, and what is done with bundles afterwards."""
+    from coverlock_export.compile_command import compile_command
+    from coverlock_export.export_command import export
+    from coverlock_export.triton_command import triton
+
+    for command in (export, compile_command, triton):
+        cli.add_command(command)

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from coverlock_sdk.errors import DepthWarning, PictureError
-from coverlock_sdk.pictures import MAX_PIXELS, read, read_batch, save_image
+from coverlock_sdk.pictures import MAX_PIXELS, decode_image, read, read_batch, save_image
 from coverlock_sdk.resampling import resample
 
 SHAPE = (60, 80)
@@ -316,3 +316,13 @@ def test_psnr_is_that_of_the_textbook(pixels):
     brighter = read((pixels + 5).astype(np.uint8))
     assert read(pixels).psnr(brighter) == pytest.approx(20 * np.log10(255 / 5), abs=1e-6)
     assert read(pixels).psnr(read(pixels)) == float("inf")
+
+
+def test_the_content_of_a_file_reads_like_the_file(tmp_path, photos):
+    path = tmp_path / "photo.png"
+    Image.fromarray(photos[0]).save(path)
+    assert np.array_equal(read(path.read_bytes()).to_bytes(), photos[0])
+    with pytest.raises(PictureError, match="the picture is empty"):
+        read(b"")
+    with pytest.raises(PictureError, match="at most .* and 1,000 in all"):
+        decode_image(path.read_bytes(), max_pixels=1000)

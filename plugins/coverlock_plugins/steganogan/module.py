@@ -41,7 +41,7 @@ class Decoder(nn.Module):
         third = self.conv3(torch.cat([first, second], dim=1))
         votes = self.conv4(torch.cat([first, second, third], dim=1))
         votes = self.signs * votes
-        logits: torch.Tensor = votes.reshape(len(images), -1, self.bits).mean(dim=1)
+        logits: torch.Tensor = votes.reshape(images.shape[0], -1, self.bits).mean(dim=1)
         return logits
 
     @staticmethod

@@ -143,7 +143,9 @@ def test_a_backbone_with_a_missing_tensor_is_refused(tiny: Path) -> None:
         dinov2.load_backbone("dinov2-s", tiny)
 
 
-def test_the_whole_hash_runs_with_a_head_beside_its_backbone(tiny: Path) -> None:
+@pytest.fixture
+def whole(tiny: Path) -> dinov2.Dinov2Hash:
+    """The tiny DINOv2 with a head."""
     from safetensors.torch import save_file
 
     from coverlock_sdk.hashing.network import HashHead
@@ -151,6 +153,27 @@ def test_the_whole_hash_runs_with_a_head_beside_its_backbone(tiny: Path) -> None
     save_file(HashHead(2 * WIDTH).state_dict(), tiny / "head.safetensors")
     card = {"calibration": {"scale": 2.0, "power": 0.5}}
     (tiny / "head.json").write_text(json.dumps(card))
-    hash_ = dinov2.Dinov2Hash("dinov2-s", tiny)
-    assert hash_.calibration.power == 0.5
-    assert hash_.logits(np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)
+    return dinov2.Dinov2Hash("dinov2-s", tiny)
+
+
+def test_the_whole_hash_runs_with_a_head_beside_its_backbone(whole: dinov2.Dinov2Hash) -> None:
+    assert whole.calibration.power == 0.5
+    assert whole.logits(np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)
+
+
+def test_the_module_is_the_hash_with_its_positions_fixed(whole: dinov2.Dinov2Hash) -> None:
+    images = np.random.default_rng(0).random((2, 3, 224, 224), np.float32)
+    before = whole.logits(images)
+    for _ in range(2):
+        with torch.no_grad():
+            after = whole.module()(torch.from_numpy(images)).numpy()
+        np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.slow
+def test_an_exported_backbone_has_nothing_left_to_resize(whole: dinov2.Dinov2Hash) -> None:
+    export = pytest.importorskip("coverlock_export.graphs")
+    model = export.export_graph(
+        whole.module(), [torch.zeros(1, 3, 224, 224)], ["x"], ["y"], "the hash"
+    )
+    assert "Resize" not in {node.op_type for node in model.graph.node}

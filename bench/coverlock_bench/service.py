@@ -1,0 +1,141 @@
+"""A load test of ``coverlock serve``: throughput, waiting times, overload, memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.serving.access import add_token
+
+_SETTLED = 500
+"""Requests after which memory is expected not to grow any more."""
+
+
+@dataclass
+class Load:
+    """What came of a number of requests."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    elapsed: float = 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """Counts by status, and the waiting times of what was answered with 200."""
+        answered = len(self.seconds)
+        return {
+            "statuses": dict(self.statuses),
+            "answered_per_second": round(answered / self.elapsed, 1),
+            "p50_ms": round(1000 * float(np.percentile(self.seconds, 50)), 1),
+            "p99_ms": round(1000 * float(np.percentile(self.seconds, 99)), 1),
+        }
+
+
+def load_test(
+    bundle: Path,
+    pictures: list[bytes],
+    requests: int,
+    connections: int,
+    options: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Serve ``bundle`` in a process of its own; steady load, overload, then many requests."""
+    with _service(bundle, options) as (url, token, process):
+        headers = {"Authorization": f"Bearer {token}"}
+        asyncio.run(_ask(url, headers, pictures, _SETTLED, connections))
+        before = _resident(process)
+        steady = asyncio.run(_ask(url, headers, pictures, requests, connections))
+        after = _resident(process)
+        overload = asyncio.run(_ask(url, headers, pictures, 40 * connections, 40 * connections))
+    if "lost" in steady.statuses or "lost" in overload.statuses:
+        raise CoverLockError(f"requests were lost: {steady.statuses}, {overload.statuses}")
+    return {
+        "steady": steady.figures(),
+        "overload": overload.figures(),
+        "memory_mb": {"before": round(before / 1e6, 1), "after": round(after / 1e6, 1)},
+    }
+
+
+@contextlib.contextmanager
+def _service(
+    bundle: Path, options: tuple[str, ...]
+) -> Iterator[tuple[str, str, subprocess.Popen[bytes]]]:
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+        tokens = Path(folder) / "tokens.json"
+        token = add_token(tokens, "load-test", ("verify",), rate=1e9, burst=10**9)
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        command = [sys.executable, "-c", "from coverlock_sdk.cli import main; main()"]
+        command += ["serve", str(bundle), "--tokens", str(tokens), "--port", str(port), *options]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        url = f"http://127.0.0.1:{port}"
+        try:
+            _wait_for(url, process)
+            yield url, token, process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            assert process.stderr is not None
+            raise CoverLockError(f"the service did not start: {process.stderr.read().decode()}")
+        with contextlib.suppress(httpx.TransportError):
+            httpx.get(f"{url}/healthz").raise_for_status()
+            return
+        time.sleep(0.1)
+    raise CoverLockError("the service did not start in two minutes")
+
+
+async def _ask(
+    url: str, headers: dict[str, str], pictures: list[bytes], requests: int, connections: int
+) -> Load:
+    """Post ``requests`` pictures over ``connections`` connections, each busy all the time."""
+    load, numbers = Load(), iter(range(requests))
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+
+    async def client() -> None:
+        for number in numbers:
+            start = time.perf_counter()
+            try:
+                answer = await session.post(
+                    "/verify", params={"id": "load"}, content=pictures[number % len(pictures)]
+                )
+            except httpx.TransportError:
+                load.statuses["lost"] += 1
+                continue
+            load.statuses[str(answer.status_code)] += 1
+            if answer.status_code == httpx.codes.OK:
+                load.seconds.append(time.perf_counter() - start)
+
+    async with httpx.AsyncClient(
+        base_url=url, headers=headers, limits=limits, timeout=120
+    ) as session:
+        start = time.perf_counter()
+        await asyncio.gather(*(client() for _ in range(connections)))
+        load.elapsed = time.perf_counter() - start
+    return load
+
+
+def _resident(process: subprocess.Popen[bytes]) -> int:
+    """Bytes of memory that a process has."""
+    pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

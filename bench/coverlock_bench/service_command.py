@@ -1,0 +1,67 @@
+"""``coverlock bench service``"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from coverlock_bench.photos import find_photos
+from coverlock_bench.results import write_result
+from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.errors import MissingModelError
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option(
+    "--images",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
+)
+@click.option("--side", default=512, show_default=True, help="Of the JPEG files, in pixels.")
+@click.option("--requests", default=10_000, show_default=True)
+@click.option("--connections", default=8, show_default=True, help="Busy at once.")
+@click.option("--runtime", default="cpu", show_default=True)
+@click.option("--threads", default=1, show_default=True)
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file.")
+@json_option
+def service(
+    bundle: Path,
+    images: Path | None,
+    side: int,
+    requests: int,
+    connections: int,
+    runtime: str,
+    threads: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Load 'coverlock serve' on this machine, first steadily and then with far too much.
+
+    The client shares the machine with the service. It fails when a request gets no answer.
+    """
+    try:
+        from coverlock_bench.latency.subjects import jpeg_files
+        from coverlock_bench.service import load_test
+    except ModuleNotFoundError as error:
+        raise MissingModelError(
+            f"the load test needs '{error.name}': pip install 'coverlock-sdk[bench,serve]'"
+        ) from None
+    pictures = list(jpeg_files(find_photos(images), 32, side))
+    options = ("--runtime", runtime, "--threads", str(threads))
+    figures = load_test(bundle, pictures, requests, connections, options)
+    manifest = Bundle.open(bundle).manifest
+    config = {
+        "watermark": manifest.watermark,
+        "hash": manifest.hash,
+        "side": side,
+        "requests": requests,
+        "connections": connections,
+        "runtime": runtime,
+        "threads": threads,
+    }
+    write_result(out, "bench service", config, figures)
+    click.echo(json.dumps({"file": str(out), "figures": figures} if as_json else figures, indent=2))

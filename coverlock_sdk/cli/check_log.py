@@ -1,0 +1,26 @@
+"""``coverlock check-log``"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.verifier.audit import check_chain
+
+
+@click.command("check-log")
+@click.argument("log", type=click.Path(path_type=Path))
+@json_option
+def check_log(log: Path, as_json: bool) -> None:
+    """Check that no line of an audit LOG was changed, removed or added since it was written.
+
+    Note the digest of the last line elsewhere: it shows later whether lines were cut off.
+    """
+    lines, digest = check_chain(log)
+    if as_json:
+        click.echo(json.dumps({"lines": lines, "last": digest}))
+    else:
+        click.echo(f"{log}: {lines} lines, chain whole, last line {digest}")

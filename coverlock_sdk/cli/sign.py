@@ -1,0 +1,39 @@
+"""``coverlock sign``"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.signing import generate_signing_key, sign_bundle
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option(
+    "--key",
+    "private_key",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Private Ed25519 key in PEM format.",
+)
+@click.option("--new-key", is_flag=True, help="Make that key first, and its public key beside it.")
+@json_option
+def sign(bundle: Path, private_key: Path, new_key: bool, as_json: bool) -> None:
+    """Sign a BUNDLE, so that a verifier can tell who exported it and that nobody changed it.
+
+    Give the public key to those who verify: ``Verifier.open(bundle, trust="release.pub")``.
+    """
+    public_key = generate_signing_key(private_key) if new_key else None
+    signature = sign_bundle(bundle, private_key)
+    if as_json:
+        made = {"public_key": str(public_key)} if public_key else {}
+        click.echo(json.dumps({"signature": str(signature), **made}))
+        return
+    if public_key:
+        click.echo(f"private key: {private_key} (keep it where bundles are made)")
+        click.echo(f"public key: {public_key} (give it to those who verify)")
+    click.echo(f"signature: {signature}")

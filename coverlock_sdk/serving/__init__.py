@@ -1,0 +1,1 @@
+"""Verification over HTTP: a small service around one ``Verifier``."""

@@ -1,0 +1,117 @@
+"""Who may ask the service, how often, and what they may be told.
+
+A p-value tells an attacker how close a forgery came, so that callers see accepted or rejected
+and nothing else unless their token says ``detail``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from coverlock_sdk.errors import AccessError
+from coverlock_sdk.pictures import write_atomically
+
+Scope = Literal["verify", "detail", "metrics"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+_NAME = re.compile(r"[\w.-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A holder of a token, as the token file knows them: the token itself is not kept."""
+
+    name: str
+    sha256: str
+    scopes: tuple[Scope, ...] = ("verify",)
+    rate: float = 10.0
+    """Requests a second, on average."""
+    burst: int = 20
+    """Requests that may come at once after a pause."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise AccessError(f"'{self.name}' is not a name: use up to 64 letters and digits")
+        if not self.scopes or not set(self.scopes) <= set(SCOPES):
+            raise AccessError(f"the scopes of '{self.name}' must be among {', '.join(SCOPES)}")
+        if self.rate <= 0 or self.burst < 1:
+            raise AccessError(f"'{self.name}' could never ask: rate and burst must be positive")
+
+
+class Callers:
+    """The callers of a service, by token."""
+
+    def __init__(self, callers: Iterable[Caller]) -> None:
+        self.all = tuple(callers)
+        self._by_digest = {caller.sha256: caller for caller in self.all}
+
+    def holder(self, token: str) -> Caller | None:
+        """Whose token this is. Tokens are random, so looking up their digest leaks nothing."""
+        return self._by_digest.get(_digest(token))
+
+    @classmethod
+    def load(cls, path: Path) -> Callers:
+        """Read a token file."""
+        try:
+            document = json.loads(path.read_text())
+            callers = [
+                Caller(**{**entry, "scopes": tuple(entry["scopes"])})
+                for entry in document["callers"]
+            ]
+        except FileNotFoundError:
+            raise AccessError(
+                f"{path} does not exist: make a token with 'coverlock token NAME --file {path}'"
+            ) from None
+        except OSError as error:
+            raise AccessError(f"{path} cannot be read ({error.strerror or error})") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise AccessError(f"{path} is not a token file ({error})") from None
+        return cls(callers)
+
+    def save(self, path: Path) -> None:
+        """Write a token file that only its owner can read."""
+        document = {"callers": [asdict(caller) for caller in self.all]}
+        try:
+            write_atomically(path, json.dumps(document, indent=2).encode() + b"\n", mode=0o600)
+        except OSError as error:
+            raise AccessError(f"{path} cannot be written ({error.strerror or error})") from None
+
+
+def add_token(path: Path, name: str, scopes: tuple[Scope, ...], rate: float, burst: int) -> str:
+    """Make a token for ``name``, replacing the one they had, and return it: it is kept nowhere."""
+    token = f"clk_{secrets.token_urlsafe(32)}"
+    others = [c for c in Callers.load(path).all if c.name != name] if path.exists() else []
+    Callers([*others, Caller(name, _digest(token), scopes, rate, burst)]).save(path)
+    return token
+
+
+class RateLimit:
+    """A token bucket for each caller: ``burst`` at once, refilled at ``rate`` a second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._levels: dict[str, tuple[float, float]] = {}
+
+    def wait(self, caller: Caller) -> float:
+        """Take one request: zero when it may proceed, otherwise the seconds until one may."""
+        with self._lock:
+            now = self._clock()
+            level, since = self._levels.get(caller.name, (float(caller.burst), now))
+            level = min(caller.burst, level + (now - since) * caller.rate)
+            allowed = level >= 1
+            self._levels[caller.name] = (level - 1 if allowed else level, now)
+            return 0.0 if allowed else (1 - level) / caller.rate
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

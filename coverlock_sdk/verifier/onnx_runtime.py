@@ -1,0 +1,124 @@
+"""ONNX Runtime, on the processor or on an NVIDIA GPU."""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.verifier.runtimes import Logits, Pixels
+
+CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+
+_DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
+
+
+class OnnxRuntime:
+    """An inference session, which may be used from several threads at once."""
+
+    def __init__(self, name: str, session: Any) -> None:
+        self.name = name
+        self.providers: tuple[str, ...] = tuple(session.get_providers())
+        self._session = session
+
+    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+        """Run the graph on a batch."""
+        try:
+            decoded, hashed = self._session.run(OUTPUTS, {INPUT: images})
+        except Exception as error:
+            if "alloc" in str(error).lower() or "out of memory" in str(error).lower():
+                raise MemoryError(str(error)) from error
+            raise CoverLockError(
+                f"ONNX Runtime failed on {len(images)} pictures: {error}"
+            ) from error
+        return np.asarray(decoded, dtype=np.float32), np.asarray(hashed, dtype=np.float32)
+
+    def close(self) -> None:
+        """Drop the session."""
+        self._session = None
+
+
+def open_cpu(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:
+    """The bundle on the processor."""
+    content = bundle.read(bundle.file("verify", precision))
+    return OnnxRuntime("cpu", cpu_session(content, threads))
+
+
+def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:
+    """The bundle on an NVIDIA GPU, in full float32 where that was asked for."""
+    library = _library()
+    if CUDA not in library.get_available_providers():
+        raise RuntimeUnavailableError(
+            "the installed ONNX Runtime has no CUDA: "
+            'pip install "coverlock-sdk[gpu]" instead of [cpu]'
+        )
+    # TF32 would round the products of an fp32 graph to 10 bits.
+    cuda = (CUDA, {"use_tf32": "0"})
+    content = bundle.read(bundle.file("verify", precision))
+    session = _session(library, content, threads, [cuda, CPU])
+    if CUDA not in session.get_providers():
+        raise RuntimeUnavailableError(
+            "ONNX Runtime was built for CUDA but could not use it and fell back to the processor: "
+            "check the NVIDIA driver, CUDA and cuDNN"
+        )
+    return OnnxRuntime("cuda", session)
+
+
+def _library() -> ModuleType:
+    refuse_two_distributions()
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise RuntimeUnavailableError(
+            f'ONNX Runtime cannot be imported ({error}): pip install "coverlock-sdk[cpu]"'
+        ) from error
+    module: ModuleType = onnxruntime
+    return module
+
+
+def refuse_two_distributions() -> None:
+    """Stop where onnxruntime and onnxruntime-gpu overwrote each other's files.
+
+    pip allows it and finds nothing wrong, and the later one silently wins.
+    """
+    installed = [name for name in _DISTRIBUTIONS if _is_installed(name)]
+    if len(installed) > 1:
+        both = " and ".join(installed)
+        raise CoverLockError(
+            f"{both} are both installed and share one folder, so that neither can be trusted: "
+            f"run 'pip uninstall {' '.join(installed)}' and install one of them again"
+        )
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def cpu_session(content: bytes, threads: int | None = None) -> Any:
+    """A session of any graph on the processor."""
+    return _session(_library(), content, threads, [CPU])
+
+
+def _session(library: ModuleType, content: bytes, threads: int | None, providers: list[Any]) -> Any:
+    options = library.SessionOptions()
+    options.log_severity_level = 3  # a fallback is checked for, and reported in one sentence
+    if threads is None and (limit := os.environ.get("OMP_NUM_THREADS", "")).isdigit():
+        threads = int(limit)
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    # Idle threads sleep, so that several sessions of one machine do not starve each other.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return library.InferenceSession(content, options, providers)
+    except Exception as error:  # ONNX Runtime has a family of errors of its own
+        raise BundleError(f"ONNX Runtime cannot load the graph: {error}") from error

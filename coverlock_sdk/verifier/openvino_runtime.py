@@ -1,0 +1,71 @@
+"""OpenVINO, the fastest of the runtimes on most processors."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.verifier.runtimes import Logits, Pixels
+
+
+class OpenVinoRuntime:
+    """A compiled model, with one inference request per thread."""
+
+    name = "openvino"
+
+    def __init__(self, model: Any) -> None:
+        self.providers: tuple[str, ...] = tuple(model.get_property("EXECUTION_DEVICES"))
+        self._model = model
+        self._local = threading.local()
+
+    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+        """Run the graph on a batch."""
+        request = getattr(self._local, "request", None)
+        if request is None:
+            request = self._local.request = self._model.create_infer_request()
+        try:
+            request.infer({INPUT: images})
+        except Exception as error:
+            if "alloc" in str(error).lower():
+                raise MemoryError(str(error)) from error
+            raise CoverLockError(f"OpenVINO failed on {len(images)} pictures: {error}") from error
+        # Copies, since the next batch of this thread overwrites the request's own tensors.
+        decoded, hashed = (np.array(request.get_tensor(name).data, np.float32) for name in OUTPUTS)
+        return decoded, hashed
+
+    def close(self) -> None:
+        """Drop the model."""
+        self._model, self._local = None, threading.local()
+
+
+def open_openvino(bundle: Bundle, precision: str, threads: int | None) -> OpenVinoRuntime:
+    """The bundle on OpenVINO's processor device."""
+    try:
+        import openvino
+    except ImportError as error:
+        raise RuntimeUnavailableError(
+            f'OpenVINO cannot be imported ({error}): pip install "coverlock-sdk[openvino]"'
+        ) from error
+    settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY"}
+    if precision == "fp32":
+        # Otherwise OpenVINO quietly computes in bfloat16 on processors that have it.
+        settings["INFERENCE_PRECISION_HINT"] = "f32"
+    if threads is None and (limit := os.environ.get("OMP_NUM_THREADS", "")).isdigit():
+        threads = int(limit)
+    if threads is not None:
+        settings["INFERENCE_NUM_THREADS"] = threads
+    name = bundle.file("verify", precision)
+    content = bundle.read(name)
+    try:
+        core = openvino.Core()
+        model = core.compile_model(core.read_model(content, b""), "CPU", settings)
+    except Exception as error:
+        # Not the bundle's fault: OpenVINO lacks some operations that others have.
+        reason = next((line for line in str(error).splitlines() if "Unsupported" in line), error)
+        raise RuntimeUnavailableError(f"OpenVINO does not accept {name}: {reason}") from error
+    return OpenVinoRuntime(model)

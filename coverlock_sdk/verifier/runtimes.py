@@ -1,0 +1,141 @@
+"""Who runs a bundle's graph: the role of a runtime, and how one is chosen.
+
+A runtime either does what was asked of it or says why not. None of them quietly does something
+slower: ``choose`` keeps the reason of each one that it passed over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.gpu import NoGpuError, first_gpu
+
+logger = logging.getLogger(__name__)
+
+Pixels = npt.NDArray[np.uint8]
+Logits = npt.NDArray[np.float32]
+
+AUTO = "auto"
+
+
+class Runtime(Protocol):
+    """Runs the ``verify`` graph of one bundle in one precision. All methods are thread-safe."""
+
+    name: str
+    providers: tuple[str, ...]
+    """What really computes, as the runtime's library reports it after loading the graph."""
+
+    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+        """Pictures uint8 (N, H, W, 3) to decoder logits (N, bits) and hash logits (N, 256).
+
+        Raises ``MemoryError`` when the batch does not fit; the caller then tries a smaller one.
+        """
+
+    def close(self) -> None:
+        """Give back memory and devices; the runtime is not used again."""
+
+
+Opener = Callable[[Bundle, str, int | None], Runtime]
+"""(bundle, precision, threads) -> Runtime, or ``RuntimeUnavailableError`` with the reason."""
+
+
+def _tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    from coverlock_sdk.verifier.tensorrt_runtime import open_tensorrt
+
+    return open_tensorrt(bundle, precision, threads)
+
+
+def _cuda(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    from coverlock_sdk.verifier.onnx_runtime import open_cuda
+
+    return open_cuda(bundle, precision, threads)
+
+
+def _openvino(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    from coverlock_sdk.verifier.openvino_runtime import open_openvino
+
+    return open_openvino(bundle, precision, threads)
+
+
+def _cpu(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    from coverlock_sdk.verifier.onnx_runtime import open_cpu
+
+    return open_cpu(bundle, precision, threads)
+
+
+def _triton(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    from coverlock_sdk.verifier.triton_runtime import open_triton
+
+    return open_triton(bundle, precision, threads)
+
+
+RUNTIMES: dict[str, Opener] = {
+    "tensorrt": _tensorrt,
+    "cuda": _cuda,
+    "openvino": _openvino,
+    "cpu": _cpu,
+}
+"""The runtimes of this machine by name, the one to prefer first."""
+
+REMOTE: dict[str, Opener] = {"triton": _triton}
+"""Runtimes elsewhere, which are taken only when they are named."""
+
+ON_GPU = ("tensorrt", "cuda")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The runtime that was taken, and why each one before it was not."""
+
+    runtime: Runtime
+    passed_over: dict[str, str]
+
+
+def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> Choice:
+    """The runtime named ``wanted``, or with "auto" the first that works here."""
+    named = {**RUNTIMES, **REMOTE}
+    if wanted != AUTO and wanted not in named:
+        raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(named)}")
+    if wanted != AUTO:
+        return Choice(named[wanted](bundle, precision, threads), {})
+    passed_over: dict[str, str] = {}
+    for name, opener in RUNTIMES.items():
+        try:
+            runtime = opener(bundle, precision, threads)
+        except RuntimeUnavailableError as error:
+            passed_over[name] = str(error)
+            continue
+        _tell(bundle, runtime, passed_over)
+        return Choice(runtime, passed_over)
+    reasons = "; ".join(f"{name}: {why}" for name, why in passed_over.items())
+    raise RuntimeUnavailableError(f"no runtime can run {bundle.path} here ({reasons})")
+
+
+def _tell(bundle: Bundle, runtime: Runtime, passed_over: dict[str, str]) -> None:
+    """Log what was taken and why nothing before it; loudly where a GPU is left idle."""
+    idle = runtime.name not in ON_GPU and _has_gpu()
+    reasons = "".join(f"; not {name}: {why}" for name, why in passed_over.items())
+    logger.log(
+        logging.WARNING if idle else logging.INFO,
+        "%s runs on %s (%s)%s",
+        bundle.path,
+        runtime.name,
+        ", ".join(runtime.providers),
+        reasons,
+    )
+
+
+def _has_gpu() -> bool:
+    try:
+        first_gpu()
+    except NoGpuError:
+        return False
+    return True

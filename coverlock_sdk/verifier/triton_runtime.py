@@ -1,0 +1,81 @@
+"""A Triton server that somebody else runs: pictures go there, and logits come back.
+
+Keys and statistics stay here. ``coverlock triton`` writes the repository that it serves.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.errors import CoverLockError, OverloadedError, RuntimeUnavailableError
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.verifier.runtimes import Logits, Pixels
+
+ADDRESS_VARIABLE = "COVERLOCK_TRITON"
+MODEL = "coverlock_verify"
+"""What the model is called in the repository."""
+
+
+class TritonRuntime:
+    """One gRPC channel, shared by all threads."""
+
+    name = "triton"
+
+    def __init__(self, library: Any, client: Any, address: str) -> None:
+        self.providers: tuple[str, ...] = (f"tritonserver at {address}",)
+        self._library = library
+        self._client = client
+
+    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+        """Send a batch and wait for its logits."""
+        tensor = self._library.InferInput(INPUT, images.shape, "UINT8")
+        tensor.set_data_from_numpy(np.ascontiguousarray(images))
+        try:
+            answer = self._client.infer(MODEL, [tensor])
+        except self._library.InferenceServerException as error:
+            if "exceeds maximum queue size" in str(error).lower():
+                raise OverloadedError(f"Triton is too busy: {error.message()}") from None
+            raise CoverLockError(f"Triton failed on {len(images)} pictures: {error}") from None
+        decoded, hashed = (np.asarray(answer.as_numpy(name), np.float32) for name in OUTPUTS)
+        return decoded, hashed
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._client.close()
+
+
+def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRuntime:
+    """The server that the environment names, provided that it serves this bundle."""
+    address = os.environ.get(ADDRESS_VARIABLE)
+    if not address:
+        raise RuntimeUnavailableError(
+            f"no Triton server is named: set {ADDRESS_VARIABLE} to its gRPC address, HOST:PORT"
+        )
+    try:
+        import tritonclient.grpc as library
+    except ImportError as error:
+        raise RuntimeUnavailableError(
+            f"the Triton client cannot be imported ({error}): pip install 'coverlock-sdk[triton]'"
+        ) from None
+    client = library.InferenceServerClient(address)
+    try:
+        metadata = client.get_model_metadata(MODEL, as_json=True)
+    except library.InferenceServerException as error:
+        raise RuntimeUnavailableError(f"{address} does not serve {MODEL}: {error}") from None
+    shapes = {t["name"]: [int(n) for n in t["shape"]] for t in metadata["inputs"]}
+    shapes |= {t["name"]: [int(n) for n in t["shape"]] for t in metadata["outputs"]}
+    manifest = bundle.manifest
+    expected = {
+        INPUT: [-1, *manifest.size, 3],
+        OUTPUTS[0]: [-1, manifest.format.payload_bits],
+        OUTPUTS[1]: [-1, CODE_BITS],
+    }
+    if shapes != expected:
+        raise RuntimeUnavailableError(
+            f"the model at {address} is not that of {bundle.path}: it has {shapes}"
+        )
+    return TritonRuntime(library, client, address)

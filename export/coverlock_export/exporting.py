@@ -1,0 +1,212 @@
+"""One watermark and one hash to one bundle, with the proof that it answers alike."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from torch import nn
+
+from coverlock_export.encoder import export_encoder
+from coverlock_export.fused import KeylessVerification, Verification
+from coverlock_export.graphs import OPSET, export_graph, serialise
+from coverlock_export.parity import (
+    MARKED,
+    Pixels,
+    Trial,
+    hold_keyless_to_limits,
+    hold_to_limits,
+    sdk_logits,
+)
+from coverlock_export.precision import to_fp16, to_int8
+from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.contract import ImageHash, Logits
+from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.pictures import read
+from coverlock_sdk.verifier.onnx_runtime import cpu_session, open_cpu
+
+Steps = Callable[[str, int], Callable[[], None]]
+"""``steps(what, total)`` begins a step and returns what to call after each of its parts."""
+
+FILES = {"fp32": "verify.onnx", "fp16": "verify.fp16.onnx", "int8": "verify.int8.onnx"}
+PRECISIONS = tuple(FILES)
+
+LEAST_PHOTOS = 32
+"""Fewer would show neither the range of activations nor that verdicts agree."""
+
+MOST_CALIBRATION_PHOTOS = 64
+ENCODER_PHOTOS = 4
+
+_PACKAGES = ("coverlock-sdk", "torch", "onnx", "onnxscript", "onnxruntime", "numpy")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to export: a lock, in which precisions, and photos to calibrate and check it on."""
+
+    lock: BoundWatermark
+    photos: Sequence[Path]
+    precisions: Sequence[str] = PRECISIONS
+    keyless: bool = False
+    force: bool = False
+    count: int = 500
+    """The most photos that take part in the parity gate."""
+    seed: int = 0
+
+    @property
+    def hash(self) -> ImageHash:
+        """The hash of the lock."""
+        if self.lock.hash is None:
+            raise CoverLockError("a bundle is for a locked watermark: choose a hash")
+        return self.lock.hash
+
+
+def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
+    """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
+    if "fp32" not in request.precisions:
+        raise BundleError("the fp32 graph is the master of the others: export it too")
+    calibration, photos = _split(request)
+    with building(out) as folder:
+        network = _network(request)
+        graphs: dict[str, dict[str, str]] = {"verify": {}}
+        advance = steps("exporting graphs", len(request.precisions))
+        for precision, graph in _precisions(request, network, calibration):
+            (folder / FILES[precision]).write_bytes(serialise(graph))
+            graphs["verify"][precision] = FILES[precision]
+            advance()
+        if request.keyless:
+            (folder / "keyless.onnx").write_bytes(serialise(_keyless_graph(request, network)))
+            graphs["keyless"] = {"fp32": "keyless.onnx"}
+        size = request.lock.watermark.native_size
+        samples = _stack(photos[:ENCODER_PHOTOS], size)
+        encoder, exactness = export_encoder(request.lock.watermark, samples, request.seed)
+        if encoder is not None:
+            (folder / "embed.onnx").write_bytes(encoder)
+            graphs["embed"] = {"fp32": "embed.onnx"}
+        manifest = _manifest(request, graphs)
+        seal(folder, manifest)
+        parity = _parity(request, Bundle.open(folder), network, photos, steps)
+        seal(folder, replace(manifest, parity={**parity, "embed": exactness}))
+    return Bundle.open(out)
+
+
+def _split(request: Request) -> tuple[list[Path], list[Path]]:
+    """Photos for calibration and, apart from them, for the parity gate."""
+    if len(request.photos) < LEAST_PHOTOS:
+        raise BundleError(
+            f"an export needs at least {LEAST_PHOTOS} photos to calibrate and check its graphs, "
+            f"and there are {len(request.photos)}: name a larger folder with --images"
+        )
+    order = np.random.default_rng(request.seed).permutation(len(request.photos))
+    shuffled = [request.photos[index] for index in order]
+    cut = min(len(shuffled) // 2, MOST_CALIBRATION_PHOTOS)
+    return shuffled[:cut], shuffled[cut : cut + request.count]
+
+
+def _network(request: Request) -> Verification:
+    watermark = request.lock.watermark
+    decoder, image_hash = watermark.decoder_module(), request.hash.module()
+    for module, owner, method in (
+        (decoder, f"the watermark '{watermark.name}'", "decoder_module()"),
+        (image_hash, f"the hash '{request.hash.name}'", "module()"),
+    ):
+        if module is None:
+            raise PluginError(f"{owner} cannot be exported: it has no {method}")
+    assert decoder is not None
+    assert image_hash is not None
+    network = Verification(decoder, image_hash, watermark.native_size, request.hash.input_size)
+    return network.eval()
+
+
+def _precisions(
+    request: Request, network: nn.Module, calibration: list[Path]
+) -> list[tuple[str, onnx.ModelProto]]:
+    name = f"'{request.lock.watermark.name}' with '{request.hash.name}'"
+    master = export_graph(network, [_example(request)], [INPUT], OUTPUTS, name)
+    graphs = [("fp32", master)]
+    if "fp16" in request.precisions:
+        graphs.append(("fp16", to_fp16(master)))
+    if "int8" in request.precisions:
+        size = request.lock.watermark.native_size
+        graphs.append(("int8", to_int8(master, _stack(calibration, size))))
+    return graphs
+
+
+def _keyless_graph(request: Request, network: Verification) -> onnx.ModelProto:
+    return export_graph(
+        KeylessVerification(network, request.lock.format),
+        [_example(request), torch.zeros(1, request.lock.bits, dtype=torch.uint8)],
+        [INPUT, "messages"],
+        [*OUTPUTS, "message_logits", "matches"],
+        "the keyless graph",
+    )
+
+
+def _parity(
+    request: Request, bundle: Bundle, network: Verification, photos: list[Path], steps: Steps
+) -> dict[str, Any]:
+    """Run everything on the same photos and hold it to the limits."""
+    lock, total = request.lock, len(photos)
+    marking = steps("marking every other photo", len(photos[MARKED]))
+    trial = Trial.prepare(lock, photos, request.seed, marking)
+    reference = trial.run(sdk_logits(lock, request.hash), steps("running the SDK", total))
+    figures: dict[str, Any] = {}
+    for name in ("torch", *bundle.manifest.graphs["verify"]):
+        run = _torch_logits(network) if name == "torch" else open_cpu(bundle, name, None).run
+        answers = trial.run(run, steps(f"running {name}", total))
+        figures[name] = answers.compared(reference, lock, trial.messages)
+    hold_to_limits(figures, request.force)
+    parity: dict[str, Any] = {"photos": total, "seed": request.seed, "graphs": figures}
+    if request.keyless:
+        session = cpu_session(bundle.read("keyless.onnx"))
+        differing = trial.differing_matches(session, reference, lock.format)
+        hold_keyless_to_limits(differing, trial.messages.size)
+        parity["keyless"] = {"differing_matches": differing}
+    return parity
+
+
+def _torch_logits(network: nn.Module) -> Callable[[Pixels], tuple[Logits, Logits]]:
+    def run(images: Pixels) -> tuple[Logits, Logits]:
+        with torch.inference_mode():
+            decoded, hashed = network(torch.from_numpy(images))
+        return decoded.numpy(), hashed.numpy()
+
+    return run
+
+
+def _manifest(request: Request, graphs: dict[str, dict[str, str]]) -> Manifest:
+    lock = request.lock
+    return Manifest(
+        watermark=lock.watermark.name,
+        hash=request.hash.name,
+        size=lock.watermark.native_size,
+        hash_size=request.hash.input_size,
+        format=lock.format,
+        fpr=lock.fpr,
+        rule=lock.rule,
+        opset=OPSET,
+        key_fingerprint=lock.keyring.primary.fingerprint if lock.keyring else None,
+        graphs=graphs,
+        made={
+            "time": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in _PACKAGES},
+        },
+    )
+
+
+def _example(request: Request) -> torch.Tensor:
+    return torch.zeros(1, *request.lock.watermark.native_size, 3, dtype=torch.uint8)
+
+
+def _stack(photos: list[Path], size: tuple[int, int]) -> Pixels:
+    return np.stack([read(photo).to_bytes(size) for photo in photos])

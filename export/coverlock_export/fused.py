@@ -1,0 +1,112 @@
+"""The networks of a bundle as PyTorch modules: what is exported is what is written here.
+
+All of them take 8-bit pictures as files hold them, and begin with a cast, because NVIDIA's parser
+accepts no other operation on bytes. Resampling is the SDK's own, as two constant matrix products.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from coverlock_sdk.calibration import MAX_CONFIDENCE
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.keys import bit_selection
+from coverlock_sdk.reading import LockFormat
+from coverlock_sdk.resampling import resample_matrix
+
+
+class Preprocessing(nn.Module):
+    """Pictures uint8 (N, H, W, 3) to what networks see: (N, 3, H, W) in [0, 1]."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Cast first, then channels first."""
+        return images.to(torch.float32).permute(0, 3, 1, 2) / 255
+
+
+class Resampling(nn.Module):
+    """The SDK's resampling from one size to another: ``rows @ picture @ columns.T``."""
+
+    rows: Tensor
+    columns: Tensor
+
+    def __init__(self, source: tuple[int, int], target: tuple[int, int]) -> None:
+        super().__init__()
+        self.unchanged = source == target
+        self.register_buffer("rows", torch.tensor(resample_matrix(source[0], target[0])))
+        self.register_buffer("columns", torch.tensor(resample_matrix(source[1], target[1])).T)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, 3, *source) -> (N, 3, *target)."""
+        return images if self.unchanged else self.rows @ images @ self.columns
+
+
+class Verification(nn.Module):
+    """Decoder and hash behind one preprocessing: pictures to both sets of logits."""
+
+    def __init__(
+        self,
+        decoder: nn.Module,
+        image_hash: nn.Module,
+        size: tuple[int, int],
+        hash_size: tuple[int, int],
+    ) -> None:
+        super().__init__()
+        self.preprocessing = Preprocessing()
+        self.resampling = Resampling(size, hash_size)
+        self.decoder = decoder
+        self.hash = image_hash
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """uint8 (N, H, W, 3) -> decoder logits (N, bits), hash logits (N, 256)."""
+        pictures = self.preprocessing(images)
+        return self.decoder(pictures), self.hash(self.resampling(pictures))
+
+
+class KeylessVerification(nn.Module):
+    """Verification without a key, up to the number of matching bits, on the device.
+
+    It is ``LockFormat.message_logits`` for deployments that have no secret and use the hard rule.
+    """
+
+    chosen: Tensor
+
+    def __init__(self, verification: Verification, layout: LockFormat) -> None:
+        super().__init__()
+        self.verification = verification
+        self.bits = layout.bits
+        self.padding = -layout.payload_bits % layout.bits
+        self.calibration = layout.decoder
+        self.certain = math.log(MAX_CONFIDENCE / (1 - MAX_CONFIDENCE))
+        selection = bit_selection(None, CODE_BITS, layout.bits)
+        self.register_buffer("chosen", torch.tensor(selection))
+
+    def forward(self, images: Tensor, messages: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Pictures and uint8 messages (N, bits) -> both logits, message logits, matches (N)."""
+        wanted = messages.to(torch.float32) > 0.5
+        decoded, hashed = self.verification(images)
+        trusted = self.calibration.scale * decoded.abs() ** self.calibration.power
+        signed = torch.where(decoded > 0, 1.0, -1.0) * trusted.clamp(1e-9, self.certain)
+        padded = nn.functional.pad(signed, (0, self.padding))
+        odds = padded.reshape(padded.shape[0], -1, self.bits).sum(dim=1)
+        message_logits = torch.where(hashed[:, self.chosen] >= 0, -odds, odds)
+        matches = ((message_logits > 0) == wanted).to(torch.int32).sum(dim=1, dtype=torch.int32)
+        return decoded, hashed, message_logits, matches
+
+
+class Embedding(nn.Module):
+    """The encoder for 8-bit pictures: what it would add to each, for the host to carry over."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.preprocessing = Preprocessing()
+        self.encoder = encoder
+
+    def forward(self, images: Tensor, payloads: Tensor) -> Tensor:
+        """uint8 (N, H, W, 3) and uint8 payloads (N, bits) -> residuals (N, 3, H, W)."""
+        bits = payloads.to(torch.float32)
+        pictures = self.preprocessing(images)
+        residuals: Tensor = self.encoder(pictures, bits) - pictures
+        return residuals

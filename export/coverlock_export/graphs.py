@@ -1,0 +1,124 @@
+"""From a PyTorch module to an ONNX graph that every runtime accepts."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+import torch
+from torch import Tensor, nn
+
+from coverlock_sdk.errors import CoverLockError
+
+OPSET = 20
+"""The newest that has Gelu and builds in every precision; 23 brings an Attention operation that
+NVIDIA's builder has no fp32 kernel for."""
+
+_TRACED = 2  # batch size while tracing; one would be taken for a constant
+
+REFUSED = {"BitwiseXor", "Resize", "DynamicQuantizeLinear", "MatMulInteger"}
+"""Operations that NVIDIA's parser refuses, or that runtimes disagree on."""
+
+
+def export_graph(
+    module: nn.Module,
+    inputs: Sequence[Tensor],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    what: str,
+) -> onnx.ModelProto:
+    """``module`` as an ONNX graph whose batch size is free. ``inputs`` hold one example each."""
+    examples = tuple(example.expand(_TRACED, *example.shape[1:]).contiguous() for example in inputs)
+    batch = torch.export.Dim("batch", min=1, max=4096)
+    try:
+        with _quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                module.eval(),
+                examples,
+                input_names=list(input_names),
+                output_names=list(output_names),
+                dynamic_shapes=tuple({0: batch} for _ in examples),
+                opset_version=OPSET,
+                dynamo=True,
+                optimize=True,
+            )
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise CoverLockError(
+            f"{what} cannot be exported to ONNX ({type(error).__name__}: "
+            f"{reason[0] if reason else 'no reason given'}); a module exports when it has no "
+            "Python branches on values and treats the batch size as free (shape[0], not len)"
+        ) from error
+    assert program is not None
+    model = program.model_proto
+    # Tools that change the graph later trip over the shapes that the exporter noted down.
+    del model.graph.value_info[:]
+    _check(model, what)
+    return model
+
+
+def serialise(model: onnx.ModelProto) -> bytes:
+    """The bytes of a graph, without the traces of the machine that made it."""
+    clean = onnx.ModelProto()
+    clean.CopyFrom(model)
+    for node in clean.graph.node:
+        del node.metadata_props[:]
+        node.doc_string = ""
+    for function in clean.functions:
+        del function.metadata_props[:]
+    del clean.metadata_props[:]
+    del clean.graph.metadata_props[:]
+    for value in (*clean.graph.input, *clean.graph.output, *clean.graph.initializer):
+        del value.metadata_props[:]
+    return clean.SerializeToString()
+
+
+def scope_of(node: onnx.NodeProto) -> str:
+    """Where in the module tree a node comes from, such as "hash.head.output"."""
+    for entry in node.metadata_props:
+        if entry.key == "pkg.torch.onnx.name_scopes":
+            names = [name.strip(" '\"") for name in entry.value.strip("[]").split(",")]
+            modules = [name for name in names if name]
+            return modules[-2] if len(modules) > 1 else ""
+    return ""
+
+
+def _check(model: onnx.ModelProto, what: str) -> None:
+    onnx.checker.check_model(model, full_check=True)
+    used = {node.op_type for node in model.graph.node}
+    if refused := used & REFUSED:
+        raise CoverLockError(
+            f"{what} uses {', '.join(sorted(refused))}, which TensorRT's parser refuses: "
+            "compute it once outside the module, or with other operations"
+        )
+    for value in (*model.graph.input, *model.graph.output):
+        first = value.type.tensor_type.shape.dim[0]
+        if not first.dim_param:
+            raise CoverLockError(
+                f"{what} has a fixed batch of {first.dim_value} in '{value.name}': "
+                "use images.shape[0] instead of len(images) in its module"
+            )
+
+
+@contextlib.contextmanager
+def _quiet() -> Any:
+    """Keep the exporter's progress and advice to itself; what matters is checked afterwards."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,159 @@
+"""The gate of an export: every graph must say of real photos what the SDK says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.bundle import INPUT
+from coverlock_sdk.contract import Bits, ImageHash, Logits
+from coverlock_sdk.errors import BundleError
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.pictures import read
+from coverlock_sdk.reading import LockFormat
+
+Pixels = npt.NDArray[np.uint8]
+Run = Callable[[Pixels], tuple[Logits, Logits]]
+
+MARKED = slice(0, None, 2)
+"""The rows of a trial that carry their message: every other one."""
+
+TOGETHER = 4
+"""Pictures that are run at once; more would only cost memory."""
+
+
+class Limit(NamedTuple):
+    """What a graph must reach."""
+
+    figure: str
+    """Whose bits count: see ``Answers.compared``."""
+    bits: float
+    verdicts: float
+
+
+EXACT, REDUCED = Limit("all_bits", 0.9999, 1.0), Limit("bits", 0.99, 0.999)
+LIMITS = {"torch": EXACT, "fp32": EXACT, "fp16": REDUCED, "int8": REDUCED}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Photos at the graph's size with a message each; every other photo is marked with it."""
+
+    images: Pixels
+    messages: Bits
+
+    @classmethod
+    def prepare(
+        cls, lock: BoundWatermark, photos: Sequence[Path], seed: int, advance: Callable[[], None]
+    ) -> Trial:
+        """Mark every other of ``photos`` with a random message."""
+        rng = np.random.default_rng(seed)
+        messages = rng.integers(0, 2, (len(photos), lock.bits), dtype=np.uint8)
+        images = [read(photo).to_bytes(lock.watermark.native_size) for photo in photos]
+        for row in range(len(photos))[MARKED]:
+            images[row] = lock.mark(images[row], messages[row]).picture
+            advance()
+        return cls(np.stack(images), messages)
+
+    def run(self, network: Run, advance: Callable[[], None]) -> Answers:
+        """What ``network`` answers to all pictures."""
+        parts = []
+        for start in range(0, len(self.images), TOGETHER):
+            parts.append(network(self.images[start : start + TOGETHER]))
+            for _ in parts[-1][0]:
+                advance()
+        decoded, hashed = zip(*parts, strict=True)
+        return Answers(np.concatenate(decoded), np.concatenate(hashed))
+
+    def differing_matches(self, session: Any, reference: Answers, layout: LockFormat) -> int:
+        """By how many bits in all a keyless graph counts other matches than the host does."""
+        logits = layout.message_logits(reference.decoded, reference.hashed, None)
+        expected = ((logits > 0) == self.messages).sum(axis=1)
+        counted = [
+            session.run(["matches"], {INPUT: image[None], "messages": message[None]})[0][0]
+            for image, message in zip(self.images, self.messages, strict=True)
+        ]
+        return int(np.abs(np.array(counted) - expected).sum())
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The logits that one implementation gave to all pictures of a trial."""
+
+    decoded: Logits
+    hashed: Logits
+
+    def compared(self, reference: Answers, lock: BoundWatermark, messages: Bits) -> dict[str, Any]:
+        """Agreement with ``reference`` in bits, logits and verdicts.
+
+        ``bits`` are those of all hashes and of the payloads that are there to be read; in
+        ``all_bits`` are also those that decoders read into unmarked photos, which are noise.
+        """
+        decoder_bits = (self.decoded > 0) == (reference.decoded > 0)
+        hash_bits = (self.hashed >= 0) == (reference.hashed >= 0)
+        verdicts = lock.examiner.verify(self.decoded, self.hashed, messages)
+        expected = lock.examiner.verify(reference.decoded, reference.hashed, messages)
+        same = [a.accepted == b.accepted for a, b in zip(verdicts, expected, strict=True)]
+        carried = decoder_bits[MARKED]
+        return {
+            "photos": len(messages),
+            "bits": _share(hash_bits, carried),
+            "all_bits": _share(hash_bits, decoder_bits),
+            "decoder_bits": _share(carried),
+            "hash_bits": _share(hash_bits),
+            "max_decoder_difference": float(np.abs(self.decoded - reference.decoded).max()),
+            "max_hash_difference": float(np.abs(self.hashed - reference.hashed).max()),
+            "verdicts": sum(same) / len(same),
+            "accepted": sum(verdict.accepted for verdict in verdicts),
+            "accepted_by_sdk": sum(verdict.accepted for verdict in expected),
+        }
+
+
+def _share(*equal: npt.NDArray[np.bool_]) -> float:
+    return sum(int(part.sum()) for part in equal) / sum(part.size for part in equal)
+
+
+def sdk_logits(lock: BoundWatermark, image_hash: ImageHash) -> Run:
+    """The reference: what the plugins answer behind ``wrap``."""
+
+    def run(images: Pixels) -> tuple[Logits, Logits]:
+        views = np.moveaxis(images, -1, 1).astype(np.float32) / np.float32(255)
+        return lock.watermark.decode(views), image_hash.logits(views)
+
+    return run
+
+
+def hold_keyless_to_limits(differing: int, bits: int) -> None:
+    """Fail an export whose keyless graph counts other matches than the host."""
+    if differing > (1 - EXACT.bits) * bits:
+        raise BundleError(
+            f"the keyless graph counts {differing} of {bits} bits differently from the SDK: "
+            "please report it"
+        )
+
+
+def hold_to_limits(figures: Mapping[str, Mapping[str, Any]], force: bool) -> None:
+    """Fail an export that changes answers; ``force`` lets reduced precisions pass all the same."""
+    for name, agreement in figures.items():
+        limit = LIMITS[name]
+        bits, verdicts = agreement[limit.figure], agreement["verdicts"]
+        if bits >= limit.bits and verdicts >= limit.verdicts:
+            continue
+        reduced = limit is REDUCED
+        if reduced and force:
+            continue
+        remedy = (
+            "leave it out with --precision, calibrate on other --images, or insist with --force"
+            if reduced
+            else "the module of the watermark or of the hash computes something else than it does"
+        )
+        raise BundleError(
+            f"'{name}' does not answer as the SDK does: {bits:.4%} of bits and {verdicts:.2%} of "
+            f"verdicts agree on {agreement['photos']} photos, {limit.bits:.2%} and "
+            f"{limit.verdicts:.1%} are needed; {remedy}"
+        )

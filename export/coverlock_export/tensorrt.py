@@ -1,0 +1,229 @@
+"""From an ONNX graph to a TensorRT engine.
+
+TensorRT (10.12 or newer, and 11) builds for the GPU it runs on; TensorRT-RTX builds ahead of
+time for a range of GPUs and needs none itself. Their builders share one interface, so the code
+here is the same for both. Precision is a property of the graph: networks are strongly typed,
+which TensorRT 11 always is and 10 is when told so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coverlock_sdk.assets import cache_folder
+from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.engines import MODULES, PORTABLE, Engine, Target
+from coverlock_sdk.errors import EngineError, MissingModelError
+from coverlock_sdk.gpu import NoGpuError, first_gpu
+from coverlock_sdk.pictures import write_atomically
+
+_HINTS: dict[Target, str] = {
+    "tensorrt": "pip install 'coverlock-sdk[tensorrt]' with NVIDIA's package index",
+    "tensorrt-rtx": "pip install 'coverlock-sdk[rtx]'",
+}
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """What engines are built for."""
+
+    target: Target
+    batches: tuple[int, int, int] = (1, 8, 32)
+    """The smallest batch an engine accepts, the one it is tuned for, and the largest."""
+    portable: bool = False
+    """Runs on every GPU from Ampere on, a little slower than one built for its GPU alone."""
+    version_compatible: bool = False
+    """Runs on later versions of TensorRT too; such an engine contains host code."""
+    optimization_level: int = 3
+    """How long the builder searches, 0 to 5; 3 is TensorRT's own default."""
+
+    def __post_init__(self) -> None:
+        smallest, usual, largest = self.batches
+        if not 1 <= smallest <= usual <= largest:
+            raise EngineError(
+                f"the batch sizes {smallest}, {usual}, {largest} are not in order: "
+                "give the smallest, the usual and the largest"
+            )
+        if self.target == "tensorrt-rtx" and self.version_compatible:
+            raise EngineError("version-compatible engines are a feature of 'tensorrt' only")
+
+    @property
+    def architecture(self) -> str:
+        """Which GPUs the engine will run on: all from Ampere on, or those like this machine's."""
+        if self.portable or self.target == "tensorrt-rtx":
+            return PORTABLE
+        return _gpu_to_build_on()
+
+
+def _gpu_to_build_on() -> str:
+    try:
+        return first_gpu().architecture
+    except NoGpuError as reason:
+        raise EngineError(
+            f"TensorRT builds on the GPU that the engine is for, but {reason}: "
+            "build there, or use '--target tensorrt-rtx', which needs no GPU"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An engine of a bundle, and whether it had to be built."""
+
+    engine: Engine
+    built: bool
+    command: str
+    """What builds the same engine with NVIDIA's own tool."""
+
+
+def compile_bundle(
+    bundle: Bundle, settings: BuildSettings, graphs: Mapping[str, list[str]]
+) -> Iterator[Compiled]:
+    """Build engines for ``graphs`` (precisions by graph name) and put them into the bundle.
+
+    The bundle is its own cache: an engine of the same graph, settings, GPU architecture and
+    TensorRT version that is there already is not built again.
+    """
+    library = load_library(settings.target)
+    for graph, precisions in graphs.items():
+        for precision in precisions:
+            file = bundle.file(graph, precision)
+            engine = Engine(
+                graph=graph,
+                precision=precision,
+                source=bundle.manifest.files[file],
+                target=settings.target,
+                version=library.__version__,
+                architecture=settings.architecture,
+                batches=settings.batches,
+                optimization_level=settings.optimization_level,
+                version_compatible=settings.version_compatible,
+            )
+            built = engine.file not in bundle.manifest.files
+            if built:
+                content = build_engine(bundle.read(file), file, settings, timing_cache(engine))
+                bundle = bundle.with_engine(content, engine.to_entry())
+            shapes = input_shapes(bundle.read(file), file, settings.target)
+            command = trtexec_line(bundle.path / file, bundle.path / engine.file, settings, shapes)
+            yield Compiled(engine, built, command)
+
+
+def timing_cache(engine: Engine) -> Path:
+    """Where TensorRT keeps what it measured on this GPU, for the next build."""
+    return cache_folder() / "tensorrt" / f"timings-{engine.version}-{engine.architecture}"
+
+
+def load_library(target: Target) -> Any:
+    """NVIDIA's Python module for ``target``."""
+    try:
+        return importlib.import_module(MODULES[target])
+    except ImportError as error:
+        raise MissingModelError(f"{target} is not installed ({error}): {_HINTS[target]}") from None
+
+
+def build_engine(
+    graph: bytes, name: str, settings: BuildSettings, timings: Path | None = None
+) -> bytes:
+    """Compile an ONNX graph; ``name`` is for messages, ``timings`` remembers kernel timings."""
+    trt = load_library(settings.target)
+    if settings.target == "tensorrt":
+        _gpu_to_build_on()  # TensorRT's builder crashes rather than fails without one
+    problems = _problem_log(trt)
+    builder = trt.Builder(problems)
+    network, _parser = _parsed(trt, builder, problems, graph, name, settings.target)
+    config = builder.create_builder_config()
+    config.builder_optimization_level = settings.optimization_level
+    config.add_optimization_profile(_profile(builder, network, settings.batches))
+    if settings.target == "tensorrt":
+        if settings.portable:
+            config.hardware_compatibility_level = trt.HardwareCompatibilityLevel.AMPERE_PLUS
+        if settings.version_compatible:
+            config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
+        _restore_timings(config, timings)
+    plan = builder.build_serialized_network(network, config)
+    if plan is None:
+        reasons = "; ".join(problems.messages) or "no reason given"
+        raise EngineError(f"{settings.target} could not build {name}: {reasons}")
+    if settings.target == "tensorrt" and timings is not None:
+        timings.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(timings, bytes(config.get_timing_cache().serialize()))
+    return bytes(plan)
+
+
+def input_shapes(graph: bytes, name: str, target: Target) -> dict[str, tuple[int, ...]]:
+    """The inputs of an ONNX graph as NVIDIA's parser sees them, without the batch."""
+    trt = load_library(target)
+    problems = _problem_log(trt)
+    network, _parser = _parsed(trt, trt.Builder(problems), problems, graph, name, target)
+    return {tensor.name: tuple(tensor.shape)[1:] for tensor in _inputs(network)}
+
+
+def trtexec_line(
+    graph: Path, engine: Path, settings: BuildSettings, shapes: Mapping[str, tuple[int, ...]]
+) -> str:
+    """The command that builds the same engine with NVIDIA's own tool."""
+    rtx = settings.target == "tensorrt-rtx"
+    words = ["tensorrt_rtx" if rtx else "trtexec", f"--onnx={graph}", "--skipInference"]
+    if not rtx:
+        words += ["--stronglyTyped", f"--builderOptimizationLevel={settings.optimization_level}"]
+    for option, size in zip(("min", "opt", "max"), settings.batches, strict=True):
+        inputs = (f"{n}:{'x'.join(map(str, (size, *fixed)))}" for n, fixed in shapes.items())
+        words.append(f"--{option}Shapes={','.join(inputs)}")
+    if settings.portable and not rtx:
+        words.append("--hardwareCompatibilityLevel=ampere+")
+    if settings.version_compatible:
+        words.append("--versionCompatible")
+    return shlex.join([*words, f"--saveEngine={engine}"])
+
+
+def _parsed(
+    trt: Any, builder: Any, problems: Any, graph: bytes, name: str, target: Target
+) -> tuple[Any, Any]:
+    """The network of an ONNX graph, and the parser, which owns its weights."""
+    network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+    parser = trt.OnnxParser(network, problems)
+    if not parser.parse(graph):
+        reasons = "; ".join(parser.get_error(i).desc() for i in range(parser.num_errors))
+        raise EngineError(f"{target} does not accept {name}: {reasons}")
+    return network, parser
+
+
+def _inputs(network: Any) -> list[Any]:
+    return [network.get_input(index) for index in range(network.num_inputs)]
+
+
+def _profile(builder: Any, network: Any, batches: tuple[int, int, int]) -> Any:
+    """Every input takes the batch sizes in its first dimension; nothing else may vary."""
+    profile = builder.create_optimization_profile()
+    for tensor in _inputs(network):
+        fixed = tuple(tensor.shape)[1:]
+        if -1 in fixed:
+            raise EngineError(f"only the batch size of '{tensor.name}' may vary, not {fixed}")
+        profile.set_shape(tensor.name, *((size, *fixed) for size in batches))
+    return profile
+
+
+def _restore_timings(config: Any, timings: Path | None) -> None:
+    known = timings.read_bytes() if timings and timings.exists() else b""
+    # Timings of another GPU or version are refused by TensorRT, which then starts from nothing.
+    if not config.set_timing_cache(config.create_timing_cache(known), ignore_mismatch=False):
+        config.set_timing_cache(config.create_timing_cache(b""), ignore_mismatch=False)
+
+
+def _problem_log(trt: Any) -> Any:
+    """A TensorRT logger that keeps what went wrong instead of printing everything."""
+
+    class ProblemLog(trt.ILogger):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.ILogger.__init__(self)
+            self.messages: list[str] = []
+
+        def log(self, severity: Any, message: str) -> None:
+            if severity <= trt.ILogger.ERROR:
+                self.messages.append(message)
+
+    return ProblemLog()

@@ -1,0 +1,104 @@
+"""A Triton model repository from a bundle.
+
+Triton computes logits on the GPU host; keys and statistics stay with the caller, so that the
+repository holds no secret. ``coverlock_sdk.verifier.triton_runtime`` is the other half.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.engines import Engine, engines_of
+from coverlock_sdk.errors import BundleError
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.verifier.triton_runtime import MODEL
+
+MAX_BATCH = 32
+
+
+def write_model_repository(
+    bundle: Bundle, out: Path, precision: str = "fp32", instances: int = 1
+) -> Path:
+    """Write the ``verify`` graph of ``bundle`` as a repository for ``tritonserver``.
+
+    A TensorRT engine is taken where the bundle holds one in this precision, and the ONNX graph
+    otherwise. Returns the folder of the model.
+    """
+    with _appearing(out) as folder:
+        model = folder / MODEL
+        version = model / "1"
+        version.mkdir(parents=True)
+        engine = _engine(bundle, precision)
+        if engine is not None:
+            (version / "model.plan").write_bytes(bundle.read(engine.file))
+        else:
+            (version / "model.onnx").write_bytes(bundle.read(bundle.file("verify", precision)))
+        (model / "config.pbtxt").write_text(model_config(bundle, engine, instances))
+    return out / MODEL
+
+
+def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> str:
+    """The model's ``config.pbtxt``."""
+    manifest = bundle.manifest
+    height, width = manifest.size
+    if engine is None:
+        backend, kind, file, largest = "onnxruntime", "KIND_AUTO", "model.onnx", MAX_BATCH
+    else:
+        backend, kind, file, largest = "tensorrt", "KIND_GPU", "model.plan", engine.batches[2]
+    preferred = engine.batches[1] if engine is not None else 8
+    outputs = zip(OUTPUTS, (manifest.format.payload_bits, CODE_BITS), strict=True)
+    lines = [
+        f"# {manifest.watermark} with {manifest.hash}, made by 'coverlock triton'",
+        f'name: "{MODEL}"',
+        f'backend: "{backend}"',
+        f'default_model_filename: "{file}"',
+        f"max_batch_size: {largest}",
+        f'input {{ name: "{INPUT}" data_type: TYPE_UINT8 dims: [ {height}, {width}, 3 ] }}',
+        *(
+            f'output {{ name: "{name}" data_type: TYPE_FP32 dims: [ {size} ] }}'
+            for name, size in outputs
+        ),
+        "dynamic_batching {",
+        f"  preferred_batch_size: [ {preferred}, {largest} ]",
+        "  max_queue_delay_microseconds: 2000",
+        "  default_queue_policy { max_queue_size: 256 }",  # one more is refused, not kept waiting
+        "}",
+        f"instance_group {{ count: {instances} kind: {kind} }}",
+        "model_warmup {",
+        '  name: "first picture"',
+        f"  batch_size: {preferred}",
+        f'  inputs {{ key: "{INPUT}" value: {{ data_type: TYPE_UINT8 '
+        f"dims: [ {height}, {width}, 3 ] zero_data: true }} }}",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _engine(bundle: Bundle, precision: str) -> Engine | None:
+    """Triton runs TensorRT's engines, and not those of TensorRT-RTX."""
+    fitting = (e for e in engines_of(bundle, "verify", precision) if e.target == "tensorrt")
+    return next(fitting, None)
+
+
+@contextlib.contextmanager
+def _appearing(out: Path) -> Iterator[Path]:
+    """A folder to write in; its models move to ``out`` when all went well."""
+    if (out / MODEL).exists():
+        raise BundleError(f"{out / MODEL} exists: remove it, or name another repository")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=out, prefix=".coverlock-"))
+    except OSError as error:
+        raise BundleError(f"{out} cannot be written ({error.strerror or error})") from None
+    try:
+        yield folder
+        (folder / MODEL).replace(out / MODEL)
+    except OSError as error:
+        raise BundleError(f"{out} cannot be written ({error.strerror or error})") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

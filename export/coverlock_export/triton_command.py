@@ -1,0 +1,25 @@
+"""``coverlock triton``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coverlock_export.triton import write_model_repository
+from coverlock_sdk.bundle import Bundle
+
+
+@click.command()
+@click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Repository.")
+@click.option("--precision", default="fp32", show_default=True)
+@click.option("--instances", type=click.IntRange(1), default=1, show_default=True, help="On a GPU.")
+def triton(folder: Path, out: Path, precision: str, instances: int) -> None:
+    """Write BUNDLE as a model repository for NVIDIA's Triton server.
+
+    An engine of 'coverlock compile --target tensorrt' is used where the bundle has one.
+    """
+    model = write_model_repository(Bundle.open(folder), out, precision, instances)
+    click.echo(f"model: {model}")
+    click.echo(f"serve it: tritonserver --model-repository={out}")

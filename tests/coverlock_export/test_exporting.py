@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+
+from torch import nn  # noqa: E402
+
+from coverlock_export import exporting  # noqa: E402
+from coverlock_export.encoder import export_encoder  # noqa: E402
+from coverlock_export.exporting import Request, export_bundle  # noqa: E402
+from coverlock_export.fused import Preprocessing, Resampling, Verification  # noqa: E402
+from coverlock_export.graphs import export_graph, scope_of, serialise  # noqa: E402
+from coverlock_export.parity import hold_to_limits  # noqa: E402
+from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
+from coverlock_sdk import Verifier, load_hash, wrap  # noqa: E402
+from coverlock_sdk.bundle import INPUT, OUTPUTS  # noqa: E402
+from coverlock_sdk.cli import build_cli  # noqa: E402
+from coverlock_sdk.errors import BundleError, CoverLockError, PluginError  # noqa: E402
+from coverlock_sdk.pictures import read  # noqa: E402
+from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
+from tests.conftest import AdditiveMark  # noqa: E402
+
+SIZE = (128, 128)
+
+
+class Decoder(nn.Module):
+    """The additive watermark's decoder as a convolution and a linear layer."""
+
+    def __init__(self, patterns: np.ndarray) -> None:
+        super().__init__()
+        kernel = -np.full((1, 1, 3, 3), 1 / 9, np.float32)
+        kernel[..., 1, 1] += 1
+        self.sharpen = nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular", bias=False)
+        self.sharpen.weight.data = torch.from_numpy(kernel)
+        self.correlate = nn.Linear(patterns.shape[1], len(patterns), bias=False)
+        self.correlate.weight.data = torch.from_numpy(patterns / 10)
+
+    def forward(self, images):
+        grey = images.mean(dim=1, keepdim=True)
+        return self.correlate(self.sharpen(grey).flatten(1))
+
+
+class Encoder(nn.Module):
+    def __init__(self, patterns: np.ndarray, strength: float) -> None:
+        super().__init__()
+        scale = 2 * strength / np.sqrt(len(patterns))
+        self.register_buffer("patterns", torch.from_numpy((scale * patterns).astype(np.float32)))
+
+    def forward(self, images, payloads):
+        mark = ((2 * payloads - 1) @ self.patterns).unflatten(1, (1, *SIZE))
+        return (images + mark).clamp(0, 1)
+
+
+class ExportableMark(AdditiveMark):
+    def decoder_module(self):
+        return Decoder(self.patterns)
+
+    def encoder_module(self):
+        return Encoder(self.patterns, self.strength)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Forty picture files of several sizes."""
+    folder = tmp_path_factory.mktemp("pictures")
+    for number, picture in enumerate(natural_pictures(40, (140, 150), seed=5)):
+        Image.fromarray(picture[: 128 + number % 8]).save(folder / f"{number:02}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lock():
+    return wrap(ExportableMark(), hash="dct")
+
+
+def request_for(lock, folder, **changes) -> Request:
+    return Request(lock, sorted(folder.iterdir()), **changes)
+
+
+def ignore(*_):
+    return lambda: None
+
+
+@pytest.fixture(scope="module")
+def bundle(lock, folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("exported") / "bundle"
+    return export_bundle(request_for(lock, folder, keyless=True), out, ignore)
+
+
+@pytest.fixture(scope="module")
+def pictures(folder):
+    return np.stack([read(path).to_bytes(SIZE) for path in sorted(folder.iterdir())[:8]])
+
+
+def graph_of(bundle, name: str) -> onnx.ModelProto:
+    return onnx.load_from_string(bundle.read(name))
+
+
+def test_a_bundle_answers_as_the_lock_does(bundle, lock, folder):
+    covers = [np.asarray(Image.open(path)) for path in sorted(folder.iterdir())[:6]]
+    marked = [lock.embed(cover, "alice") for cover in covers]
+    with Verifier.open(bundle, "cpu", threads=1) as verifier:
+        for pictures in (marked, covers):
+            expected = lock.verify(pictures, "alice")
+            answers = verifier.verify_batch(pictures, "alice")
+            assert [a.accepted for a in answers] == [e.accepted for e in expected]
+        assert all(verifier.verify_batch(marked, "alice"))
+        assert not any(verifier.verify_batch(covers, "alice"))
+
+
+def test_every_precision_answers_and_its_agreement_is_in_the_manifest(bundle, pictures):
+    figures = bundle.manifest.parity["graphs"]
+    assert list(figures) == ["torch", "fp32", "fp16", "int8"]
+    for name in ("torch", "fp32"):
+        assert figures[name]["all_bits"] >= 0.9999
+        assert figures[name]["verdicts"] == 1
+    assert figures["fp32"]["max_hash_difference"] < 1e-4
+    assert figures["int8"]["photos"] == 20
+    assert 0 < figures["fp32"]["accepted"] < 20
+    for precision in ("fp16", "int8"):
+        with Verifier.open(bundle, "cpu", precision=precision, threads=1) as verifier:
+            assert verifier.logits(pictures)[1].shape == (8, 256)
+
+
+def test_graphs_begin_with_a_cast_and_use_no_operation_that_tensorrt_refuses(bundle):
+    for name in bundle.manifest.files:
+        graph = graph_of(bundle, name).graph
+        assert {opset.version for opset in graph_of(bundle, name).opset_import} == {20}
+        first_users = [n for n in graph.node if INPUT in n.input]
+        assert [node.op_type for node in first_users] == ["Cast"], name
+        used = {node.op_type for node in graph.node}
+        assert not used & {"Resize", "BitwiseXor", "DynamicQuantizeLinear", "MatMulInteger"}
+
+
+def test_the_batch_size_is_free_and_pictures_do_not_depend_on_their_neighbours(bundle, pictures):
+    session = cpu_session(bundle.read("verify.onnx"), 1)
+    together = session.run(OUTPUTS, {INPUT: pictures})
+    for row, picture in enumerate(pictures):
+        alone = session.run(OUTPUTS, {INPUT: picture[None]})
+        for mine, theirs in zip(alone, together, strict=True):
+            np.testing.assert_allclose(mine[0], theirs[row], atol=1e-4)
+
+
+def test_graphs_hold_no_trace_of_the_machine_that_made_them(bundle):
+    for name in bundle.manifest.files:
+        assert b".py" not in bundle.read(name)
+
+
+def test_int8_is_symmetric_and_spares_the_projector_and_the_first_layers(bundle):
+    graph = graph_of(bundle, "verify.int8.onnx").graph
+    values = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+    quantisers = [n for n in graph.node if n.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    assert quantisers
+    for node in quantisers:
+        assert values[node.input[2]].dtype == np.int8
+        assert not values[node.input[2]].any()
+    made_by = {output: node.op_type for node in graph.node for output in node.output}
+    [projector] = [n for n in graph.node if OUTPUTS[1] in n.output]
+    assert "DequantizeLinear" not in {made_by.get(name) for name in projector.input}
+    [sharpen] = [n for n in graph.node if n.op_type == "Conv"]
+    assert "DequantizeLinear" not in {made_by.get(name) for name in sharpen.input}
+
+
+def test_fp16_keeps_inputs_outputs_and_the_hash_in_full(bundle):
+    graph = graph_of(bundle, "verify.fp16.onnx").graph
+    kinds = {t.name: t.data_type for t in graph.initializer}
+    assert onnx.TensorProto.FLOAT16 in kinds.values()
+    assert {o.type.tensor_type.elem_type for o in graph.output} == {onnx.TensorProto.FLOAT}
+    [projector] = [n for n in graph.node if OUTPUTS[1] in n.output]
+    assert kinds[projector.input[1]] == onnx.TensorProto.FLOAT
+
+
+def test_the_keyless_graph_counts_what_the_host_counts(bundle, lock, pictures):
+    messages = np.random.default_rng(0).integers(0, 2, (8, lock.bits), dtype=np.uint8)
+    messages[:4] = np.arange(lock.bits) % 2
+    pictures = pictures.copy()
+    pictures[:4] = lock.embed(pictures[:4], messages[0])
+    session = cpu_session(bundle.read("keyless.onnx"), 1)
+    wanted = ["message_logits", "matches"]
+    logits, matches = session.run(wanted, {INPUT: pictures, "messages": messages})
+    np.testing.assert_allclose(logits, lock.decode(pictures), rtol=1e-3, atol=1e-3)
+    assert matches.dtype == np.int32
+    hard = wrap(lock.watermark, hash="dct", rule="hard")
+    expected = [verdict.matches for verdict in hard.verify(list(pictures), list(messages))]
+    assert matches.tolist() == expected
+
+
+def test_a_payload_longer_than_the_code_is_added_up_in_the_keyless_graph(pictures):
+    lock = wrap(ExportableMark(bits=300), hash="dct")
+    network = Verification(
+        lock.watermark.decoder_module(), lock.hash.module(), SIZE, lock.hash.input_size
+    )
+    keyless = exporting.KeylessVerification(network.eval(), lock.format)
+    with torch.no_grad():
+        logits = keyless(torch.from_numpy(pictures), torch.zeros(8, 256, dtype=torch.uint8))[2]
+    np.testing.assert_allclose(logits.numpy(), lock.decode(pictures), rtol=1e-3, atol=1e-3)
+
+
+def test_the_encoder_adds_what_the_plugin_adds(bundle, lock, pictures):
+    assert bundle.manifest.parity["embed"]["max_difference"] < 1e-4
+    payloads = np.random.default_rng(1).integers(0, 2, (8, lock.bits), dtype=np.uint8)
+    session = cpu_session(bundle.read("embed.onnx"), 1)
+    [residuals] = session.run(None, {INPUT: pictures, "payloads": payloads})
+    views = np.moveaxis(pictures, -1, 1).astype(np.float32) / 255
+    np.testing.assert_allclose(views + residuals, lock.watermark.embed(views, payloads), atol=1e-5)
+
+
+@pytest.mark.parametrize("source", [(96, 128), (300, 201), (64, 64), (512, 640)])
+def test_the_host_and_the_module_resample_alike(source):
+    picture = natural_pictures(1, source, seed=2)[0]
+    network = nn.Sequential(Preprocessing(), Resampling(source, (64, 64)))
+    with torch.no_grad():
+        in_torch = network(torch.from_numpy(picture)[None])[0].numpy()
+    np.testing.assert_allclose(in_torch, read(picture).view((64, 64)), atol=2e-6)
+
+
+def test_the_host_and_the_graph_resample_alike():
+    source = (300, 201)
+    picture = natural_pictures(1, source, seed=2)[0]
+    on_host = read(picture).view((64, 64))
+    network = nn.Sequential(Preprocessing(), Resampling(source, (64, 64)))
+    model = export_graph(network, [torch.from_numpy(picture)[None]], [INPUT], ["seen"], "resize")
+    [in_graph] = cpu_session(serialise(model), 1).run(None, {INPUT: picture[None]})
+    np.testing.assert_allclose(in_graph[0], on_host, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["nano", "dct"])
+def test_hashes_are_the_same_in_pytorch(name, photos):
+    image_hash = load_hash(name)
+    views = np.stack([read(photo).view(image_hash.input_size) for photo in photos])
+    with torch.no_grad():
+        logits = image_hash.module()(torch.from_numpy(views)).numpy()
+    np.testing.assert_allclose(logits, image_hash.logits(views), atol=2e-5)
+
+
+def test_too_few_photos_are_an_error_and_nothing_is_written(lock, folder, tmp_path):
+    request = Request(lock, sorted(folder.iterdir())[:31])
+    with pytest.raises(BundleError, match="at least 32 photos.*there are 31"):
+        export_bundle(request, tmp_path / "bundle", ignore)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_fp32_graph_that_answers_otherwise_fails_whatever_is_forced(
+    lock, folder, tmp_path, monkeypatch
+):
+    class Other(ExportableMark):
+        def decoder_module(self):
+            return Decoder(self.patterns[::-1].copy())
+
+    other = wrap(Other(), hash="dct")
+    request = request_for(other, folder, precisions=("fp32",), force=True)
+    with pytest.raises(BundleError, match="'torch' does not answer as the SDK does"):
+        export_bundle(request, tmp_path / "bundle", ignore)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "figure", "value", "passes", "passes_by_force"),
+    [
+        ("fp32", "all_bits", 0.9999, True, True),
+        ("fp32", "all_bits", 0.9998, False, False),
+        ("fp32", "verdicts", 0.9999, False, False),
+        ("fp16", "bits", 0.99, True, True),
+        ("fp16", "bits", 0.989, False, True),
+        ("int8", "verdicts", 0.999, True, True),
+        ("int8", "verdicts", 0.998, False, True),
+        ("int8", "all_bits", 0.7, True, True),
+    ],
+)
+def test_the_gate(name, figure, value, passes, passes_by_force):
+    figures = {"photos": 500, "bits": 1.0, "all_bits": 1.0, "verdicts": 1.0, figure: value}
+    for force, passing in ((False, passes), (True, passes_by_force)):
+        if passing:
+            hold_to_limits({name: figures}, force)
+        else:
+            with pytest.raises(BundleError, match=f"'{name}' does not answer"):
+                hold_to_limits({name: figures}, force)
+
+
+def test_what_has_no_module_cannot_be_exported(folder, tmp_path, additive):
+    request = request_for(wrap(additive, hash="dct"), folder)
+    with pytest.raises(
+        PluginError, match="watermark 'additive' cannot be exported.*decoder_module"
+    ):
+        export_bundle(request, tmp_path / "bundle", ignore)
+
+
+def test_a_module_with_a_fixed_batch_is_refused_with_the_remedy():
+    class Fixed(nn.Module):
+        def forward(self, images):
+            return images.to(torch.float32).reshape(len(images), -1).mean(dim=1, keepdim=True)
+
+    with pytest.raises(CoverLockError, match="len"):
+        export_graph(
+            Fixed(), [torch.zeros(1, 8, 8, 3, dtype=torch.uint8)], [INPUT], ["x"], "the module"
+        )
+
+
+def test_an_encoder_that_does_not_export_is_left_out_with_its_reason(pictures, additive):
+    class Branching(nn.Module):
+        def forward(self, images, payloads):
+            return images * 2 if float(payloads.sum()) > 3 else images
+
+    class Stubborn(ExportableMark):
+        def encoder_module(self):
+            return Branching()
+
+    content, figures = export_encoder(Stubborn(), pictures, seed=0)
+    assert content is None
+    assert "cannot be exported" in figures["left_out"]
+    content, figures = export_encoder(additive, pictures, seed=0)
+    assert content is None
+    assert "no encoder_module" in figures["left_out"]
+
+
+def test_an_existing_folder_is_not_touched(lock, folder, tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(BundleError, match="exists"):
+        export_bundle(request_for(lock, folder), tmp_path, ignore)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_command_explains_itself(folder, tmp_path):
+    cli, out = build_cli(), str(tmp_path / "bundle")
+    arguments = ["export", "nonsense", "--out", out, "--images", str(folder), "--json"]
+    answer = CliRunner().invoke(cli, arguments)
+    assert answer.exit_code == 2
+    assert "no watermark 'nonsense'" in answer.output
+
+
+@pytest.mark.slow
+def test_layers_know_their_place_in_the_module_tree():
+    lock = wrap(ExportableMark(), hash="nano")
+    network = Verification(
+        lock.watermark.decoder_module(), lock.hash.module(), SIZE, lock.hash.input_size
+    )
+    example = torch.zeros(1, *SIZE, 3, dtype=torch.uint8)
+    master = export_graph(network, [example], [INPUT], OUTPUTS, "the network")
+    scopes = {scope_of(node) for node in master.graph.node}
+    assert {"preprocessing", "resampling", "decoder.correlate", "hash.head.output"} <= scopes
+    photos = natural_pictures(8, SIZE, seed=9)
+    expected = cpu_session(serialise(master), 1).run(OUTPUTS, {INPUT: photos})
+    for reduced in (to_fp16(master), to_int8(master, photos)):
+        answers = cpu_session(serialise(reduced), 1).run(OUTPUTS, {INPUT: photos})
+        for mine, theirs in zip(answers, expected, strict=True):
+            assert ((mine > 0) == (theirs > 0)).mean() > 0.95
+            assert np.isfinite(mine).all()

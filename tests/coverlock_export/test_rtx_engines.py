@@ -1,0 +1,49 @@
+"""NVIDIA's own parser and builder on every graph that an export makes; no GPU is needed."""
+
+from __future__ import annotations
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("tensorrt_rtx", reason="pip install 'coverlock-sdk[rtx]'")
+pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+from coverlock_export.exporting import Request, export_bundle
+from coverlock_export.tensorrt import BuildSettings, compile_bundle
+from coverlock_sdk import wrap
+from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.testing import natural_pictures
+from tests.coverlock_export.test_exporting import ExportableMark
+
+pytestmark = pytest.mark.slow
+
+
+def locked(name: str, image_hash: str):
+    try:
+        return wrap(ExportableMark() if name == "additive" else name, hash=image_hash)
+    except MissingModelError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    ("watermark", "image_hash"), [("additive", "dct"), ("additive", "nano"), ("steganogan", "nano")]
+)
+def test_an_engine_is_built_of_every_exported_graph(watermark, image_hash, tmp_path):
+    lock = locked(watermark, image_hash)
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for number, picture in enumerate(natural_pictures(40, lock.watermark.native_size, seed=5)):
+        Image.fromarray(picture).save(photos / f"{number:02}.png")
+    # The gate is about real photos and has tests of its own; what is asked here is NVIDIA's word.
+    request = Request(lock, sorted(photos.iterdir()), keyless=True, force=True, count=4)
+    bundle = export_bundle(request, tmp_path / "bundle", lambda *_: lambda: None)
+    graphs = {name: list(files) for name, files in bundle.manifest.graphs.items()}
+    assert graphs["verify"] == ["fp32", "fp16", "int8"]
+    assert "keyless" in graphs
+    made = list(compile_bundle(bundle, BuildSettings("tensorrt-rtx", (1, 4, 8)), graphs))
+    opened = Bundle.open(bundle.path)
+    assert len(opened.manifest.engines) == sum(map(len, graphs.values()))
+    for compiled in made:
+        assert len(opened.read(compiled.engine.file)) > 10_000

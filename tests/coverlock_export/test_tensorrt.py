@@ -1,0 +1,218 @@
+# ruff: noqa: N802 (these are CUDA's names)
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
+
+from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle, trtexec_line
+from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.engines import PORTABLE, Engine, engines_of
+from coverlock_sdk.errors import BundleError, EngineError
+from coverlock_sdk.gpu import Gpu, NoGpuError, first_gpu
+from tests.toy_bundle import write_toy_bundle
+
+RTX = BuildSettings("tensorrt-rtx")
+ADA = Gpu("an RTX 4090", (8, 9))
+
+
+@pytest.fixture
+def bundle(tmp_path) -> Bundle:
+    return write_toy_bundle(tmp_path / "bundle")
+
+
+@pytest.fixture
+def rtx():
+    return pytest.importorskip("tensorrt_rtx", reason="pip install 'coverlock-sdk[rtx]'")
+
+
+def engine(**changes) -> Engine:
+    fields = {
+        "graph": "verify",
+        "precision": "fp16",
+        "source": "0" * 64,
+        "target": "tensorrt",
+        "version": "11.4.0.106",
+        "architecture": "sm89",
+        "batches": (1, 8, 32),
+        "optimization_level": 3,
+        "version_compatible": False,
+    }
+    return Engine(**{**fields, **changes})
+
+
+def test_a_real_engine_is_built_recorded_and_not_built_twice(rtx, bundle):
+    cli = CliRunner()
+    line = ["compile", str(bundle.path), "--target", "tensorrt-rtx", "--json"]
+    first = cli.invoke(build_cli(), line)
+    assert first.exit_code == 0, first.output
+    [report] = json.loads(first.stdout)
+    assert report["built"]
+    assert report["architecture"] == PORTABLE
+    assert "--optShapes=images:8x128x128x3" in report["command"]
+
+    opened = Bundle.open(bundle.path)
+    [found] = engines_of(opened, "verify", "fp32")
+    assert len(opened.read(found.file)) > 1_000_000
+    assert found.source == opened.manifest.files["verify.onnx"]
+
+    [again] = json.loads(cli.invoke(build_cli(), line).stdout)
+    assert not again["built"]
+    assert again["file"] == report["file"]
+
+
+def test_a_damaged_engine_is_refused_with_its_bundle(rtx, bundle):
+    [compiled] = compile_bundle(bundle, RTX, {"verify": ["fp32"]})
+    path = bundle.path / compiled.engine.file
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(BundleError, match="is not the one that was exported"):
+        Bundle.open(bundle.path)
+
+
+def test_what_nvidia_does_not_accept_is_named(rtx):
+    antialiased = helper.make_graph(
+        [
+            helper.make_node("Cast", ["images"], ["x"], to=TensorProto.FLOAT),
+            helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear", antialias=1),
+        ],
+        "resize",
+        [helper.make_tensor_value_info("images", TensorProto.UINT8, ["N", 3, 64, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3, 32, 32])],
+        [helper.make_tensor("sizes", TensorProto.INT64, [4], [1, 3, 32, 32])],
+    )
+    opset = [helper.make_opsetid("", 20)]
+    model = helper.make_model(antialiased, opset_imports=opset, ir_version=10)
+    with pytest.raises(EngineError, match=r"does not accept resize\.onnx: .*[Aa]ntialias"):
+        build_engine(model.SerializeToString(), "resize.onnx", RTX)
+    with pytest.raises(EngineError, match=r"does not accept text\.onnx"):
+        build_engine(b"not a graph", "text.onnx", RTX)
+
+
+def test_only_the_batch_size_may_vary(rtx):
+    free = helper.make_graph(
+        [helper.make_node("Cast", ["images"], ["y"], to=TensorProto.FLOAT)],
+        "free",
+        [helper.make_tensor_value_info("images", TensorProto.UINT8, ["N", "H", 64, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", "H", 64, 3])],
+    )
+    opset = [helper.make_opsetid("", 20)]
+    model: onnx.ModelProto = helper.make_model(free, opset_imports=opset, ir_version=10)
+    with pytest.raises(EngineError, match="only the batch size of 'images' may vary"):
+        build_engine(model.SerializeToString(), "free.onnx", RTX)
+
+
+def test_engines_belong_to_a_gpu_and_a_version():
+    assert engine().misfit(ADA, "11.4.0.106") is None
+    hopper = Gpu("an H100", (9, 0))
+    assert "built for sm89, and an H100 is sm90" in engine().misfit(hopper, "11.4.0.106")
+    assert "11.5.0.1 is installed" in engine().misfit(ADA, "11.5.0.1")
+
+    portable = engine(architecture=PORTABLE)
+    assert portable.misfit(hopper, "11.4.0.106") is None
+    assert "older" in portable.misfit(Gpu("a T4", (7, 5)), "11.4.0.106")
+
+    lasting = engine(version_compatible=True)
+    assert lasting.misfit(ADA, "11.10.0.1") is None
+    assert "11.3.0.1 is older" in lasting.misfit(ADA, "11.3.0.1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": "1" * 64},
+        {"architecture": "sm90"},
+        {"version": "10.16.1"},
+        {"batches": (1, 4, 8)},
+        {"precision": "int8"},
+    ],
+)
+def test_each_thing_an_engine_depends_on_gives_it_another_file(change):
+    assert engine(**change).file != engine().file
+
+
+def test_an_entry_survives_json_and_an_altered_one_is_refused():
+    entry = json.loads(json.dumps(engine().to_entry()))
+    assert Engine.from_entry(entry) == engine()
+    with pytest.raises(BundleError, match="damaged"):
+        Engine.from_entry({**entry, "architecture": "sm90"})
+
+
+def test_batch_sizes_have_an_order():
+    with pytest.raises(EngineError, match="8, 4, 32 are not in order"):
+        BuildSettings("tensorrt", (8, 4, 32))
+
+
+def test_the_line_for_nvidias_own_tool(tmp_path):
+    settings = BuildSettings("tensorrt", (1, 4, 16), portable=True, version_compatible=True)
+    line = trtexec_line(tmp_path / "v.onnx", tmp_path / "v.plan", settings, {"images": (8, 8, 3)})
+    assert line.startswith("trtexec --onnx=")
+    for option in (
+        "--stronglyTyped",
+        "--minShapes=images:1x8x8x3",
+        "--optShapes=images:4x8x8x3",
+        "--maxShapes=images:16x8x8x3",
+        "--hardwareCompatibilityLevel=ampere+",
+        "--versionCompatible",
+    ):
+        assert option in line
+    assert not re.search("--(fp16|int8|best)", line)
+
+
+def test_tensorrt_without_a_gpu_says_what_to_do(bundle, monkeypatch):
+    monkeypatch.setattr("coverlock_export.tensorrt.first_gpu", _no_gpu)
+    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: np)
+    with pytest.raises(EngineError, match="use '--target tensorrt-rtx', which needs no GPU"):
+        list(compile_bundle(bundle, BuildSettings("tensorrt"), {"verify": ["fp32"]}))
+
+
+def _no_gpu() -> Gpu:
+    raise NoGpuError("there is no NVIDIA driver on this machine")
+
+
+class OneGpu:
+    """A driver with a single RTX 4090."""
+
+    def __init__(self, library):
+        pass
+
+    def cuInit(self, flags):
+        return 0
+
+    def cuDeviceGetCount(self, count):
+        count._obj.value = 1
+        return 0
+
+    def cuDeviceGet(self, device, index):
+        return 0
+
+    def cuDeviceGetName(self, name, length, device):
+        name.value = b"NVIDIA GeForce RTX 4090"
+        return 0
+
+    def cuDeviceGetAttribute(self, value, attribute, device):
+        value._obj.value = {75: 8, 76: 9}[attribute]
+        return 0
+
+
+def test_the_gpu_is_the_one_the_driver_names_and_its_absence_has_a_reason(monkeypatch):
+    monkeypatch.setattr("ctypes.CDLL", OneGpu)
+    assert first_gpu() == Gpu("NVIDIA GeForce RTX 4090", (8, 9))
+    assert first_gpu().architecture == "sm89"
+    monkeypatch.setattr(OneGpu, "cuInit", lambda self, flags: 100)
+    with pytest.raises(NoGpuError, match="error 100"):
+        first_gpu()
+    monkeypatch.setattr("ctypes.CDLL", _missing)
+    with pytest.raises(NoGpuError, match="no NVIDIA driver"):
+        first_gpu()
+
+
+def _missing(library):
+    raise OSError(library)

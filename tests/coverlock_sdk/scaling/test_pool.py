@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.errors import BundleError
+from coverlock_sdk.scaling import pool
+from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.pool import verify_files
+from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
+from tests.toy_bundle import toy_lock
+
+
+def run(*arguments: str):
+    result = CliRunner().invoke(build_cli(), ["verify", *arguments, "--id", "alice", "--json"])
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_one_process_two_processes_and_the_plain_loop_agree(toy, folder):
+    code, one = run(str(folder), "--bundle", str(toy), "--runtime", "cpu")
+    assert code == 2  # two files could not be read
+    assert one["counts"] == {"accepted": MARKED, "rejected": PLAIN, "error": 2}
+    _, two = run(str(folder), "--bundle", str(toy), "--runtime", "cpu", "--workers", "2")
+    assert two == one
+
+    lock = toy_lock()
+    for row in one["results"]:
+        if row["status"] != "error":
+            assert row["accepted"] == lock.verify(row["file"], "alice").accepted
+
+
+def test_a_bad_bundle_is_said_once_and_in_one_sentence(tmp_path):
+    job = VerificationJob(str(tmp_path), "alice")
+    with pytest.raises(BundleError, match="is not a bundle"):
+        list(verify_files(job, ["a.png"] * 100, workers=2))
+
+
+class Unlucky(VerificationJob):
+    """A job of which one process is killed in the middle."""
+
+    def check(self, verifier, files):
+        killed = Path(self.bundle).with_name("killed")
+        if any(file.endswith("013.png") for file in files) and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().check(verifier, files)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_loses_nothing_and_doubles_nothing(toy, folder):
+    files = sorted(str(path) for path in folder.glob("0*.png"))
+    job = Unlucky(str(toy), "alice", runtime="cpu", max_batch=4)
+    rows = list(verify_files(job, files, workers=2))
+    assert toy.with_name("killed").exists()
+    assert [row["file"] for row in rows] == files
+    assert {row["status"] for row in rows} == {"accepted", "rejected"}
+
+
+class Poisoned(VerificationJob):
+    """A job whose process dies whenever it meets one picture."""
+
+    def check(self, verifier, files):
+        if any(file.endswith("013.png") for file in files):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().check(verifier, files)
+
+
+@pytest.mark.slow
+def test_a_picture_that_kills_is_found_and_reported(toy, folder):
+    files = sorted(str(path) for path in folder.glob("0*.png"))
+    job = Poisoned(str(toy), "alice", runtime="cpu", max_batch=4)
+    rows = list(verify_files(job, files, workers=2))
+    assert [row["file"] for row in rows] == files
+    [bad] = [row for row in rows if row["status"] == "error"]
+    assert bad["file"].endswith("013.png")
+    assert "died" in bad["error"]
+
+
+def test_thread_limits_are_for_the_workers_only(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with pool._pool(VerificationJob("b", threads=1), 1):
+        assert os.environ["OMP_NUM_THREADS"] == "1"
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "either a watermark"),
+        (["-w", "additive", "--bundle", "b"], "either a watermark"),
+        (["-w", "additive", "--workers", "2"], "need a bundle"),
+        (["--bundle", "b", "--hash", "nano"], "its own hash"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments, complaint):
+    result = CliRunner().invoke(build_cli(), ["verify", "x.png", *arguments, "--id", "alice"])
+    assert result.exit_code == 2
+    assert complaint in result.output

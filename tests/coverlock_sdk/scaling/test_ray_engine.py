@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.errors import CoverLockError, MessageError, PictureError
+from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.pool import verify_files
+from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
+
+pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
+pa = pytest.importorskip("pyarrow")
+
+from coverlock_sdk.scaling.parquet import Results  # noqa: E402 (needs pyarrow)
+
+MARKER = f"coverlock-test-{os.getpid()}"
+
+
+def rows_in(out: Path) -> list[dict]:
+    parts = sorted(out.glob("*.parquet"))
+    return [row for part in parts for row in pq.read_table(part).to_pylist()]
+
+
+def row(name: str) -> dict:
+    return {"file": name, "status": "error", "error": "because"}
+
+
+def test_results_hold_a_picture_once_and_go_on_where_they_were(tmp_path):
+    with Results(tmp_path / "out", rows_per_file=3) as results:
+        results.add([row("a"), row("b")])
+        results.add([row("b"), row("c"), row("d")])
+    assert [r["file"] for r in rows_in(tmp_path / "out")] == ["a", "b", "c", "d"]
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    with Results(tmp_path / "out") as again:
+        assert again.done() == {(name, None) for name in "abcd"}
+        again.add([row("d"), row("e")])
+    assert again.counts() == {"accepted": 0, "rejected": 0, "error": 5}
+
+
+def test_finished_work_is_kept_when_a_job_is_interrupted(tmp_path):
+    with contextlib.suppress(KeyboardInterrupt), Results(tmp_path) as results:
+        results.add([row("a")])
+        raise KeyboardInterrupt
+    assert [r["file"] for r in rows_in(tmp_path)] == ["a"]
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path):
+    (tmp_path / "part-000000.parquet").write_bytes(b"not parquet")
+    with pytest.raises(CoverLockError, match="not a file of results"):
+        Results(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray = pytest.importorskip("ray", reason="pip install 'coverlock-sdk[ray]'")
+    os.environ["COVERLOCK_TEST"] = MARKER  # every process of this cluster can be told by it
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (its own spelling)
+    ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def plain(toy, folder) -> dict[str, dict]:
+    files = sorted(str(path) for path in folder.iterdir())
+    job = VerificationJob(str(toy), "alice", runtime="cpu")
+    return {row["file"]: row for row in verify_files(job, files, workers=1)}
+
+
+def assert_same(rows: list[dict], plain: dict[str, dict]) -> None:
+    assert sorted(row["file"] for row in rows) == sorted(plain)
+    for row in rows:
+        expected = plain[row["file"]]
+        assert (row["status"], row["matches"]) == (expected["status"], expected.get("matches"))
+        if row["status"] == "error":
+            assert row["error"]
+        else:
+            assert row["p_value"] == pytest.approx(expected["p_value"], rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["{}", "file://{}"])
+def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain, tmp_path, source):
+    line = [
+        "verify",
+        source.format(folder),
+        "--bundle",
+        str(toy),
+        "--engine",
+        "ray",
+        "--id",
+        "alice",
+    ]
+    line += ["--out", str(tmp_path / "out"), "--runtime", "cpu", "--json"]
+    result = CliRunner().invoke(build_cli(), line)
+    assert result.exit_code == 2, result.output
+    answer = json.loads(result.stdout)
+    assert answer["counts"] == {"accepted": MARKED, "rejected": PLAIN, "error": 2}
+    rows = rows_in(tmp_path / "out")
+    assert_same([{**row, "file": row["file"].removeprefix("file://")} for row in rows], plain)
+
+
+@pytest.mark.slow
+def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path):
+    from coverlock_sdk.scaling.ray_engine import verify_on_ray
+
+    with pytest.raises(PictureError, match="no pictures below"):
+        verify_on_ray(VerificationJob(str(toy), "alice"), [f"file://{tmp_path}"], tmp_path / "out")
+    with pytest.raises(MessageError, match="--id"):
+        verify_on_ray(VerificationJob(str(toy)), [str(folder)], tmp_path / "out")
+    names = [f"{number:03}.png" for number in (0, 0, 1, 2, 3, 3)]
+    identifiers = ["alice", "bob"] * 3
+    table = {
+        "file": names,
+        "bytes": [(folder / name).read_bytes() for name in names],
+        "id": identifiers,
+    }
+    pq.write_table(pa.table(table), tmp_path / "in.parquet")
+    job = VerificationJob(str(toy), None, runtime="cpu")
+    verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
+    statuses = {(row["file"], row["id"]): row["status"] for row in rows_in(tmp_path / "out")}
+    assert statuses == {
+        (name, identifier): "accepted" if identifier == "alice" else "rejected"
+        for name, identifier in zip(names, identifiers, strict=True)
+    }
+
+
+@pytest.mark.slow
+def test_parquet_of_paths_goes_on_where_it_was(cluster, toy, folder, plain, tmp_path):
+    from coverlock_sdk.scaling.ray_engine import verify_on_ray
+
+    job = VerificationJob(str(toy), "alice", runtime="cpu")
+    half = sorted(plain)[::2]
+    for name, files in (("first", half), ("all", [*plain, "/nowhere/gone.png"])):
+        pq.write_table(pa.table({"path": files}), tmp_path / f"{name}.parquet")
+        verify_on_ray(job, [str(tmp_path / f"{name}.parquet")], tmp_path / "out")
+    rows = rows_in(tmp_path / "out")
+    assert len(rows) == len(plain) + 1
+    gone = [row for row in rows if row["file"] == "/nowhere/gone.png"]
+    assert "does not exist" in gone[0]["error"]
+    assert_same([row for row in rows if row not in gone], plain)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder, plain, tmp_path):
+    from coverlock_sdk.scaling.ray_engine import verify_on_ray
+
+    killed: list[int] = []
+    thread = threading.Thread(target=kill_a_judge, args=(killed,))
+    thread.start()
+    names = sorted(plain)
+    copies = {f"{name}#{copy}": name for copy in range(40) for name in names}
+    table = {"file": list(copies), "path": list(copies.values())}
+    pq.write_table(pa.table(table), tmp_path / "in.parquet", row_group_size=64)
+    job = VerificationJob(str(toy), "alice", runtime="cpu", max_batch=16)
+    verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
+    thread.join()
+    assert killed
+    rows = rows_in(tmp_path / "out")
+    expected = {copy: {**plain[name], "file": copy} for copy, name in copies.items()}
+    assert_same(rows, expected)
+
+
+def kill_a_judge(killed: list[int]) -> None:
+    """Kill an actor of this test's cluster as soon as it is at work."""
+    deadline = time.monotonic() + 120
+    while not killed and time.monotonic() < deadline:
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                title = (process / "cmdline").read_bytes()
+                mine = f"COVERLOCK_TEST={MARKER}".encode() in (process / "environ").read_bytes()
+            except OSError:
+                continue
+            if mine and title.startswith(b"ray::") and b"_Judge" in title and b".submit" in title:
+                os.kill(int(process.name), signal.SIGKILL)
+                killed.append(int(process.name))
+                return
+        time.sleep(0.005)

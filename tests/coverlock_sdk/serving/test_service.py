@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import io
+import json
+import socket
+import struct
+import threading
+import time
+import zlib
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+from PIL import Image
+
+from coverlock_sdk import Verifier
+from coverlock_sdk.serving.access import Caller, Callers, _digest
+from coverlock_sdk.serving.app import Limits, create_app
+from tests.toy_bundle import toy_lock, write_toy_bundle
+
+PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
+CALLERS = Callers(
+    [
+        Caller("shop", _digest(PLAIN), ("verify",), rate=1e6, burst=10**6),
+        Caller("lab", _digest(DETAILED), ("verify", "detail"), rate=1e6, burst=10**6),
+        Caller("prometheus", _digest(WATCHER), ("metrics",)),
+    ]
+)
+
+
+@contextmanager
+def served(verifier, callers=CALLERS, limits=None):
+    """The service on a port of its own, in a thread."""
+    app = create_app(verifier, callers, limits)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    return write_toy_bundle(tmp_path_factory.mktemp("served") / "bundle")
+
+
+@pytest.fixture(scope="module")
+def marked(photos) -> bytes:
+    return png(toy_lock().embed(photos[0], "alice"))
+
+
+@pytest.fixture(scope="module")
+def service(bundle):
+    with served(Verifier.open(bundle, "cpu", threads=1)) as client:
+        yield client
+
+
+def png(pixels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, format="png")
+    return file.getvalue()
+
+
+def ask(client, content, token=PLAIN, **query):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return client.post("/verify", params=query, content=content, headers=headers)
+
+
+def test_accepted_or_rejected_and_nothing_else(service, marked, photos):
+    assert ask(service, marked, id="alice").json() == {"accepted": True}
+    assert ask(service, marked, id="bob").json() == {"accepted": False}
+    assert ask(service, png(photos[1]), id="alice").json() == {"accepted": False}
+
+
+def test_details_for_those_who_may_see_them(service, marked):
+    answer = ask(service, marked, token=DETAILED, id="alice").json()
+    assert answer == json.loads(json.dumps(toy_lock().verify(marked, "alice").to_dict()))
+
+
+def test_the_message_may_be_bits(service, photos):
+    bits = np.random.default_rng(0).integers(0, 2, 48, dtype=np.uint8)
+    picture = png(toy_lock().embed(photos[2], bits))
+    assert ask(service, picture, bits="".join(map(str, bits))).json() == {"accepted": True}
+
+
+@pytest.mark.parametrize(
+    ("token", "status"), [(None, 401), ("guess", 401), (WATCHER, 403), (PLAIN, 200)]
+)
+def test_only_holders_of_a_token_are_answered(service, marked, token, status):
+    answer = ask(service, marked, token=token, id="alice")
+    assert answer.status_code == status
+    assert ("accepted" in answer.json()) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("query", "complaint"),
+    [
+        ({}, "either ?id= or ?bits="),
+        ({"id": "a", "bits": "1"}, "either ?id= or ?bits="),
+        ({"bits": "101"}, "3 bits, but 48 are needed"),
+        ({"bits": "hello"}, "bits"),
+    ],
+)
+def test_a_malformed_message_is_refused(service, marked, query, complaint):
+    answer = ask(service, marked, **query)
+    assert answer.status_code == 400
+    assert complaint in answer.json()["error"]
+
+
+def bomb() -> bytes:
+    """A PNG of a few bytes that says it has a billion pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        checksum = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + checksum
+
+    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
+    rows = zlib.compress(bytes(1000))
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
+
+
+def test_what_is_not_a_picture_is_refused_and_the_service_goes_on(service, marked):
+    for content in (b"", b"hello", marked[:1000], bomb(), png(np.zeros((8, 8, 3), np.uint8))):
+        answer = ask(service, content, id="alice")
+        assert answer.status_code == 422, content[:20]
+        assert "picture" in answer.json()["error"]
+    assert ask(service, marked, id="alice").json() == {"accepted": True}
+
+
+def test_pictures_beyond_the_limits_are_refused(bundle, marked, photos):
+    limits = Limits(bytes=50_000, pixels=20_000)
+    with served(Verifier.open(bundle, "cpu"), limits=limits) as client:
+        answer = ask(client, bytes(60_000), id="alice")
+        assert answer.status_code == 413
+        assert "50,000 bytes" in answer.json()["error"]
+
+        def unannounced():
+            for _ in range(60):
+                yield bytes(1000)
+
+        assert ask(client, unannounced(), id="alice").status_code == 413
+        small = png(np.zeros((160, 192, 3), np.uint8))
+        answer = ask(client, small, id="alice")
+        assert answer.status_code == 422
+        assert "20,000" in answer.json()["error"]
+
+
+def test_a_caller_who_asks_too_often_is_told_when_to_come_back(bundle, marked):
+    slow = Callers([Caller("slow", _digest(PLAIN), ("verify",), rate=0.2, burst=2)])
+    with served(Verifier.open(bundle, "cpu"), slow) as client:
+        answers = [ask(client, marked, id="alice") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert 1 <= int(answers[2].headers["Retry-After"]) <= 5
+
+
+class SlowRuntime:
+    """Takes its time, and counts."""
+
+    name = "slow"
+    providers = ("patience",)
+
+    def __init__(self, runtime, seconds):
+        self.runtime = runtime
+        self.seconds = seconds
+        self.pictures = 0
+
+    def run(self, images):
+        time.sleep(self.seconds)
+        self.pictures += len(images)
+        return self.runtime.run(images)
+
+    def close(self):
+        self.runtime.close()
+
+
+def slow_verifier(bundle, seconds, **options) -> Verifier:
+    verifier = Verifier.open(bundle, "cpu", threads=1, **options)
+    verifier.runtime = verifier._batcher._runtime = SlowRuntime(verifier.runtime, seconds)
+    return verifier
+
+
+def test_every_request_of_an_overload_is_answered(bundle, marked):
+    verifier = slow_verifier(bundle, 0.3, max_batch=2)
+    answers = []
+
+    def one() -> None:
+        answers.append(ask(client, marked, id="alice"))
+
+    with served(verifier, limits=Limits(in_flight=4)) as client:
+        threads = [threading.Thread(target=one) for _ in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    statuses = [answer.status_code for answer in answers]
+    assert len(statuses) == 24
+    assert set(statuses) == {200, 503}
+    assert statuses.count(200) >= 4
+    busy = next(answer for answer in answers if answer.status_code == 503)
+    assert busy.headers["Retry-After"] == "1"
+    assert "waiting" in busy.json()["error"]
+
+
+def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked):
+    verifier = slow_verifier(bundle, 1.0)
+    with served(verifier, limits=Limits(in_flight=1, seconds=0.2)) as client:
+        assert ask(client, marked, id="alice").status_code == 504
+        assert ask(client, marked, id="alice").status_code == 503
+        time.sleep(1.2)
+        assert ask(client, marked, id="alice").status_code == 504
+
+
+def test_a_picture_that_never_arrives_is_given_up(bundle):
+    with (
+        served(Verifier.open(bundle, "cpu"), limits=Limits(seconds=0.3)) as client,
+        raw_request(client, announced=1000) as connection,
+    ):
+        connection.sendall(bytes(10))
+        assert b" 408 " in connection.recv(4096)
+
+
+def test_a_client_that_hangs_up_leaves_nothing_behind(bundle, marked):
+    with served(Verifier.open(bundle, "cpu"), limits=Limits(in_flight=2)) as client:
+        for _ in range(6):
+            with raw_request(client, announced=len(marked)) as connection:
+                connection.sendall(marked[:500])
+        for _ in range(50):
+            if ask(client, marked, id="alice").status_code == 200:
+                break
+            time.sleep(0.05)
+        assert [ask(client, marked, id="alice").status_code for _ in range(4)] == [200] * 4
+
+
+def raw_request(client, announced: int) -> socket.socket:
+    url = client.base_url
+    connection = socket.create_connection((url.host, url.port), timeout=10)
+    lines = [
+        "POST /verify?id=alice HTTP/1.1",
+        f"Host: {url.host}",
+        f"Authorization: Bearer {PLAIN}",
+        f"Content-Length: {announced}",
+    ]
+    connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+    return connection
+
+
+def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
+    verifier = slow_verifier(bundle, 0.5)
+    answers = []
+    with served(verifier) as client:
+        patient = httpx.Client(base_url=client.base_url, timeout=30)
+        thread = threading.Thread(target=lambda: answers.append(ask(patient, marked, id="alice")))
+        thread.start()
+        time.sleep(0.2)
+        shutdown = time.monotonic()
+    thread.join()
+    assert answers[0].json() == {"accepted": True}
+    assert time.monotonic() - shutdown < 5
+
+
+def test_health_metrics_and_the_description(service, marked):
+    health = service.get("/healthz")
+    assert health.status_code == 200
+    assert health.json()["watermark"] == "additive"
+    assert service.get("/metrics").status_code == 401
+    before = counters(service)
+    ask(service, marked, id="alice")
+    ask(service, b"", id="alice")
+    ask(service, marked, token="guess", id="alice")
+    after = counters(service)
+    for outcome in ("accepted", "422", "401"):
+        name = f'coverlock_answers_total{{outcome="{outcome}"}}'
+        assert after[name] == before.get(name, 0) + 1
+    assert after["coverlock_in_flight"] == 0
+    description = service.get("/openapi.json").json()
+    operation = description["paths"]["/verify"]["post"]
+    assert "image/*" in operation["requestBody"]["content"]
+    assert {"200", "401", "413", "422", "429", "503"} <= set(operation["responses"])
+    assert operation["security"]
+
+
+def counters(service) -> dict[str, float]:
+    text = service.get("/metrics", headers={"Authorization": f"Bearer {WATCHER}"}).text
+    lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
+
+
+def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked, tmp_path):
+    audit = tmp_path / "log" / "audit.jsonl"
+    audit.parent.mkdir()
+    with served(Verifier.open(bundle, "cpu", audit=audit)) as client:
+        audit.unlink()
+        audit.mkdir()
+        answer = ask(client, marked, id="alice")
+        assert answer.status_code == 503
+        assert str(tmp_path) not in answer.text
+
+
+def test_without_callers_nobody_is_told_more(bundle, marked):
+    with served(Verifier.open(bundle, "cpu"), callers=None) as client:
+        answer = ask(client, marked, token=None, id="alice")
+        assert answer.json() == {"accepted": True}

@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coverlock_sdk import Key, Verifier
+from coverlock_sdk.errors import (
+    BundleError,
+    CoverLockError,
+    OverloadedError,
+    PictureError,
+    RuntimeUnavailableError,
+)
+from coverlock_sdk.verifier import onnx_runtime, runtimes
+from coverlock_sdk.verifier.batching import Batcher, run_in_parts
+from tests.toy_bundle import BITS, toy_lock, write_toy_bundle
+
+pytest.importorskip("onnxruntime")
+
+MESSAGE = np.arange(BITS) % 2
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    return write_toy_bundle(tmp_path_factory.mktemp("verifier") / "bundle")
+
+
+@pytest.fixture(scope="module")
+def verifier(bundle):
+    with Verifier.open(bundle, "cpu", threads=1) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def marked(photos):
+    """The twelve photos, marked at their own size, which is not the graph's."""
+    return toy_lock().embed(photos, MESSAGE)
+
+
+class Recorder:
+    """A runtime that answers with what it saw, and can be held up or run out of memory."""
+
+    name, providers = "recorder", ("test",)
+
+    def __init__(self, fits: int = 100) -> None:
+        self.batches: list[int] = []
+        self.fits = fits
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Event()
+
+    def run(self, images):
+        self.entered.set()
+        self.gate.wait()
+        if len(images) > self.fits:
+            raise MemoryError("no room")
+        self.batches.append(len(images))
+        values = images[:, 0, 0, :1].astype(np.float32)
+        return values, values
+
+    def close(self) -> None:
+        pass
+
+
+def image(value: int) -> np.ndarray:
+    return np.full((4, 4, 3), value, np.uint8)
+
+
+def test_verdicts_are_those_of_the_lock(verifier, marked, photos):
+    lock = toy_lock()
+    for pictures in (marked, photos):
+        verdicts = verifier.verify_batch(pictures, MESSAGE)
+        expected = lock.verify(pictures, MESSAGE)
+        assert [v.accepted for v in verdicts] == [e.accepted for e in expected]
+        # Pictures are rounded to 8 bits when they are brought to the graph's size.
+        for verdict, reference in zip(verdicts, expected, strict=True):
+            assert np.log10(verdict.p_value) == pytest.approx(np.log10(reference.p_value), abs=1)
+    assert verifier.verify_batch(marked, MESSAGE)[0].accepted
+    assert not verifier.verify_batch(photos, MESSAGE)[0].accepted
+
+
+def test_at_the_graphs_own_size_logits_are_those_of_the_networks(verifier, photos):
+    native = np.ascontiguousarray(photos[:, :128, :128])
+    lock = toy_lock()
+    decoded, hashed = verifier.logits(native)
+    np.testing.assert_allclose(decoded, lock.watermark.decode(native), atol=1e-4)
+    np.testing.assert_allclose(hashed, lock.hash.logits(native), atol=1e-4)
+
+
+def test_one_picture_of_any_kind_is_verified(verifier, marked, tmp_path):
+    path = tmp_path / "marked.png"
+    Image.fromarray(marked[0]).save(path)
+    verdicts = {verifier.verify(kind, MESSAGE) for kind in (marked[0], path, Image.open(path))}
+    assert len(verdicts) == 1
+    assert verdicts.pop().accepted
+
+
+def test_identifiers_and_books_work_as_in_the_lock(verifier, photos):
+    carrier = toy_lock().embed(photos[0], "order-2")
+    assert verifier.verify(carrier, "order-2")
+    assert not verifier.verify(carrier, "order-3")
+    book = verifier.book([f"order-{n}" for n in range(50)])
+    assert verifier.identify(carrier, book).label == "order-2"
+    assert verifier.identify(photos[1], book).label is None
+
+
+def test_no_pictures_give_no_verdicts(verifier):
+    assert verifier.verify_batch([], MESSAGE) == []
+
+
+def test_bad_pictures_and_messages_are_refused_and_the_verifier_lives_on(verifier, marked):
+    with pytest.raises(PictureError, match="does not exist"):
+        verifier.verify("nowhere.png", MESSAGE)
+    with pytest.raises(PictureError, match="too small"):
+        verifier.verify(np.zeros((8, 8, 3), np.uint8), MESSAGE)
+    with pytest.raises(CoverLockError, match="47 bits"):
+        verifier.verify(marked[0], MESSAGE[:-1])
+    assert verifier.verify(marked[0], MESSAGE)
+
+
+def test_many_threads_get_their_own_verdicts(verifier, marked):
+    lock = toy_lock()
+    messages = [np.roll(MESSAGE, n % 2) for n in range(len(marked))]
+    expected = [lock.verify(m, w).accepted for m, w in zip(marked, messages, strict=True)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            answers = list(pool.map(verifier.verify, marked, messages))
+            assert [answer.accepted for answer in answers] == expected
+
+
+def test_keys_are_given_and_checked_against_the_fingerprint(tmp_path, key, photos):
+    bundle = write_toy_bundle(tmp_path / "keyed", key.fingerprint)
+    other = Key(bytes(32), id="other")
+    for wrong in (None, other):
+        with pytest.raises(BundleError, match=key.fingerprint):
+            Verifier.open(bundle, "cpu", key=wrong)
+    marked = toy_lock(key).embed(photos[0], "alice")
+    with Verifier.open(bundle, "cpu", key=[other, key]) as rotated:
+        assert rotated.verify(marked, "alice").key_id == key.id
+    stored = b"".join(p.read_bytes() for p in bundle.path.rglob("*") if p.is_file())
+    assert bytes(range(32)) not in stored
+
+
+def test_fpr_and_rule_can_be_replaced(bundle, marked):
+    with Verifier.open(bundle, "cpu", fpr=1e-3, rule="hard") as verifier:
+        verdict = verifier.verify(marked[0], MESSAGE)
+    assert (verdict.fpr, verdict.rule) == (1e-3, "hard")
+    with pytest.raises(CoverLockError, match="not a rule"):
+        Verifier.open(bundle, "cpu", rule="strict")
+
+
+def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch):
+    def broken(*_):
+        raise RuntimeUnavailableError("it is broken")
+
+    order = {"cuda": broken, "cpu": runtimes.RUNTIMES["cpu"]}
+    monkeypatch.setattr(runtimes, "RUNTIMES", order)
+    with Verifier.open(bundle) as verifier:
+        assert verifier.runtime.name == "cpu"
+        assert verifier.runtime.providers == ("CPUExecutionProvider",)
+        assert verifier.passed_over == {"cuda": "it is broken"}
+    monkeypatch.setattr(runtimes, "RUNTIMES", {"cuda": broken})
+    with pytest.raises(RuntimeUnavailableError, match="cuda: it is broken"):
+        Verifier.open(bundle)
+    with pytest.raises(RuntimeUnavailableError, match="it is broken"):
+        Verifier.open(bundle, "cuda")
+
+
+@pytest.mark.parametrize(("gpu", "level"), [(True, "WARNING"), (False, "INFO")])
+def test_a_gpu_that_is_left_idle_is_told_loudly(bundle, monkeypatch, caplog, gpu, level):
+    monkeypatch.setattr(runtimes, "_has_gpu", lambda: gpu)
+    with caplog.at_level("INFO", "coverlock_sdk.verifier.runtimes"):
+        Verifier.open(bundle, warm_up=False).close()
+    [entry] = [record for record in caplog.records if "runs on" in record.message]
+    assert entry.levelname == level
+    assert "; not cuda: " in entry.message
+
+
+def test_unknown_runtimes_are_refused(bundle):
+    with pytest.raises(CoverLockError, match="no runtime 'gpu': use auto, tensorrt, cuda"):
+        Verifier.open(bundle, "gpu")
+
+
+def test_cuda_without_a_gpu_is_an_error_and_never_the_processor(bundle, monkeypatch):
+    import onnxruntime
+
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this ONNX Runtime has CUDA")
+    with pytest.raises(RuntimeUnavailableError, match="has no CUDA"):
+        Verifier.open(bundle, "cuda")
+    # What onnxruntime-gpu does on a machine without a driver: it offers CUDA and delivers none.
+    offered = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: offered)
+    with (
+        pytest.warns(UserWarning, match="CUDAExecutionProvider"),
+        pytest.raises(RuntimeUnavailableError, match="fell back"),
+    ):
+        Verifier.open(bundle, "cuda")
+
+
+def test_two_distributions_of_onnx_runtime_are_refused(bundle, monkeypatch):
+    version = metadata.version
+    monkeypatch.setattr(
+        onnx_runtime.metadata,
+        "version",
+        lambda name: "1.31.1" if name.startswith("onnxruntime") else version(name),
+    )
+    for runtime in ("cpu", "cuda"):
+        with pytest.raises(CoverLockError, match="pip uninstall onnxruntime onnxruntime-gpu"):
+            Verifier.open(bundle, runtime)
+
+
+def test_openvino_answers_as_onnx_runtime_does(bundle, verifier, photos):
+    pytest.importorskip("openvino")
+    with Verifier.open(bundle, "openvino", threads=1) as other:
+        assert other.runtime.providers == ("CPU",)
+        for mine, theirs in zip(other.logits(photos), verifier.logits(photos), strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-3)
+        with ThreadPoolExecutor(4) as pool:
+            verdicts = list(pool.map(lambda photo: other.verify(photo, MESSAGE), photos))
+        assert verdicts == other.verify_batch(photos, MESSAGE)
+
+
+def test_waiting_pictures_are_run_together():
+    runtime = Recorder()
+    batcher = Batcher(runtime, max_batch=4, max_delay_ms=0, max_queue=100)
+    runtime.gate.clear()
+    first = batcher.submit(image(0))
+    assert runtime.entered.wait(5)
+    answers = [first, *(batcher.submit(image(n)) for n in range(1, 10))]
+    runtime.gate.set()
+    assert [int(answer.result(5).decoded[0]) for answer in answers] == list(range(10))
+    assert runtime.batches == [1, 4, 4, 1]
+    batcher.close()
+
+
+def test_a_full_queue_refuses_at_once_and_loses_nothing():
+    runtime = Recorder()
+    batcher = Batcher(runtime, max_batch=1, max_delay_ms=0, max_queue=2)
+    runtime.gate.clear()
+    running = batcher.submit(image(1))
+    assert runtime.entered.wait(5)
+    waiting = [batcher.submit(image(2)), batcher.submit(image(3))]
+    with pytest.raises(OverloadedError, match="2 pictures are waiting already"):
+        batcher.submit(image(4))
+    runtime.gate.set()
+    assert [int(a.result(5).decoded[0]) for a in (running, *waiting)] == [1, 2, 3]
+    assert batcher.submit(image(5)).result(5).decoded[0] == 5
+    batcher.close()
+
+
+def test_closing_answers_what_is_waiting_and_refuses_what_comes_later():
+    runtime = Recorder()
+    batcher = Batcher(runtime, max_batch=2, max_delay_ms=0, max_queue=10)
+    answers = [batcher.submit(image(n)) for n in range(5)]
+    batcher.close()
+    batcher.close()
+    assert [int(answer.result(0).decoded[0]) for answer in answers] == list(range(5))
+    with pytest.raises(CoverLockError, match="closed"):
+        batcher.submit(image(6))
+
+
+def test_a_closed_verifier_says_so(bundle, marked):
+    verifier = Verifier.open(bundle, "cpu", threads=1)
+    verifier.close()
+    verifier.close()
+    with pytest.raises(CoverLockError, match="closed"):
+        verifier.verify(marked[0], MESSAGE)
+    with pytest.raises(CoverLockError, match="closed"):
+        verifier.verify_batch(marked, MESSAGE)
+
+
+def test_a_runtime_that_fails_tells_everyone_who_waits_and_goes_on():
+    runtime = Recorder()
+    batcher = Batcher(runtime, max_batch=4, max_delay_ms=20, max_queue=10)
+    run, runtime.run = runtime.run, lambda images: 1 / 0
+    answers = [batcher.submit(image(n)) for n in range(3)]
+    for answer in answers:
+        with pytest.raises(ZeroDivisionError):
+            answer.result(5)
+    runtime.run = run
+    assert batcher.submit(image(7)).result(5).decoded[0] == 7
+    batcher.close()
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_run_in_parts():
+    runtime = Recorder(fits=3)
+    images = np.stack([image(n) for n in range(10)])
+    decoded, _ = run_in_parts(runtime, images, max_batch=10)
+    assert decoded[:, 0].tolist() == list(range(10))
+    assert max(runtime.batches) <= 3
+    with pytest.raises(CoverLockError, match="single picture does not fit"):
+        run_in_parts(Recorder(fits=0), images, max_batch=10)
+
+
+def test_the_verifier_needs_neither_torch_nor_plugins_to_be_imported(bundle):
+    code = (
+        "import sys; from coverlock_sdk import Verifier; "
+        f"v = Verifier.open({str(bundle.path)!r}, 'cpu'); "
+        "import numpy as np; v.verify(np.zeros((128, 128, 3), 'u1'), '01' * 24); "
+        "assert 'torch' not in sys.modules and 'onnx' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_audit_log_gets_every_verdict(bundle, marked, photos, tmp_path):
+    log = tmp_path / "verdicts.jsonl"
+    with Verifier.open(bundle, "cpu", audit=log) as verifier:
+        verifier.verify(marked[0], MESSAGE)
+        verifier.verify_batch(photos[:2], MESSAGE)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["accepted"] for line in lines] == [True, False, False]
+    assert lines[0]["watermark"] == "additive"

@@ -1,0 +1,107 @@
+"""A bundle of two matrix products, made without PyTorch in milliseconds.
+
+It deploys the additive test watermark with a hash that is a random projection, so that marked
+pictures verify, and ``toy_lock()`` is the same thing in the authoring layer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from coverlock_sdk import Calibration, ImageHash, wrap
+from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.reading import LockFormat
+from coverlock_sdk.resampling import resample_matrix
+from tests.conftest import AdditiveMark
+
+BITS, SIDE, SEEN = 48, 128, 16
+
+
+class ProjectionHash(ImageHash):
+    """Random differences between the parts of a thumbnail."""
+
+    name = "projection"
+    input_size = (SIDE, SIDE)
+    calibration = Calibration(scale=8.0)
+
+    def logits(self, images):
+        shrink = resample_matrix(SIDE, SEEN)
+        thumbnails = shrink @ images.mean(axis=1) @ shrink.T
+        return thumbnails.reshape(len(images), -1) @ projection()
+
+
+def projection() -> np.ndarray:
+    weights = np.random.default_rng(3).standard_normal((SEEN * SEEN, 256))
+    return (weights - weights.mean(axis=0)).astype(np.float32)
+
+
+def toy_lock(key=None) -> BoundWatermark:
+    return wrap(AdditiveMark(BITS), hash=ProjectionHash(), key=key)
+
+
+def write_toy_bundle(out: Path, key_fingerprint: str | None = None) -> Bundle:
+    watermark = AdditiveMark(BITS)
+    with building(out) as folder:
+        onnx.save(_model(watermark), folder / "verify.onnx")
+        manifest = Manifest(
+            watermark=watermark.name,
+            hash=ProjectionHash.name,
+            size=(SIDE, SIDE),
+            hash_size=(SIDE, SIDE),
+            format=LockFormat(BITS, watermark.calibration, ProjectionHash.calibration),
+            fpr=1e-6,
+            rule="soft",
+            opset=20,
+            key_fingerprint=key_fingerprint,
+            graphs={"verify": {"fp32": "verify.onnx"}},
+        )
+        seal(folder, manifest)
+    return Bundle.open(out)
+
+
+def _model(watermark: AdditiveMark) -> onnx.ModelProto:
+    shrink = resample_matrix(SIDE, SEEN)
+    constants = {
+        "white": np.float32(255),
+        "patterns": _high_pass(watermark.patterns).T / 10,
+        "rows": shrink,
+        "columns": shrink.T,
+        "flat": np.array([-1, SIDE * SIDE], np.int64),
+        "small": np.array([-1, SEEN * SEEN], np.int64),
+        "projection": projection(),
+        "channels": np.array([3], np.int64),
+    }
+    nodes = [
+        helper.make_node("Cast", [INPUT], ["values"], to=TensorProto.FLOAT),
+        helper.make_node("Div", ["values", "white"], ["unit"]),
+        helper.make_node("ReduceMean", ["unit", "channels"], ["grey"], keepdims=0),
+        helper.make_node("Reshape", ["grey", "flat"], ["vector"]),
+        helper.make_node("MatMul", ["vector", "patterns"], [OUTPUTS[0]]),
+        helper.make_node("MatMul", ["rows", "grey"], ["shorter"]),
+        helper.make_node("MatMul", ["shorter", "columns"], ["thumbnail"]),
+        helper.make_node("Reshape", ["thumbnail", "small"], ["features"]),
+        helper.make_node("MatMul", ["features", "projection"], [OUTPUTS[1]]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "toy",
+        [helper.make_tensor_value_info(INPUT, TensorProto.UINT8, ["N", SIDE, SIDE, 3])],
+        [
+            helper.make_tensor_value_info(OUTPUTS[0], TensorProto.FLOAT, ["N", BITS]),
+            helper.make_tensor_value_info(OUTPUTS[1], TensorProto.FLOAT, ["N", 256]),
+        ],
+        [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def _high_pass(patterns: np.ndarray) -> np.ndarray:
+    """The watermark's blur moved onto its patterns, which is the same by symmetry."""
+    images = patterns.reshape(-1, SIDE, SIDE)
+    blurred = sum(np.roll(images, (dy, dx), axis=(1, 2)) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+    return (images - blurred / 9).reshape(len(patterns), -1).astype(np.float32)
