@@ -155,6 +155,31 @@ def hash_command(
         draw_hashes(figures, picture)
 
 
+@bench.command("hash-variants")
+@click.option(
+    "--images",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Folder of training photos; a tenth of them is held out for the figures.",
+)
+@click.option(
+    "--run",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder that keeps cached features and checkpoints.",
+)
+@out_option
+@json_option
+def hash_variants_command(images: Path, run: Path, out: Path, as_json: bool) -> None:
+    """Compare hashes from scratch, on frozen pretrained backbones, and distilled."""
+    from coverlock_bench.hash_variants import hash_variants, settings
+    from coverlock_bench.tables import hash_variants_summary
+
+    figures = hash_variants(images, run)
+    summary = hash_variants_summary(figures)
+    _finish(out, "bench hash-variants", settings(), figures, as_json, summary)
+
+
 @bench.command()
 @click.option("-w", "--watermark", default="steganogan", show_default=True)
 @click.option("--hash", "hashes", multiple=True, default=("nano", "dct"), show_default=True)

@@ -168,6 +168,29 @@ def _hash_lengths_table(results: Path) -> str:
     return _table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
 
 
+def _hash_variants_table(results: Path) -> str:
+    return hash_variants_summary(_figures(results / "hash-variants.json"))
+
+
+def hash_variants_summary(figures: dict[str, Any]) -> str:
+    """Each way to a hash in one line, on held-out photos."""
+    rows = [
+        [
+            name,
+            _percent(row["error"]),
+            _percent(row["error_crop"]),
+            f"{row['pairs_mean']:.3f} ± {row['pairs_deviation']:.3f}",
+            _percent(row["pairs_accepted"], 3),
+            _amount(row["parameters"]),
+            f"{row['times_nano']:.1f}",
+        ]
+        for name, row in figures.items()
+    ]
+    header = ["hash", "bit error, six distortions", "under an 80 % crop"]
+    pairs = ["agreement of different pictures", "accepted"]
+    return _table([*header, *pairs, "parameters", "time / nano"], rows)
+
+
 def _spread(agreement: dict[str, Any]) -> str:
     return f"{agreement['mean']:.3f} ± {agreement['std']:.3f}"
 
@@ -203,5 +226,6 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash": _hash_table,
     "hash-distortions": _hash_distortions_table,
     "hash-lengths": _hash_lengths_table,
+    "hash-variants": _hash_variants_table,
     "documents": _documents_table,
 }

@@ -94,9 +94,13 @@ def train_head(
     run: Path,
     recipe: HeadRecipe | None = None,
     report: Report | None = None,
+    cache: Path | None = None,
 ) -> HashNetwork:
-    """Train the paper's head on a frozen ``backbone``; ``run`` keeps caches and checkpoints."""
-    recipe, cache = recipe or HeadRecipe(), run / "cache"
+    """Train the paper's head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
+
+    ``cache`` is where pictures and features are kept: inside ``run``, unless runs share it.
+    """
+    recipe, cache = recipe or HeadRecipe(), cache or run / "cache"
     training, validation = split(photos, recipe.held_out)
     backbone.requires_grad_(False)
     torch.manual_seed(recipe.schedule.seed)
@@ -113,11 +117,11 @@ def train_head(
         recipe.objective,
         recipe.schedule,
         run / "head",
-        validate=lambda model: figures_of(_codes(getattr(model, "head", model), pooled)),
+        validate=lambda model: figures_of(codes_of_network(getattr(model, "head", model), pooled)),
         report=partial(report, "head") if report else None,
     )
     model.load_state_dict(trained.state_dict())
-    _finish(network, network.head, recipe, validation, run)
+    _finish(network, network.head, recipe, validation, run, cache)
     return network
 
 
@@ -142,7 +146,7 @@ def train_nano(
         recipe.objective,
         recipe.body,
         run / "body",
-        validate=lambda model: figures_of(_codes(model, views)),
+        validate=lambda model: figures_of(codes_of_network(model, views)),
         report=partial(report, "body") if report else None,
     )
     network = HashNetwork(through_all).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -156,11 +160,11 @@ def train_nano(
         recipe.head_objective,
         recipe.head,
         run / "head",
-        validate=lambda model: figures_of(_codes(model, pooled)),
+        validate=lambda model: figures_of(codes_of_network(model, pooled)),
         report=partial(report, "head") if report else None,
     )
     network.head.load_state_dict(head.state_dict())
-    _finish(network, network, recipe, validation, run)
+    _finish(network, network, recipe, validation, run, cache)
     return network
 
 
@@ -170,7 +174,7 @@ def _evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> 
     return np.stack([features_of(backbone, _floats(row)) for row in views])
 
 
-def _codes(model: Hasher, inputs: Bytes | Features) -> Codes:
+def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
     """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
     model.eval()
     device = next(model.parameters()).device
@@ -189,6 +193,7 @@ def _finish(
     recipe: HeadRecipe | NanoRecipe,
     validation: list[Path],
     run: Path,
+    cache: Path,
 ) -> None:
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
@@ -203,13 +208,13 @@ def _finish(
     }
     part.load_state_dict({name: value.float() for name, value in stored.items()}, strict=False)
     network.eval()
-    pooled = _evaluation_features(network.backbone, validation, run / "cache")
+    pooled = _evaluation_features(network.backbone, validation, cache)
     card = {
         "network": network.backbone.settings,
         "recipe": asdict(recipe),
         "held_out_pictures": len(validation),
         "calibration": asdict(_calibrate(network, validation)),
-        "held_out": figures_of(_codes(network.head, pooled)),
+        "held_out": figures_of(codes_of_network(network.head, pooled)),
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
     }
     save_file(
