@@ -77,6 +77,13 @@ class ImageHash(ABC):
     def logits(self, images: Images) -> Logits:
         """Return the 256 hash logits of each of ``images`` (N, 3, *input_size)."""
 
+    def module(self) -> torch.nn.Module | None:
+        """The hash as a PyTorch module (N, 3, *input_size) -> (N, 256), where there is one.
+
+        Export needs it; embedding and verification do not.
+        """
+        return None
+
 
 class ProtectedWatermark(ABC):
     """A watermark behind a defence: pictures of any kind and size, messages, verdicts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hardening import Hardening
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, DEFAULT_ROUNDS
+from coverlock_sdk.manager import plugin_manager
 
 watermarks_option = click.option(
     "-w", "--watermark", "watermarks", multiple=True, required=True, help="May be repeated."
@@ -110,11 +113,46 @@ def rules(
     """Compare the hard and the soft rule: genuine pictures under distortion, and forgeries."""
     from coverlock_bench.rules import compare_rules
 
-    photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
-    photos = photos[:count]
+    photos = _chosen(images, held_out)[:count]
     figures = {name: compare_rules(name, hash, photos, fpr, seed) for name in watermarks}
     config = {"hash": hash, "photos": len(photos), "held_out": held_out, "fpr": fpr, "seed": seed}
     _finish(out, "bench rules", config, figures, as_json)
+
+
+@bench.command()
+@click.option(
+    "-w", "--watermark", "watermarks", multiple=True, help="May be repeated; otherwise all here."
+)
+@images_option
+@hash_option
+@click.option("--held-out", is_flag=True, help="Only photos that training leaves out.")
+@click.option("--count", default=40, show_default=True, help="How many photos to use.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@out_option
+@json_option
+def hardening(
+    watermarks: tuple[str, ...],
+    images: Path | None,
+    hash: str,
+    held_out: bool,
+    count: int,
+    fpr: float,
+    seed: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Errors of the code on marked photos, as bound and hardened: gain, cost, and forgeries."""
+    from coverlock_bench.hardening import hardening as measure
+    from coverlock_bench.tables import hardening_summary
+
+    photos = _chosen(images, held_out)[:count]
+    names = watermarks or tuple(plugin_manager().names("watermark"))
+    figures = {name: measure(name, hash, photos, fpr, seed) for name in names}
+    config = {"hash": hash, "photos": len(photos), "held_out": held_out, "fpr": fpr, "seed": seed}
+    config["settings"] = asdict(Hardening())
+    summary = hardening_summary(figures)
+    _finish(out, "bench hardening", config, figures, as_json, summary)
 
 
 @bench.command("hash")
@@ -177,7 +215,7 @@ def hash_variants_command(images: Path, run: Path, out: Path, as_json: bool) -> 
 
     figures = hash_variants(images, run)
     summary = hash_variants_summary(figures)
-    _finish(out, "bench hash-variants", settings(), figures, as_json, summary)
+    _finish(out, "bench hash-variants", settings(images), figures, as_json, summary)
 
 
 @bench.command()
@@ -217,6 +255,11 @@ def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:
     if check and stale:
         names = ", ".join(map(str, stale))
         raise CoverLockError(f"tables are out of date in {names}: run 'coverlock bench tables'")
+
+
+def _chosen(images: Path | None, held_out: bool) -> list[Path]:
+    """All photos of a folder, or those that training leaves out."""
+    return split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
 
 
 def _finish(

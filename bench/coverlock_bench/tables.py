@@ -104,6 +104,37 @@ def _calibration_table(results: Path) -> str:
     return _table([*header, *levels], rows)
 
 
+def _hardening_table(results: Path) -> str:
+    return hardening_summary(_figures(results / "hardening.json"))
+
+
+def hardening_summary(figures: dict[str, Any]) -> str:
+    """Marked photos as bound and hardened, by watermark."""
+    rows = []
+    for watermark, arms in figures.items():
+        for arm in ("as bound", "hardened"):
+            row = arms[arm]
+            forged = [_of(row[rule]["asr_gt1"], arms["photos"]) for rule in ("hard", "soft")]
+            rows.append(
+                [
+                    watermark,
+                    arm,
+                    _percent(row["hash_bit_error"]["none"]),
+                    _percent(row["hash_bit_error_mean_of_six"]),
+                    _percent(row["hash_bit_error"]["crop"]),
+                    *(_percent(row[rule]["tpr_mean_of_six"], 1) for rule in ("hard", "soft")),
+                    _percent(row["forged_code_agreement"], 1),
+                    " / ".join(forged),
+                    f"{row['psnr_mean']:.2f} dB",
+                    f"{row['seconds_median']:.1f} s",
+                ]
+            )
+    header = ["watermark", "", "code error as marked", "six distortions", "80 % crop"]
+    genuine = ["genuine accepted, hard", "soft"]
+    forged = ["code of forged and source agree", "forgeries accepted, hard / soft"]
+    return _table([*header, *genuine, *forged, "PSNR", "time"], rows)
+
+
 def _hash_table(results: Path) -> str:
     return hash_summary(_figures(results / "hash.json"))
 
@@ -223,6 +254,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
     "calibration": _calibration_table,
+    "hardening": _hardening_table,
     "hash": _hash_table,
     "hash-distortions": _hash_distortions_table,
     "hash-lengths": _hash_lengths_table,

@@ -56,11 +56,16 @@ def message_options(command: Command) -> Command:
 
 
 def open_lock(
-    watermark: str, hash: str, key_file: Path | None, fpr: float, rule: Any
+    watermark: str,
+    hash: str,
+    key_file: Path | None,
+    fpr: float,
+    rule: Any,
+    harden: bool = False,
 ) -> BoundWatermark:
     """The lock that ``lock_options`` describe."""
     keyring = Keyring.load(key_file) if key_file else keyring_from_environment()
-    return wrap(watermark, hash=hash, key=keyring, fpr=fpr, rule=rule)
+    return wrap(watermark, hash=hash, key=keyring, fpr=fpr, rule=rule, harden=harden)
 
 
 def chosen_message(lock: BoundWatermark, identifier: str | None, bits: str | None) -> Any:

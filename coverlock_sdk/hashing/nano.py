@@ -50,6 +50,10 @@ class NanoHash(ImageHash):
         starts = range(0, len(images), TOGETHER)
         return np.concatenate([model(images[start : start + TOGETHER]) for start in starts])
 
+    def module(self) -> HashNetwork:
+        """The same hash in PyTorch."""
+        return network()
+
 
 def network() -> HashNetwork:
     """The same hash as a PyTorch module: pictures (N, 3, *input_size) in [0, 1] to logits."""

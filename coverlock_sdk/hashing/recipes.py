@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.curves import draw_curves
-from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of
+from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of, fingerprint
 from coverlock_sdk.hashing.figures import Codes, figures_of
 from coverlock_sdk.hashing.held_out import split
 from coverlock_sdk.hashing.losses import Objective
@@ -27,6 +28,7 @@ from coverlock_sdk.hashing.views import (
     FreshViews,
     Pairs,
     evaluation_views,
+    names_digest,
 )
 
 Report = Callable[[str, int, Figures], None]
@@ -106,7 +108,7 @@ def train_head(
     torch.manual_seed(recipe.schedule.seed)
     network = HashNetwork(backbone)
     data: Pairs = FreshViews(training, backbone.size)
-    pooled = _evaluation_features(backbone, validation, cache)
+    pooled = evaluation_features(backbone, validation, cache)
     model: Hasher = network
     if recipe.views:
         key = f"{recipe.held_out} of {photos.name}, one distortion per view"
@@ -153,7 +155,7 @@ def train_nano(
     network.load_state_dict(trained.state_dict())
     data = ComposedViews(training, through_all.size, cache, recipe.head_composition)
     key = f"{recipe.held_out} of {photos.name}, {recipe.head_composition}"
-    pooled = _evaluation_features(through_all, validation, cache)
+    pooled = evaluation_features(through_all, validation, cache)
     head = train(
         network.head,
         CachedFeatures(through_all, data, recipe.views, cache, key=key),
@@ -168,10 +170,17 @@ def train_nano(
     return network
 
 
-def _evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
+def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
     """Features (N, 7, D) of held-out pictures, clean and under the six evaluation distortions."""
     views = evaluation_views(paths, backbone.size, cache)
-    return np.stack([features_of(backbone, _floats(row)) for row in views])
+    pooled: Features = remembered(
+        cache,
+        "evaluation-features",
+        {"pictures": names_digest(paths), "backbone": fingerprint(backbone)},
+        lambda rows: np.stack([features_of(backbone, _floats(views[row])) for row in rows]),
+        len(paths),
+    )
+    return pooled
 
 
 def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
@@ -208,7 +217,7 @@ def _finish(
     }
     part.load_state_dict({name: value.float() for name, value in stored.items()}, strict=False)
     network.eval()
-    pooled = _evaluation_features(network.backbone, validation, cache)
+    pooled = evaluation_features(network.backbone, validation, cache)
     card = {
         "network": network.backbone.settings,
         "recipe": asdict(recipe),
