@@ -23,7 +23,7 @@ MOST_COST = 0.5
 """Decibels that a marked picture may lose."""
 
 PEAK = 4.0
-"""Largest value of a residual as a multiple of its allowed deviation, so that no spot stands out."""
+"""Largest value of a residual, in multiples of its allowed deviation: no spot stands out."""
 
 Signs = npt.NDArray[np.float32]
 

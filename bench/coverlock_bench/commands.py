@@ -66,7 +66,8 @@ def roundtrip(
 @bench.command()
 @watermarks_option
 @images_option
-@hash_option
+@click.option("--hash", "hashes", multiple=True, default=(DEFAULT_HASH,), help="May be repeated.")
+@click.option("--count", type=click.IntRange(2), help="How many photos to use; otherwise all.")
 @click.option("--messages", default=20, show_default=True, help="Fixed messages, all-zero first.")
 @click.option("--seed", default=0, show_default=True)
 @out_option
@@ -74,7 +75,8 @@ def roundtrip(
 def calibration(
     watermarks: tuple[str, ...],
     images: Path | None,
-    hash: str,
+    hashes: tuple[str, ...],
+    count: int | None,
     messages: int,
     seed: int,
     out: Path,
@@ -83,9 +85,9 @@ def calibration(
     """Check the p-values of unmarked photos, with each of many messages held fixed."""
     from coverlock_bench.null_calibration import null_calibration
 
-    photos = find_photos(images)
-    figures = {name: null_calibration(name, hash, photos, messages, seed) for name in watermarks}
-    config = {"hash": hash, "messages": messages, "seed": seed, "photos": len(photos)}
+    photos = find_photos(images)[:count]
+    figures = {name: null_calibration(name, hashes, photos, messages, seed) for name in watermarks}
+    config = {"hashes": hashes, "messages": messages, "seed": seed, "photos": len(photos)}
     _finish(out, "bench calibration", config, figures, as_json)
 
 
@@ -218,6 +220,23 @@ def hash_variants_command(images: Path, run: Path, out: Path, as_json: bool) -> 
     _finish(out, "bench hash-variants", settings(images), figures, as_json, summary)
 
 
+@bench.command("hash-latency")
+@click.option("--hash", "hashes", multiple=True, default=(DEFAULT_HASH,), help="May be repeated.")
+@click.option("--threads", default=2, show_default=True)
+@click.option("--turns", default=50, show_default=True, help="Pictures hashed by each graph.")
+@out_option
+@json_option
+def hash_latency_command(
+    hashes: tuple[str, ...], threads: int, turns: int, out: Path, as_json: bool
+) -> None:
+    """Time hashes in ONNX Runtime beside a network of the shape of DINOv2-S."""
+    from coverlock_bench.hash_latency import hash_latency
+
+    figures = hash_latency(hashes, threads, turns)
+    config = {"threads": threads, "turns": turns, "reference": "dinov2-s, random weights"}
+    _finish(out, "bench hash-latency", config, figures, as_json)
+
+
 @bench.command()
 @click.option("-w", "--watermark", default="steganogan", show_default=True)
 @click.option("--hash", "hashes", multiple=True, default=("nano", "dct"), show_default=True)
@@ -234,6 +253,22 @@ def documents(
     figures = measure(watermark, list(hashes), pages, fpr)
     config = {"watermark": watermark, "pages": pages, "fpr": fpr}
     _finish(out, "bench documents", config, figures, as_json)
+
+
+@bench.command()
+@click.argument("result", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("picture", type=click.Path(dir_okay=False, path_type=Path))
+def draw(result: Path, picture: Path) -> None:
+    """Draw the figures of a RESULT file to a PICTURE (PNG, PDF or SVG)."""
+    from coverlock_bench.calibration_picture import draw_calibration
+    from coverlock_bench.hash_picture import draw_hashes
+
+    drawers = {"bench hash": draw_hashes, "bench calibration": draw_calibration}
+    document = json.loads(result.read_text())
+    command = document.get("command")
+    if command not in drawers:
+        raise CoverLockError(f"there is no picture for '{command}': only for {', '.join(drawers)}")
+    drawers[command](document["figures"], picture)
 
 
 @bench.command()

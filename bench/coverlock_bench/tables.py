@@ -105,7 +105,9 @@ def _calibration_table(results: Path) -> str:
 
 
 def _hardening_table(results: Path) -> str:
-    return hardening_summary(_figures(results / "hardening.json"))
+    """One result file per watermark, so that another one can be added without measuring all."""
+    files = sorted((results / "hardening").glob("*.json"))
+    return hardening_summary({k: v for file in files for k, v in _figures(file).items()})
 
 
 def hardening_summary(figures: dict[str, Any]) -> str:
