@@ -8,7 +8,7 @@ randomly drawn distortions; without them it would not survive any.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from coverlock_sdk.errors import CoverLockError, MissingModelError
 
 if TYPE_CHECKING:
     import torch
+
+    from coverlock_sdk.hashing.views import Composition
 
 MOST_COST = 0.5
 """Decibels that a marked picture may lose."""
@@ -34,14 +36,14 @@ class Hardening:
 
     steps: int = 24
     views: int = 4
-    """Distorted views whose gradients are averaged in a step."""
+    """Views whose gradients are averaged in a step: one as it is, the others distorted."""
     rate: float = 0.15
     """Length of the first step as a share of the largest residual; it falls to zero."""
     momentum: float = 0.9
-    margin: float = 0.5
-    """How far from zero a logit should stay."""
-    cost: float = 0.45
-    """Decibels aimed at; rounding to 8 bits adds a little."""
+    sharpness: float = 8.0
+    """How quickly a bit stops to count as its logit leaves zero, on either side of it."""
+    cost: float = 0.55
+    """Decibels aimed at; carried to the picture's size, a residual loses some of its energy."""
     seed: int = 0
 
 
@@ -63,10 +65,10 @@ class Hardener:
         The logits at ``chosen`` are to keep ``signs``, whatever happens to the picture.
         """
         import torch
-        from torch.nn import functional
 
         from coverlock_sdk.hashing.views import composed
 
+        undistorted, distortions = _distortions()
         settings, picture = self.settings, torch.from_numpy(view)
         rng = np.random.default_rng(settings.seed)
         wanted, places = torch.from_numpy(signs), torch.from_numpy(chosen)
@@ -76,9 +78,11 @@ class Hardener:
         direction = torch.zeros_like(picture)
         for step in range(settings.steps):
             copies = (picture + residual).expand(settings.views, -1, -1, -1)
-            logits = self._module(composed(copies, self._size, _distortions(), whole, rng))
-            short = settings.margin - wanted * logits[:, places]
-            [gradient] = torch.autograd.grad(functional.softplus(4 * short).mean(), residual)
+            distorted = composed(copies[1:], self._size, distortions, whole[1:], rng)
+            clean = composed(copies[:1], self._size, undistorted, whole[:1], rng)
+            logits = self._module(torch.cat([clean, distorted]))
+            flipped = torch.sigmoid(-settings.sharpness * wanted * logits[:, places])
+            [gradient] = torch.autograd.grad(flipped.mean(), residual)
             direction = settings.momentum * direction + _unit(gradient)
             length = settings.rate * radius * (1 - step / settings.steps)
             with torch.no_grad():
@@ -93,12 +97,13 @@ def _unit(values: torch.Tensor) -> torch.Tensor:
     return values / values.norm().clamp(min=1e-12)
 
 
-def _distortions() -> Any:
-    """About one distortion at a time, as pictures meet them; crops, which do most harm, most."""
+def _distortions() -> tuple[Composition, Composition]:
+    """None at all, and about one at a time as pictures meet them: crops, which harm most, most."""
     from coverlock_sdk.hashing.views import Composition
 
+    nothing = Composition(crop=0, brightness=0, contrast=0, blur=0, noise=0)
     factors = (0.7, 1.3)
-    return Composition(
+    some = Composition(
         crop=0.45,
         brightness=0.2,
         brightness_factor=factors,
@@ -107,6 +112,7 @@ def _distortions() -> Any:
         blur=0.1,
         noise=0.15,
     )
+    return nothing, some
 
 
 def _working_size(side: int) -> tuple[int, int]:

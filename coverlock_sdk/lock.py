@@ -403,7 +403,7 @@ class BoundWatermark(ProtectedWatermark):
         allowed = 10 ** (-marked.psnr / 10) * (10 ** (hardener.settings.cost / 10) - 1)
         view = marked.picture.view(hardener.size)
         residual = hardener.residual(view, places, signs, allowed)
-        for strength in (1.0, 0.8, 0.6, 0.4):
+        for strength in (1.0, 0.9, 0.8, 0.6, 0.4):
             picture = marked.picture.with_residual(residual * np.float32(strength))
             psnr = original.psnr(picture)
             if psnr >= marked.psnr - MOST_COST:
