@@ -26,13 +26,14 @@ REFERENCE = "dinov2-s"
 
 def hash_latency(names: tuple[str, ...], threads: int, turns: int) -> dict[str, Any]:
     """Median milliseconds of one picture for each hash, and how often it fits into DINOv2-S's."""
-    modules = {REFERENCE: (_random_dinov2(), SIZE)}
+    asked = {}
     for name in names:
         image_hash = load_hash(name)
         module = image_hash.module()
         if module is None:
             raise CoverLockError(f"the hash '{name}' has no PyTorch module to make a graph of")
-        modules[name] = module, image_hash.input_size[0]
+        asked[name] = module, image_hash.input_size[0]
+    modules = {REFERENCE: (_random_dinov2(), SIZE), **asked}
     with tempfile.TemporaryDirectory() as folder:
         runs = [
             _session(module, size, Path(folder) / f"{name}.onnx", threads)

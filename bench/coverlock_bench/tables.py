@@ -201,6 +201,15 @@ def _hash_lengths_table(results: Path) -> str:
     return _table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
 
 
+def _hash_latency_table(results: Path) -> str:
+    """Time of one picture relative to DINOv2-S; milliseconds of a busy machine tell nothing."""
+    rows = [
+        [name, f"{row['speed_up']:.0f}"]
+        for name, row in _figures(results / "hash-latency.json").items()
+    ]
+    return _table(["hash", "pictures in the time of one by DINOv2-S"], rows)
+
+
 def _hash_variants_table(results: Path) -> str:
     return hash_variants_summary(_figures(results / "hash-variants.json"))
 
@@ -260,6 +269,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash": _hash_table,
     "hash-distortions": _hash_distortions_table,
     "hash-lengths": _hash_lengths_table,
+    "hash-latency": _hash_latency_table,
     "hash-variants": _hash_variants_table,
     "documents": _documents_table,
 }
