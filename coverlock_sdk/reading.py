@@ -74,6 +74,13 @@ class LockFormat:
         chosen = hash_logits[:, bit_selection(key, CODE_BITS, self.bits)]
         return (chosen >= 0).astype(np.uint8) ^ bit_mask(key, self.bits)
 
+    def wanted_signs(
+        self, code: Bits, key: Key | None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Which hash logits (bits,) a picture's ``code`` is read from, and the sign each shows."""
+        bits = code ^ bit_mask(key, self.bits)
+        return bit_selection(key, CODE_BITS, self.bits), 2 * bits.astype(np.float32) - 1
+
     def payload(self, messages: Bits, code: Bits) -> Bits:
         """What is embedded for ``messages`` (N, bits): locked, and repeated to the full length."""
         locked = messages ^ code

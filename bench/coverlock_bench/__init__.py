@@ -31,10 +31,12 @@ def register_hashes(register: Callable[..., None]) -> None:
 
 @hookimpl
 def register_assets(register: Callable[..., None]) -> None:
-    """Photographs for the demo."""
+    """Photographs for the demo, and pretrained backbones to compare hashes with."""
+    from coverlock_bench.backbone_assets import AUGNET, EFFICIENTNET
     from coverlock_bench.photos import DEMO_PHOTOS
 
-    register(DEMO_PHOTOS)
+    for asset in (DEMO_PHOTOS, AUGNET, EFFICIENTNET):
+        register(asset)
 
 
 @hookimpl

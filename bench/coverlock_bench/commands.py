@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hardening import Hardening
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, DEFAULT_ROUNDS
+from coverlock_sdk.manager import plugin_manager
 
 watermarks_option = click.option(
     "-w", "--watermark", "watermarks", multiple=True, required=True, help="May be repeated."
@@ -63,7 +66,8 @@ def roundtrip(
 @bench.command()
 @watermarks_option
 @images_option
-@hash_option
+@click.option("--hash", "hashes", multiple=True, default=(DEFAULT_HASH,), help="May be repeated.")
+@click.option("--count", type=click.IntRange(2), help="How many photos to use; otherwise all.")
 @click.option("--messages", default=20, show_default=True, help="Fixed messages, all-zero first.")
 @click.option("--seed", default=0, show_default=True)
 @out_option
@@ -71,7 +75,8 @@ def roundtrip(
 def calibration(
     watermarks: tuple[str, ...],
     images: Path | None,
-    hash: str,
+    hashes: tuple[str, ...],
+    count: int | None,
     messages: int,
     seed: int,
     out: Path,
@@ -80,9 +85,9 @@ def calibration(
     """Check the p-values of unmarked photos, with each of many messages held fixed."""
     from coverlock_bench.null_calibration import null_calibration
 
-    photos = find_photos(images)
-    figures = {name: null_calibration(name, hash, photos, messages, seed) for name in watermarks}
-    config = {"hash": hash, "messages": messages, "seed": seed, "photos": len(photos)}
+    photos = find_photos(images)[:count]
+    figures = {name: null_calibration(name, hashes, photos, messages, seed) for name in watermarks}
+    config = {"hashes": hashes, "messages": messages, "seed": seed, "photos": len(photos)}
     _finish(out, "bench calibration", config, figures, as_json)
 
 
@@ -110,11 +115,46 @@ def rules(
     """Compare the hard and the soft rule: genuine pictures under distortion, and forgeries."""
     from coverlock_bench.rules import compare_rules
 
-    photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
-    photos = photos[:count]
+    photos = _chosen(images, held_out)[:count]
     figures = {name: compare_rules(name, hash, photos, fpr, seed) for name in watermarks}
     config = {"hash": hash, "photos": len(photos), "held_out": held_out, "fpr": fpr, "seed": seed}
     _finish(out, "bench rules", config, figures, as_json)
+
+
+@bench.command()
+@click.option(
+    "-w", "--watermark", "watermarks", multiple=True, help="May be repeated; otherwise all here."
+)
+@images_option
+@hash_option
+@click.option("--held-out", is_flag=True, help="Only photos that training leaves out.")
+@click.option("--count", default=40, show_default=True, help="How many photos to use.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@out_option
+@json_option
+def hardening(
+    watermarks: tuple[str, ...],
+    images: Path | None,
+    hash: str,
+    held_out: bool,
+    count: int,
+    fpr: float,
+    seed: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Errors of the code on marked photos, as bound and hardened: gain, cost, and forgeries."""
+    from coverlock_bench.hardening import hardening as measure
+    from coverlock_bench.tables import hardening_summary
+
+    photos = _chosen(images, held_out)[:count]
+    names = watermarks or tuple(plugin_manager().names("watermark"))
+    figures = {name: measure(name, hash, photos, fpr, seed) for name in names}
+    config = {"hash": hash, "photos": len(photos), "held_out": held_out, "fpr": fpr, "seed": seed}
+    config["settings"] = asdict(Hardening())
+    summary = hardening_summary(figures)
+    _finish(out, "bench hardening", config, figures, as_json, summary)
 
 
 @bench.command("hash")
@@ -153,6 +193,48 @@ def hash_command(
         click.echo(f"left out: {name}, since {reason}", err=True)
     if picture:
         draw_hashes(figures, picture)
+
+
+@bench.command("hash-variants")
+@click.option(
+    "--images",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Folder of training photos; a tenth of them is held out for the figures.",
+)
+@click.option(
+    "--run",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder that keeps cached features and checkpoints.",
+)
+@out_option
+@json_option
+def hash_variants_command(images: Path, run: Path, out: Path, as_json: bool) -> None:
+    """Compare hashes from scratch, on frozen pretrained backbones, and distilled."""
+    from coverlock_bench.hash_variants import hash_variants, settings
+    from coverlock_bench.tables import hash_variants_summary
+
+    figures = hash_variants(images, run)
+    summary = hash_variants_summary(figures)
+    _finish(out, "bench hash-variants", settings(images), figures, as_json, summary)
+
+
+@bench.command("hash-latency")
+@click.option("--hash", "hashes", multiple=True, default=(DEFAULT_HASH,), help="May be repeated.")
+@click.option("--threads", default=2, show_default=True)
+@click.option("--turns", default=50, show_default=True, help="Pictures hashed by each graph.")
+@out_option
+@json_option
+def hash_latency_command(
+    hashes: tuple[str, ...], threads: int, turns: int, out: Path, as_json: bool
+) -> None:
+    """Time hashes in ONNX Runtime beside a network of the shape of DINOv2-S."""
+    from coverlock_bench.hash_latency import hash_latency
+
+    figures = hash_latency(hashes, threads, turns)
+    config = {"threads": threads, "turns": turns, "reference": "dinov2-s, random weights"}
+    _finish(out, "bench hash-latency", config, figures, as_json)
 
 
 @bench.command()
@@ -353,6 +435,22 @@ def filters_command(
 
 
 @bench.command()
+@click.argument("result", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("picture", type=click.Path(dir_okay=False, path_type=Path))
+def draw(result: Path, picture: Path) -> None:
+    """Draw the figures of a RESULT file to a PICTURE (PNG, PDF or SVG)."""
+    from coverlock_bench.calibration_picture import draw_calibration
+    from coverlock_bench.hash_picture import draw_hashes
+
+    drawers = {"bench hash": draw_hashes, "bench calibration": draw_calibration}
+    document = json.loads(result.read_text())
+    command = document.get("command")
+    if command not in drawers:
+        raise CoverLockError(f"there is no picture for '{command}': only for {', '.join(drawers)}")
+    drawers[command](document["figures"], picture)
+
+
+@bench.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
 @click.option("--check", is_flag=True, help="Only say whether the tables are up to date.")
@@ -371,6 +469,11 @@ def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:
     if check and stale:
         names = ", ".join(map(str, stale))
         raise CoverLockError(f"tables are out of date in {names}: run 'coverlock bench tables'")
+
+
+def _chosen(images: Path | None, held_out: bool) -> list[Path]:
+    """All photos of a folder, or those that training leaves out."""
+    return split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
 
 
 def _finish(

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_bench.pictures import new_figure
 from coverlock_sdk.distortions import EVALUATION
-from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.lock import DEFAULT_FPR
 from coverlock_sdk.statistics import binomial_tail, hard_threshold
@@ -27,13 +27,9 @@ Lines = list[tuple[Any, dict[str, Any]]]
 
 def draw_hashes(figures: dict[str, Any], file: Path) -> None:
     """Bit error by distortion, and how far different and similar pictures agree."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.lines import Line2D
-    except ImportError as error:
-        raise MissingModelError(
-            "pictures of results are drawn with matplotlib: pip install 'coverlock-sdk[bench]'"
-        ) from error
+    figure = new_figure(11, 6.4)
+    from matplotlib.lines import Line2D
+
     styles = cycle(zip(COLOURS, MARKERS, DASHES, strict=True))
     lines = [
         (Line2D([], [], color=colour, marker=marker, linestyle=dashes, mfc="none", label=name), row)
@@ -42,7 +38,6 @@ def draw_hashes(figures: dict[str, Any], file: Path) -> None:
         )
     ]
     coins = Line2D([], [], color="silver", linewidth=4, label="fair coins")
-    figure = Figure(figsize=(11, 6.4), layout="constrained")
     panels = figure.subplot_mosaic([["errors", "different"], ["errors", "similar"]])
     _draw_errors(panels["errors"], lines)
     for kind in ("different", "similar"):

@@ -5,6 +5,7 @@ Random messages would prove nothing: with them, matches are fair coins whatever 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,19 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def null_calibration(
-    watermark: str, hash: str, photos: list[Path], messages: int, seed: int
+    watermark: str, hashes: Sequence[str], photos: list[Path], messages: int, seed: int
 ) -> dict[str, Any]:
     """Match counts and p-values of unmarked photos against fixed messages, vanilla and locked."""
-    system, image_hash = load_watermark(watermark), load_hash(hash)
+    system = load_watermark(watermark)
     payload_logits = decoded_logits(system, photos)
-    hash_logits = np.concatenate(
-        [image_hash.logits(read(photo).view(system.native_size)[None]) for photo in photos]
-    )
-    locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
     vanilla = LockFormat(system.bits, system.calibration, None)
-    arms = {
-        "vanilla": vanilla.readings(payload_logits, hash_logits, None),
-        "locked": locked.readings(payload_logits, hash_logits, None),
-    }
+    arms = {"vanilla": vanilla.readings(payload_logits, payload_logits, None)}
+    for image_hash in map(load_hash, hashes):
+        hash_logits = np.concatenate(
+            [image_hash.logits(read(photo).view(system.native_size)[None]) for photo in photos]
+        )
+        locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
+        arms[f"locked, {image_hash.name}"] = locked.readings(payload_logits, hash_logits, None)
     fixed = np.stack(
         [np.zeros(system.bits, dtype=np.uint8)]
         + [codeword(f"fixed message {k}", None, system.bits) for k in range(1, messages)]

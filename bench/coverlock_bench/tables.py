@@ -105,6 +105,39 @@ def _calibration_table(results: Path) -> str:
     return _table([*header, *levels], rows)
 
 
+def _hardening_table(results: Path) -> str:
+    """One result file per watermark, so that another one can be added without measuring all."""
+    files = sorted((results / "hardening").glob("*.json"))
+    return hardening_summary({k: v for file in files for k, v in _figures(file).items()})
+
+
+def hardening_summary(figures: dict[str, Any]) -> str:
+    """Marked photos as bound and hardened, by watermark."""
+    rows = []
+    for watermark, arms in figures.items():
+        for arm in ("as bound", "hardened"):
+            row = arms[arm]
+            forged = [_of(row[rule]["asr_gt1"], arms["photos"]) for rule in ("hard", "soft")]
+            rows.append(
+                [
+                    watermark,
+                    arm,
+                    _percent(row["hash_bit_error"]["none"]),
+                    _percent(row["hash_bit_error_mean_of_six"]),
+                    _percent(row["hash_bit_error"]["crop"]),
+                    *(_percent(row[rule]["tpr_mean_of_six"], 1) for rule in ("hard", "soft")),
+                    _percent(row["forged_code_agreement"], 1),
+                    " / ".join(forged),
+                    f"{row['psnr_mean']:.2f} dB",
+                    f"{row['seconds_median']:.1f} s",
+                ]
+            )
+    header = ["watermark", "", "code error as marked", "six distortions", "80 % crop"]
+    genuine = ["genuine accepted, hard", "soft"]
+    forged = ["code of forged and source agree", "forgeries accepted, hard / soft"]
+    return _table([*header, *genuine, *forged, "PSNR", "time"], rows)
+
+
 def _hash_table(results: Path) -> str:
     return hash_summary(_figures(results / "hash.json"))
 
@@ -167,6 +200,38 @@ def _hash_lengths_table(results: Path) -> str:
             rows.append([name, f"{row[kind]['pairs']:,} {kind}", *shares])
             lengths = list(row[kind]["accepted"])
     return _table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
+
+
+def _hash_latency_table(results: Path) -> str:
+    """Time of one picture relative to DINOv2-S; milliseconds of a busy machine tell nothing."""
+    rows = [
+        [name, f"{row['speed_up']:.0f}"]
+        for name, row in _figures(results / "hash-latency.json").items()
+    ]
+    return _table(["hash", "pictures in the time of one by DINOv2-S"], rows)
+
+
+def _hash_variants_table(results: Path) -> str:
+    return hash_variants_summary(_figures(results / "hash-variants.json"))
+
+
+def hash_variants_summary(figures: dict[str, Any]) -> str:
+    """Each way to a hash in one line, on held-out photos."""
+    rows = [
+        [
+            name,
+            _percent(row["error"]),
+            _percent(row["error_crop"]),
+            f"{row['pairs_mean']:.3f} ± {row['pairs_deviation']:.3f}",
+            _percent(row["pairs_accepted"], 3),
+            _amount(row["parameters"]),
+            f"{row['times_nano']:.1f}",
+        ]
+        for name, row in figures.items()
+    ]
+    header = ["hash", "bit error, six distortions", "under an 80 % crop"]
+    pairs = ["agreement of different pictures", "accepted"]
+    return _table([*header, *pairs, "parameters", "time / nano"], rows)
 
 
 def _spread(agreement: dict[str, Any]) -> str:
@@ -360,9 +425,12 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
     "calibration": _calibration_table,
+    "hardening": _hardening_table,
     "hash": _hash_table,
     "hash-distortions": _hash_distortions_table,
     "hash-lengths": _hash_lengths_table,
+    "hash-latency": _hash_latency_table,
+    "hash-variants": _hash_variants_table,
     "documents": _documents_table,
     "interventions": _interventions_table,
     "training-factors": _training_factors_table,

@@ -16,6 +16,8 @@ from coverlock_sdk.cli.batch import find_pictures
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.distortions import draw_training_distortion
+from coverlock_sdk.errors import PictureError
+from coverlock_sdk.hashing.held_out import is_held_out
 from coverlock_sdk.manager import load_watermark
 from coverlock_sdk.pictures import read, stacked_views
 
@@ -30,9 +32,15 @@ def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool)
     """Fit how far a watermark's logits can be trusted.
 
     The two numbers go into the plugin, as ``calibration = Calibration(scale, power)``; the
-    soft rule weighs bits by them.
+    soft rule weighs bits by them. The tenth of the photos that hash training holds out is left
+    alone, so that it can be reported on.
     """
-    photos = [source.path for source in find_pictures([images])][:count]
+    found = [source.path for source in find_pictures([images])]
+    photos = [path for path in found if not is_held_out(path)][:count]
+    if not photos:
+        raise PictureError(
+            f"every picture of {images} is held out for validation: add more of them"
+        )
     calibration = fit_decoder(load_watermark(watermark), photos, seed)
     if as_json:
         report = {"watermark": watermark, "photos": len(photos), **asdict(calibration)}

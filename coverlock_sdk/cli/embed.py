@@ -29,6 +29,11 @@ from coverlock_sdk.pictures import default_output
 )
 @message_options
 @lock_options
+@click.option(
+    "--harden",
+    is_flag=True,
+    help="Make the lock survive distortions better, for seconds and up to 0.5 dB a picture.",
+)
 @json_option
 def embed(
     sources: tuple[str, ...],

@@ -81,10 +81,16 @@ def message_options(command: Command) -> Command:
 
 
 def open_lock(
-    watermark: str, hash: str, key_file: Path | None, fpr: float, rule: Any
+    watermark: str,
+    hash: str,
+    key_file: Path | None,
+    fpr: float,
+    rule: Any,
+    harden: bool = False,
 ) -> BoundWatermark:
     """The lock that ``lock_options`` describe."""
-    return wrap(watermark, hash=hash, key=chosen_keyring(key_file), fpr=fpr, rule=rule)
+    keyring = chosen_keyring(key_file)
+    return wrap(watermark, hash=hash, key=keyring, fpr=fpr, rule=rule, harden=harden)
 
 
 def chosen_keyring(key_file: Path | None) -> Keyring | None:

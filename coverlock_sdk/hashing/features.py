@@ -43,7 +43,7 @@ class CachedFeatures:
             stack = [drawn[0][0], *(distorted for _, distorted in drawn)]
             return np.stack([features_of(backbone, images) for images in stack], axis=1)
 
-        settings = {"data": key, "backbone": _fingerprint(backbone), "views": views, "seed": seed}
+        settings = {"data": key, "backbone": fingerprint(backbone), "views": views, "seed": seed}
         self.features: Features = remembered(
             cache, "features", settings, compute, len(data), progress=progress
         )
@@ -66,7 +66,7 @@ def features_of(backbone: Backbone, images: Tensor) -> Features:
     return features
 
 
-def _fingerprint(backbone: Backbone) -> str:
+def fingerprint(backbone: Backbone) -> str:
     """A digest of the backbone's weights: features of other weights are other features."""
     digest = hashlib.sha256()
     for name, value in sorted(backbone.state_dict().items()):

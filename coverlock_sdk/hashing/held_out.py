@@ -21,8 +21,13 @@ def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
     training: list[Path] = []
     validation: list[Path] = []
     for path in paths:
-        draw = int.from_bytes(hashlib.sha256(path.stem.encode()).digest()[:4], "big") / 2**32
-        (validation if draw < held_out else training).append(path)
+        (validation if is_held_out(path, held_out) else training).append(path)
     if len(training) < 2 or not validation:
         raise PictureError(f"{folder} holds too few pictures to train on ({len(paths)})")
     return training, validation
+
+
+def is_held_out(path: Path, share: float = HELD_OUT) -> bool:
+    """Whether a picture belongs to the ``share`` that nothing is fitted on; its name decides."""
+    draw = int.from_bytes(hashlib.sha256(path.stem.encode()).digest()[:4], "big") / 2**32
+    return draw < share

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.curves import draw_curves
-from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of
+from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of, fingerprint
 from coverlock_sdk.hashing.figures import Codes, figures_of
 from coverlock_sdk.hashing.held_out import split
 from coverlock_sdk.hashing.losses import Objective
@@ -27,6 +28,7 @@ from coverlock_sdk.hashing.views import (
     FreshViews,
     Pairs,
     evaluation_views,
+    names_digest,
 )
 
 Report = Callable[[str, int, Figures], None]
@@ -94,15 +96,19 @@ def train_head(
     run: Path,
     recipe: HeadRecipe | None = None,
     report: Report | None = None,
+    cache: Path | None = None,
 ) -> HashNetwork:
-    """Train the paper's head on a frozen ``backbone``; ``run`` keeps caches and checkpoints."""
-    recipe, cache = recipe or HeadRecipe(), run / "cache"
+    """Train the paper's head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
+
+    ``cache`` is where pictures and features are kept: inside ``run``, unless runs share it.
+    """
+    recipe, cache = recipe or HeadRecipe(), cache or run / "cache"
     training, validation = split(photos, recipe.held_out)
     backbone.requires_grad_(False)
     torch.manual_seed(recipe.schedule.seed)
     network = HashNetwork(backbone)
     data: Pairs = FreshViews(training, backbone.size)
-    pooled = _evaluation_features(backbone, validation, cache)
+    pooled = evaluation_features(backbone, validation, cache)
     model: Hasher = network
     if recipe.views:
         key = f"{recipe.held_out} of {photos.name}, one distortion per view"
@@ -113,11 +119,11 @@ def train_head(
         recipe.objective,
         recipe.schedule,
         run / "head",
-        validate=lambda model: figures_of(_codes(getattr(model, "head", model), pooled)),
+        validate=lambda model: figures_of(codes_of_network(getattr(model, "head", model), pooled)),
         report=partial(report, "head") if report else None,
     )
     model.load_state_dict(trained.state_dict())
-    _finish(network, network.head, recipe, validation, run)
+    _finish(network, network.head, recipe, validation, run, cache)
     return network
 
 
@@ -142,35 +148,42 @@ def train_nano(
         recipe.objective,
         recipe.body,
         run / "body",
-        validate=lambda model: figures_of(_codes(model, views)),
+        validate=lambda model: figures_of(codes_of_network(model, views)),
         report=partial(report, "body") if report else None,
     )
     network = HashNetwork(through_all).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     network.load_state_dict(trained.state_dict())
     data = ComposedViews(training, through_all.size, cache, recipe.head_composition)
     key = f"{recipe.held_out} of {photos.name}, {recipe.head_composition}"
-    pooled = _evaluation_features(through_all, validation, cache)
+    pooled = evaluation_features(through_all, validation, cache)
     head = train(
         network.head,
         CachedFeatures(through_all, data, recipe.views, cache, key=key),
         recipe.head_objective,
         recipe.head,
         run / "head",
-        validate=lambda model: figures_of(_codes(model, pooled)),
+        validate=lambda model: figures_of(codes_of_network(model, pooled)),
         report=partial(report, "head") if report else None,
     )
     network.head.load_state_dict(head.state_dict())
-    _finish(network, network, recipe, validation, run)
+    _finish(network, network, recipe, validation, run, cache)
     return network
 
 
-def _evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
+def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
     """Features (N, 7, D) of held-out pictures, clean and under the six evaluation distortions."""
     views = evaluation_views(paths, backbone.size, cache)
-    return np.stack([features_of(backbone, _floats(row)) for row in views])
+    pooled: Features = remembered(
+        cache,
+        "evaluation-features",
+        {"pictures": names_digest(paths), "backbone": fingerprint(backbone)},
+        lambda rows: np.stack([features_of(backbone, _floats(views[row])) for row in rows]),
+        len(paths),
+    )
+    return pooled
 
 
-def _codes(model: Hasher, inputs: Bytes | Features) -> Codes:
+def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
     """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
     model.eval()
     device = next(model.parameters()).device
@@ -189,6 +202,7 @@ def _finish(
     recipe: HeadRecipe | NanoRecipe,
     validation: list[Path],
     run: Path,
+    cache: Path,
 ) -> None:
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
@@ -203,13 +217,13 @@ def _finish(
     }
     part.load_state_dict({name: value.float() for name, value in stored.items()}, strict=False)
     network.eval()
-    pooled = _evaluation_features(network.backbone, validation, run / "cache")
+    pooled = evaluation_features(network.backbone, validation, cache)
     card = {
         "network": network.backbone.settings,
         "recipe": asdict(recipe),
         "held_out_pictures": len(validation),
         "calibration": asdict(_calibrate(network, validation)),
-        "held_out": figures_of(_codes(network.head, pooled)),
+        "held_out": figures_of(codes_of_network(network.head, pooled)),
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
     }
     save_file(

@@ -114,13 +114,11 @@ class ComposedViews:
         self.pictures: Bytes = remembered(
             cache,
             "training",
-            {"pictures": _names(paths), "size": CACHED, "jpegs": jpegs, "seed": seed},
+            {"pictures": names_digest(paths), "size": CACHED, "jpegs": jpegs, "seed": seed},
             lambda rows: np.stack([copies(paths[row]) for row in rows]),
             len(paths),
             progress=progress,
         )
-        # White noise loses this share of its deviation when both axes are shrunk.
-        self._noise_left = float(np.square(resample_matrix(NATIVE, size)).sum(axis=1).mean())
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -134,35 +132,45 @@ class ComposedViews:
         copy = rng.integers(1, self.pictures.shape[1], len(rows))
         copy *= rng.random(len(rows)) < self.composition.jpeg
         source = torch.from_numpy(self.pictures[rows, copy]).float() / 255
-        return whole @ clean @ whole.transpose(-1, -2), self.distort(source, zoom, rng)
+        distorted = composed(source, self.size, self.composition, zoom, rng)
+        return whole @ clean @ whole.transpose(-1, -2), distorted
 
-    def distort(self, source: Tensor, zoom: Tensor, rng: np.random.Generator) -> Tensor:
-        """Crop, blur, brightness, contrast and noise: (N, 3, S, S) -> (N, 3, size, size)."""
-        settings, count, side = self.composition, len(source), source.shape[-1]
 
-        def draw(probability: float, bounds: tuple[float, float], neutral: float) -> Tensor:
-            values = rng.uniform(*bounds, count)
-            kept = np.where(rng.random(count) < probability, values, neutral)
-            return torch.from_numpy(kept.astype(np.float32))
+def composed(
+    source: Tensor, size: int, composition: Composition, zoom: Tensor, rng: np.random.Generator
+) -> Tensor:
+    """Crop, blur, brightness, contrast and noise, each drawn by itself for every picture.
 
-        kept = draw(settings.crop, settings.area, 1.0).sqrt() * side
-        place = torch.from_numpy(rng.random((2, count), dtype=np.float32))
-        place[:, torch.from_numpy(rng.random(count) < settings.centred)] = 0.5
-        window = kept * zoom
-        start = (side - kept) * place + (kept - window) / 2
-        sigma = draw(settings.blur, settings.blur_sigma, 0.0) * self.size / NATIVE / zoom
-        soften = _blur_matrices(sigma, self.size)
-        rows = soften @ _window_matrices(side, self.size, start[0], window)
-        columns = soften @ _window_matrices(side, self.size, start[1], window)
-        views = rows[:, None] @ source @ columns[:, None].transpose(-1, -2)
-        brightness = draw(settings.brightness, settings.brightness_factor, 1.0).view(-1, 1, 1, 1)
-        views = (views * brightness).clamp(0, 1)
-        contrast = draw(settings.contrast, settings.contrast_factor, 1.0).view(-1, 1, 1, 1)
-        grey = views.mean(dim=(1, 2, 3), keepdim=True)
-        views = (grey + (views - grey) * contrast).clamp(0, 1)
-        strength = draw(settings.noise, settings.noise_sigma, 0.0) * self._noise_left
-        noise = torch.from_numpy(rng.standard_normal(views.shape, dtype=np.float32))
-        return (views + noise * strength.view(-1, 1, 1, 1)).clamp(0, 1)
+    Differentiable: (N, 3, S, S) -> (N, 3, size, size), of which the central share ``zoom`` (N,)
+    is shown.
+    """
+    count, side = len(source), source.shape[-1]
+
+    def draw(probability: float, bounds: tuple[float, float], neutral: float) -> Tensor:
+        values = rng.uniform(*bounds, count)
+        kept = np.where(rng.random(count) < probability, values, neutral)
+        return torch.from_numpy(kept.astype(np.float32))
+
+    kept = draw(composition.crop, composition.area, 1.0).sqrt() * side
+    place = torch.from_numpy(rng.random((2, count), dtype=np.float32))
+    place[:, torch.from_numpy(rng.random(count) < composition.centred)] = 0.5
+    window = kept * zoom
+    start = (side - kept) * place + (kept - window) / 2
+    sigma = draw(composition.blur, composition.blur_sigma, 0.0) * size / NATIVE / zoom
+    soften = _blur_matrices(sigma, size)
+    rows = soften @ _window_matrices(side, size, start[0], window)
+    columns = soften @ _window_matrices(side, size, start[1], window)
+    views = rows[:, None] @ source @ columns[:, None].transpose(-1, -2)
+    brightness = draw(composition.brightness, composition.brightness_factor, 1.0).view(-1, 1, 1, 1)
+    views = (views * brightness).clamp(0, 1)
+    contrast = draw(composition.contrast, composition.contrast_factor, 1.0).view(-1, 1, 1, 1)
+    grey = views.mean(dim=(1, 2, 3), keepdim=True)
+    views = (grey + (views - grey) * contrast).clamp(0, 1)
+    # White noise loses a share of its deviation when both axes are shrunk.
+    left = float(np.square(resample_matrix(NATIVE, size)).sum(axis=1).mean())
+    strength = draw(composition.noise, composition.noise_sigma, 0.0) * left
+    noise = torch.from_numpy(rng.standard_normal(views.shape, dtype=np.float32))
+    return (views + noise * strength.view(-1, 1, 1, 1)).clamp(0, 1)
 
 
 def evaluation_views(
@@ -184,7 +192,7 @@ def evaluation_views(
     views: Bytes = remembered(
         cache,
         "evaluation",
-        {"pictures": _names(paths), "size": size, "seed": seed},
+        {"pictures": names_digest(paths), "size": size, "seed": seed},
         lambda rows: np.stack([copies(paths[row]) for row in rows]),
         len(paths),
         progress=progress,
@@ -207,7 +215,7 @@ def _bytes(image: npt.NDArray[np.float32]) -> Bytes:
     return rounded
 
 
-def _names(paths: Sequence[Path]) -> str:
+def names_digest(paths: Sequence[Path]) -> str:
     """A digest that stands for a list of pictures."""
     return hashlib.sha256("\n".join(path.name for path in paths).encode()).hexdigest()
 

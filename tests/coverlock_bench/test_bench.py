@@ -70,12 +70,37 @@ def test_rules_see_forgeries_pass_only_without_the_lock(folder):
 
 
 def test_calibration_counts_matches_of_unmarked_photos(folder):
-    figures = bench("calibration", folder, "--messages", "5", "--hash", "dct")
-    again = bench("calibration", folder, "--messages", "5", "--hash", "dct")
+    options = ("--messages", "5", "--hash", "dct", "--hash", "phash")
+    figures = bench("calibration", folder, *options)
+    again = bench("calibration", folder, *options)
     assert figures == again  # the second run reads the decoded logits it kept
-    locked = figures["locked"]
+    assert list(figures) == ["vanilla", "locked, dct", "locked, phash"]
+    locked = figures["locked, dct"]
     assert sum(locked["match_histogram"]) == 4 * 5
     assert 0 <= locked["exceedance"]["soft"]["0.01"]["observed"] <= 1
+
+
+def test_result_files_are_drawn(folder):
+    pytest.importorskip("matplotlib")
+    bench("calibration", folder, "--messages", "3", "--hash", "dct")
+    result = CliRunner().invoke(build_cli(), ["bench", "draw", "r.json", "calibration.png"])
+    assert result.exit_code == 0, result.output
+    with Image.open(folder.parent / "calibration.png") as picture:
+        assert picture.width > 800
+    (folder.parent / "r.json").write_text(json.dumps({"command": "bench rules"}))
+    result = CliRunner().invoke(build_cli(), ["bench", "draw", "r.json", "rules.png"])
+    assert result.exit_code == 2
+    assert "no picture for 'bench rules'" in result.output
+
+
+def test_hardening_is_measured_with_its_cost_and_its_forgeries(folder):
+    pytest.importorskip("torch")
+    figures = bench("hardening", folder, "--count", "2")
+    bound, hardened = figures["as bound"], figures["hardened"]
+    assert bound["psnr_mean"] - 0.5 <= hardened["psnr_mean"] < bound["psnr_mean"]
+    assert hardened["hash_bit_error_mean_of_six"] < bound["hash_bit_error_mean_of_six"]
+    assert hardened["soft"]["tpr_clean"] == 1
+    assert hardened["soft"]["asr_gt1"] == 0
 
 
 def test_the_oracle_adds_the_mean_residual():

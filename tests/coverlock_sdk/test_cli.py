@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from PIL import Image
 
 from coverlock_sdk import hookimpl, manager
 from coverlock_sdk.cli import build_cli
+from coverlock_sdk.hashing.held_out import is_held_out
 from coverlock_sdk.keys import Keyring
 from coverlock_sdk.manager import plugin_manager
 from tests.conftest import AdditivePlugin
@@ -219,6 +221,20 @@ def test_a_watermark_can_be_calibrated(folder):
     assert fitted["photos"] == 3
     assert fitted["scale"] > 0
     assert "Calibration(scale=" in run("calibrate", "additive", "--images", folder)
+
+
+def test_calibration_leaves_the_held_out_photos_alone(tmp_path, photos):
+    names = [f"{number:03}" for number in range(60)]
+    held_out = [name for name in names if is_held_out(Path(name))]
+    fitted_on = [name for name in names if name not in held_out][:2]
+    for name in (*held_out[:3], *fitted_on):
+        Image.fromarray(photos[0]).save(tmp_path / f"{name}.png")
+    assert run_json("calibrate", "additive", "--images", tmp_path)["photos"] == 2
+    for name in fitted_on:
+        (tmp_path / f"{name}.png").unlink()
+    result = CliRunner().invoke(build_cli(), ["calibrate", "additive", "--images", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "is held out for validation" in result.stderr
 
 
 def test_the_demo_runs_on_a_folder_of_photos(folder, tmp_path):

@@ -1,0 +1,37 @@
+"""Match counts of unmarked pictures against the binomial they should follow (appendix F)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coverlock_bench.pictures import new_figure
+from coverlock_sdk.statistics import binomial_tail
+
+
+def draw_calibration(figures: dict[str, Any], file: Path) -> None:
+    """A row per watermark: bars are what was counted, dots Binomial(L, 1/2)."""
+    rows, columns = len(figures), max(map(len, figures.values()))
+    figure = new_figure(3.6 * columns, 2.6 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False, sharex="row", sharey="row")
+    for line, (watermark, arms) in zip(panels, figures.items(), strict=True):
+        for axes, (arm, counted) in zip(line, arms.items(), strict=False):
+            histogram = np.array(counted["match_histogram"])
+            tail = binomial_tail(len(histogram) - 1)
+            expected = tail - np.append(tail[1:], 0)
+            seen = np.arange(len(histogram))
+            axes.bar(seen, histogram / histogram.sum(), width=0.9, color="#56B4E9", label="counted")
+            axes.plot(seen, expected, ".", color="#000000", markersize=4, label="binomial")
+            ratio = counted["variance_ratio"]["mean"]
+            axes.set_title(f"{watermark}, {arm}: variance x {ratio:.2f}", fontsize=9)
+            axes.tick_params(labelsize=7)
+        for axes in line[len(arms) :]:
+            axes.set_visible(False)
+        line[0].set_ylabel("share of pictures", fontsize=8)
+    for axes in panels[-1]:
+        axes.set_xlabel("matching bits", fontsize=8)
+    panels[0][0].legend(fontsize=7)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)

@@ -1,0 +1,135 @@
+"""Three ways to a hash, side by side: from scratch, on a frozen backbone, and distilled.
+
+All of them learn from the same photos and are judged on the same held-out ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch.nn import functional
+
+from coverlock_bench.backbones import augnet, efficientnet_lite0
+from coverlock_sdk.hashing import nano
+from coverlock_sdk.hashing.figures import figures_of
+from coverlock_sdk.hashing.held_out import HELD_OUT, split
+from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
+from coverlock_sdk.hashing.recipes import (
+    NANO_COMPOSITION,
+    NANO_HEAD,
+    HeadRecipe,
+    codes_of_network,
+    evaluation_features,
+    train_head,
+)
+from coverlock_sdk.hashing.views import ComposedViews
+from coverlock_sdk.resampling import resample
+
+BACKBONES: dict[str, Callable[[], Backbone]] = {
+    "efficientnet-lite0": efficientnet_lite0,
+    "augnet": augnet,
+    "nano": lambda: nano.network().backbone,
+}
+VIEWS = 2
+HEAD = replace(NANO_HEAD, steps=300, batch=256, decay=200)
+"""The paper's schedule takes 200,000 steps; this one is enough to rank backbones."""
+
+STUDENT: dict[str, Any] = {"widths": (16, 32, 96), "depths": (1, 1, 1)}
+STUDENT_STEPS = 400
+STUDENT_BATCH = 128
+STUDENT_RATE = 2e-3
+TIMINGS = 30
+
+
+def settings(photos: Path) -> dict[str, Any]:
+    """What the variants were made with, for the result file."""
+    training, held_out = split(photos, HELD_OUT)
+    return {
+        "photos": len(training),
+        "held_out_photos": len(held_out),
+        "views": VIEWS,
+        "head": asdict(HEAD),
+        "student": {**STUDENT, "steps": STUDENT_STEPS, "batch": STUDENT_BATCH},
+    }
+
+
+def hash_variants(photos: Path, run: Path) -> dict[str, Any]:
+    """The held-out figures of each variant, its parameters, and its time relative to `nano`."""
+    networks = {"from scratch: nano": nano.network()}
+    recipe = HeadRecipe(held_out=HELD_OUT, schedule=HEAD, views=VIEWS)
+    for name, backbone in BACKBONES.items():
+        trained = train_head(backbone(), photos, run / name, recipe, cache=run / "cache")
+        networks[f"frozen {name} with the paper's head"] = trained
+    networks["distilled from nano"] = distil(networks["from scratch: nano"], photos, run)
+    figures = {}
+    held_out = split(photos, HELD_OUT)[1]
+    for name, network in networks.items():
+        pooled = evaluation_features(network.backbone, held_out, run / "cache")
+        parameters = sum(parameter.numel() for parameter in network.parameters())
+        codes = codes_of_network(network.head, pooled)
+        figures[name] = {**figures_of(codes), "parameters": parameters}
+    for name, ratio in _relative_times(networks).items():
+        figures[name]["times_nano"] = ratio
+    return figures
+
+
+def distil(teacher: HashNetwork, photos: Path, run: Path, seed: int = 0) -> HashNetwork:
+    """A smaller network that learns the logits its ``teacher`` gives to clean pictures.
+
+    The student sees one window of a clean or a distorted view; the teacher saw all of them.
+    """
+    training = split(photos, HELD_OUT)[0]
+    torch.manual_seed(seed)
+    whole = NanoBackbone(**STUDENT)
+    one = HashNetwork(NanoBackbone(size=64, zooms=[1.0], **STUDENT))
+    data = ComposedViews(training, 64, run / "cache", NANO_COMPOSITION, zooms=whole.zooms)
+    targets = _teach(teacher, data)
+    optimizer = torch.optim.AdamW(one.parameters(), lr=STUDENT_RATE, weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, STUDENT_RATE, STUDENT_STEPS)
+    rng = np.random.default_rng(seed)
+    for _ in track(range(STUDENT_STEPS), "distil", console=Console(stderr=True), transient=True):
+        rows = rng.choice(len(data), min(STUDENT_BATCH, len(data)), replace=False)
+        logits = one(torch.cat(data.pairs(rows, rng)))
+        loss = functional.mse_loss(logits, targets[rows].repeat(2, 1))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+    student = HashNetwork(whole)
+    student.load_state_dict(one.state_dict())
+    return student.eval()
+
+
+def _teach(teacher: HashNetwork, data: ComposedViews) -> torch.Tensor:
+    """The teacher's logits (N, 256) of every clean picture."""
+    size = teacher.backbone.size
+    logits = []
+    with torch.inference_mode():
+        for start in range(0, len(data), 64):
+            clean = data.pictures[start : start + 64, 0].astype(np.float32) / np.float32(255)
+            logits.append(teacher(torch.from_numpy(resample(clean, (size, size)))))
+    return torch.cat(logits).clone()
+
+
+def _relative_times(networks: dict[str, HashNetwork]) -> dict[str, float]:
+    """Median time of one picture relative to the first network; they take turns."""
+    pictures = {
+        name: torch.rand(1, 3, n.backbone.size, n.backbone.size) for name, n in networks.items()
+    }
+    seconds = np.zeros((1 + TIMINGS, len(networks)))
+    with torch.inference_mode():
+        for turn in seconds:
+            for column, (name, network) in enumerate(networks.items()):
+                start = time.perf_counter()
+                network(pictures[name])
+                turn[column] = time.perf_counter() - start
+    ratios = np.median(seconds[1:] / seconds[1:, :1], axis=0)
+    return dict(zip(networks, map(float, ratios), strict=True))
