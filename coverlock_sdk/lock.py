@@ -132,6 +132,8 @@ class Marked:
     """How many embeddings were tried."""
     hash_errors: int
     """Bits in which the code of the marked picture differs from the code that was embedded."""
+    code: Bits
+    """The code that was embedded: XORed onto the message, it gives the payload."""
 
 
 class BoundWatermark(ProtectedWatermark):
@@ -363,6 +365,7 @@ class BoundWatermark(ProtectedWatermark):
                     psnr=pictures[index].psnr(marked[row]),
                     rounds=round_number,
                     hash_errors=int((new_codes[row] != codes[index]).sum()),
+                    code=codes[index].copy(),
                 )
                 best[index] = _better(best.get(index), result)
                 if new_codes[row].tobytes() not in tried[index]:
