@@ -1,0 +1,1 @@
+"""ConvNeXt, shared by VINE's decoder, the preference model and the filter defence."""
