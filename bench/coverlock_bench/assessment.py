@@ -1,0 +1,240 @@
+"""Everything that is measured about the security of one watermark, as plain figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from coverlock_bench.collection import Collection
+from coverlock_bench.intervals import rate, spread
+from coverlock_bench.ledger import NotMeasuredError, Run
+from coverlock_bench.presets import Preset
+from coverlock_bench.rt import locked_transferability, transferability_curve
+from coverlock_bench.settings import Setting
+from coverlock_bench.signatures import feature_variation, residual_patterns
+from coverlock_bench.trials import CLEAN, Division, Row, Trials
+from coverlock_sdk import Watermark
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.errors import MissingModelError, PluginError, UnknownNameError
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.verdict import RULES
+
+NONE = Setting("none")
+COVERLOCK = Setting("coverlock")
+SIGNATURE_PICTURES = 20
+ABSENT = (NotMeasuredError, MissingModelError, UnknownNameError)
+"""Errors that leave one cell empty; every other one ends the run."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run: sizes, defences, and the false-positive rate all of them are held to."""
+
+    preset: Preset
+    defenses: tuple[Setting, ...]
+    fpr: float
+
+    @classmethod
+    def of(cls, preset: Preset, defenses: Sequence[str], fpr: float) -> Plan:
+        """The defences named, or every one of the paper's that is installed."""
+        installed = plugin_manager().names("defense")
+        for name in (Setting.parse(text).name for text in defenses):
+            if name not in installed:
+                plugin_manager().get("defense", name)  # says what there is instead
+        usual = ("none", "convnext", "mhdw", "coverlock")
+        chosen = defenses or [name for name in usual if name in installed]
+        return cls(preset, tuple(Setting.parse(text) for text in chosen), fpr)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return {
+            "preset": asdict(self.preset),
+            "defenses": [str(defense) for defense in self.defenses],
+            "fpr": self.fpr,
+        }
+
+
+def describe(watermark: Watermark) -> dict[str, Any]:
+    """What a watermark says of itself; a ``card`` is a mapping of its own figures and remarks."""
+    return {
+        "name": watermark.name,
+        "bits": watermark.bits,
+        "native_size": list(watermark.native_size),
+        "card": dict(getattr(watermark, "card", None) or {}),
+    }
+
+
+def transferability(
+    watermark: Watermark, collection: Collection, plan: Plan, run: Run
+) -> dict[str, Any]:
+    """RT@s as far as the pictures go, and RT@1 through the lock."""
+    preset, pictures = plan.preset, collection.pictures
+    targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
+    seed = preset.seeds[0]
+    curve = transferability_curve(
+        watermark, pictures, preset.rt_sources, targets, preset.rt_messages, seed, run
+    )
+    figures = curve.to_dict()
+    locked = COVERLOCK.defense(fpr=plan.fpr).protect(watermark)
+    assert isinstance(locked, BoundWatermark)
+    sources = min(preset.locked_sources, len(pictures) - targets)
+    figures["locked"] = _or_reason(
+        lambda: asdict(locked_transferability(locked, pictures, sources, targets, seed, run))
+    )
+    return figures
+
+
+def signatures(watermark: Watermark, collection: Collection, run: Run) -> dict[str, Any]:
+    """Correlations of residuals and the variation of the decoder's features."""
+    pictures = collection.pictures[:SIGNATURE_PICTURES]
+
+    def patterns() -> dict[str, Any]:
+        found = residual_patterns(watermark, pictures)
+        return {
+            "single_correlation": found.single_correlation,
+            "averaged_correlation": found.averaged_correlation,
+        }
+
+    parts = {
+        "residuals": patterns,
+        "features": partial(_variation, watermark, pictures),
+    }
+    figures = {}
+    for name in run.steps(list(parts), f"{watermark.name}: signatures"):
+        figures[name] = _or_reason(parts[name])
+    return figures
+
+
+def _variation(watermark: Watermark, pictures: Sequence[Any]) -> dict[str, Any]:
+    try:
+        return asdict(feature_variation(watermark, pictures))
+    except PluginError as error:  # a module that only serves analysis must not stop the rest
+        raise NotMeasuredError(str(error)) from error
+
+
+def security(
+    watermark: Watermark,
+    collection: Collection,
+    plan: Plan,
+    run: Run,
+    distortions: bool = True,
+    share: float = 1.0,
+) -> dict[str, Any]:
+    """TPR, ASR, bit accuracy and errors behind every defence, on one collection.
+
+    ``share`` of the pictures is used, so that a run with little time first measures everything on a
+    few. Without ``distortions`` genuine pictures are only verified as they are.
+    """
+    changes = EVALUATION if distortions else {}
+    figures: dict[str, Any] = {}
+    variants = [Setting("coverlock", (("hash", name),)) for name in plan.preset.hashes]
+    for defense in (*plan.defenses, *(variants if distortions else ())):
+        attacks = plan.preset.settings()
+        if defense in variants:
+            attacks = {a: n for a, n in attacks.items() if a == Setting("gt")}
+        figures[str(defense)] = _or_reason(
+            partial(_behind, watermark, defense, attacks, collection, plan, run, changes, share)
+        )
+    return figures
+
+
+def _behind(
+    watermark: Watermark,
+    defense: Setting,
+    attacks: Mapping[Setting, int],
+    collection: Collection,
+    plan: Plan,
+    run: Run,
+    distortions: Mapping[str, Any],
+    share: float,
+) -> dict[str, Any]:
+    trials = Trials(watermark, defense, plan.fpr, run)
+    genuine: list[dict[str, list[Row]]] = []
+    forged: dict[str, list[list[Row]]] = {str(attack): [] for attack in attacks}
+    refused: dict[str, str] = {}
+    for seed in plan.preset.seeds:
+        division = Division.of(collection.pictures, plan.preset.pairs, seed)
+        some = division.sources[: max(2, round(share * len(division.sources)))]
+        genuine.append(trials.genuine(some, seed, distortions))
+        for attack, count in attacks.items():
+            count = min(count, max(2, round(share * min(count, len(division.targets)))))
+            try:
+                forged[str(attack)].append(trials.forgeries(attack, division, count))
+            except ABSENT as error:
+                refused[str(attack)] = str(error)
+    return {
+        "sources": len(division.sources),
+        "targets": len(division.targets),
+        "genuine": {
+            name: _genuine_cell([rows[name] for rows in genuine]) for name in (CLEAN, *distortions)
+        },
+        "attacks": {
+            name: {"not_measured": refused[name]} if name in refused else _attack_cell(by_seed)
+            for name, by_seed in forged.items()
+        },
+    }
+
+
+def _genuine_cell(by_seed: list[list[Row]]) -> dict[str, Any]:
+    rows = _all(by_seed)
+    if not rows:
+        return {"not_measured": "there was no time"}
+    cell = {"tpr": _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
+    return cell | _similarity(rows)
+
+
+def _attack_cell(by_seed: list[list[Row]]) -> dict[str, Any]:
+    rows = _all(by_seed)
+    if not rows:
+        return {"not_measured": "there was no time"}
+    cell = {"asr": _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
+    return cell | _similarity(rows)
+
+
+def _rates(by_seed: list[list[Row]]) -> dict[str, Any]:
+    """Accepted pictures under each rule: pooled, with an interval, and its spread over seeds."""
+    figures = {}
+    for rule in RULES:
+        counts = [(sum(r["accepted"][rule] for r in rows), len(rows)) for rows in by_seed if rows]
+        pooled = rate(sum(k for k, _ in counts), sum(n for _, n in counts))
+        figures[rule] = pooled | {"over_seeds": spread([k / n for k, n in counts])}
+    return figures
+
+
+def _bit_accuracy(rows: list[Row]) -> float:
+    return float(np.mean([row["matches"] / row["bits"] for row in rows]))
+
+
+def _errors(rows: list[Row]) -> dict[str, float | None]:
+    """Bit errors of the message, and of the two parts it is put together from."""
+    parts = {"message": [row["bits"] - row["matches"] for row in rows]}
+    parts |= {part: [row[f"{part}_errors"] for row in rows] for part in ("payload", "hash")}
+    bits = [row["bits"] for row in rows]
+    return {
+        part: None if None in errors else sum(errors) / sum(bits) for part, errors in parts.items()
+    }
+
+
+def _similarity(rows: list[Row]) -> dict[str, Any]:
+    return {
+        name: float(np.mean([row[name] for row in rows]))
+        for name in ("psnr", "ssim")
+        if name in rows[0]
+    }
+
+
+def _all(by_seed: Iterable[list[Row]]) -> list[Row]:
+    return [row for rows in by_seed for row in rows]
+
+
+def _or_reason(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What ``measure`` returns, or why that cannot be measured here."""
+    try:
+        return measure()
+    except ABSENT as error:
+        return {"not_measured": str(error)}
