@@ -10,6 +10,7 @@ import click
 
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
+from coverlock_bench.security import security_command
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
@@ -32,6 +33,9 @@ out_option = click.option(
 @click.group()
 def bench() -> None:
     """Measure: every result is a file that says how it was made."""
+
+
+bench.add_command(security_command)
 
 
 @bench.command()

@@ -32,7 +32,8 @@ def _figures(path: Path) -> Any:
     return json.loads(path.read_text())["figures"]
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -58,7 +59,7 @@ def _rules_table(results: Path) -> str:
                     ]
                 )
     header = ["watermark", "defence", "rule", "forgeries accepted (GT@1)"]
-    return _table([*header, "genuine accepted", "genuine accepted, six distortions"], rows)
+    return table([*header, "genuine accepted", "genuine accepted, six distortions"], rows)
 
 
 def _roundtrip_table(results: Path) -> str:
@@ -80,7 +81,7 @@ def _roundtrip_table(results: Path) -> str:
                 ]
             )
     header = ["watermark", "rule", "binding", "accepted", "bits read", "hash error"]
-    return _table([*header, "median p", "PSNR"], rows)
+    return table([*header, "median p", "PSNR"], rows)
 
 
 def _calibration_table(results: Path) -> str:
@@ -101,7 +102,7 @@ def _calibration_table(results: Path) -> str:
             rows.append(cells)
     header = ["watermark", "", "variance / binomial (min-max over messages)"]
     levels = ["hard, p <= 1e-2", "hard, p <= 1e-3", "soft, p <= 1e-2", "soft, p <= 1e-3"]
-    return _table([*header, *levels], rows)
+    return table([*header, *levels], rows)
 
 
 def _hash_table(results: Path) -> str:
@@ -143,7 +144,7 @@ def hash_summary(figures: dict[str, Any]) -> str:
     header = ["hash", "bit error, six distortions", "imbalance", "correlation of bits"]
     different = ["agreement of different pictures", "accepted"]
     similar = ["agreement of similar pictures", "accepted"]
-    return _table([*header, *different, *similar, "parameters", "bytes", "time / dct"], rows)
+    return table([*header, *different, *similar, "parameters", "bytes", "time / dct"], rows)
 
 
 def _hash_distortions_table(results: Path) -> str:
@@ -154,7 +155,7 @@ def _hash_distortions_table(results: Path) -> str:
         [distortion, *(_percent(row["bit_error"][distortion]) for row in hashes.values())]
         for distortion in distortions
     ]
-    return _table(["distortion", *hashes], rows)
+    return table(["distortion", *hashes], rows)
 
 
 def _hash_lengths_table(results: Path) -> str:
@@ -165,7 +166,7 @@ def _hash_lengths_table(results: Path) -> str:
             shares = [_percent(share, 3) for share in row[kind]["accepted"].values()]
             rows.append([name, f"{row[kind]['pairs']:,} {kind}", *shares])
             lengths = list(row[kind]["accepted"])
-    return _table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
+    return table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
 
 
 def _spread(agreement: dict[str, Any]) -> str:
@@ -193,7 +194,7 @@ def _documents_table(results: Path) -> str:
         ]
         for name, row in _figures(results / "documents.json").items()
     ]
-    return _table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
+    return table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
