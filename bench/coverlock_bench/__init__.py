@@ -53,11 +53,13 @@ def register_assets(register: Callable[..., None]) -> None:
 
 @hookimpl
 def register_commands(cli: click.Group) -> None:
-    """``coverlock demo`` and ``coverlock bench ...``."""
+    """``coverlock audit``, ``coverlock demo`` and ``coverlock bench ...``."""
+    from coverlock_bench.audit import audit
     from coverlock_bench.commands import bench
     from coverlock_bench.demo import demo
     from coverlock_bench.preference.command import train_preference_command
 
+    cli.add_command(audit)
     cli.add_command(demo)
     cli.add_command(bench)
     train = cli.commands["train"]

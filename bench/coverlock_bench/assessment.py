@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from coverlock_bench.collection import Collection
 from coverlock_bench.intervals import rate, spread
-from coverlock_bench.ledger import NotMeasuredError, Run
+from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.presets import Preset
 from coverlock_bench.rt import locked_transferability, transferability_curve
 from coverlock_bench.settings import Setting
@@ -59,55 +59,137 @@ class Plan:
         }
 
 
-def describe(watermark: Watermark) -> dict[str, Any]:
-    """What a watermark says of itself; a ``card`` is a mapping of its own figures and remarks."""
-    return {
-        "name": watermark.name,
-        "bits": watermark.bits,
-        "native_size": list(watermark.native_size),
-        "card": dict(getattr(watermark, "card", None) or {}),
-    }
+class Assessment:
+    """One watermark under one plan."""
 
+    def __init__(self, watermark: Watermark, plan: Plan, run: Run) -> None:
+        self.watermark = watermark
+        self.plan = plan
+        self.run = run
+        self._trials: dict[Setting, Trials] = {}
 
-def transferability(
-    watermark: Watermark, collection: Collection, plan: Plan, run: Run
-) -> dict[str, Any]:
-    """RT@s as far as the pictures go, and RT@1 through the lock."""
-    preset, pictures = plan.preset, collection.pictures
-    targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
-    seed = preset.seeds[0]
-    curve = transferability_curve(
-        watermark, pictures, preset.rt_sources, targets, preset.rt_messages, seed, run
-    )
-    figures = curve.to_dict()
-    locked = COVERLOCK.defense(fpr=plan.fpr).protect(watermark)
-    assert isinstance(locked, BoundWatermark)
-    sources = min(preset.locked_sources, len(pictures) - targets)
-    figures["locked"] = _or_reason(
-        lambda: asdict(locked_transferability(locked, pictures, sources, targets, seed, run))
-    )
-    return figures
+    def trials(self, defense: Setting) -> Trials:
+        """The trials behind ``defense``, which remember the pictures they have marked."""
+        if defense not in self._trials:
+            self._trials[defense] = Trials(self.watermark, defense, self.plan.fpr, self.run)
+        return self._trials[defense]
 
+    def division(self, collection: Collection, seed: int) -> Division:
+        """Which pictures of a collection are robbed, and which are forged."""
+        return Division.of(collection.pictures, self.plan.preset.pairs, seed)
 
-def signatures(watermark: Watermark, collection: Collection, run: Run) -> dict[str, Any]:
-    """Correlations of residuals and the variation of the decoder's features."""
-    pictures = collection.pictures[:SIGNATURE_PICTURES]
-
-    def patterns() -> dict[str, Any]:
-        found = residual_patterns(watermark, pictures)
+    def description(self) -> dict[str, Any]:
+        """What the watermark says of itself; a ``card`` maps names to remarks and figures."""
         return {
-            "single_correlation": found.single_correlation,
-            "averaged_correlation": found.averaged_correlation,
+            "name": self.watermark.name,
+            "bits": self.watermark.bits,
+            "native_size": list(self.watermark.native_size),
+            "card": dict(getattr(self.watermark, "card", None) or {}),
         }
 
-    parts = {
-        "residuals": patterns,
-        "features": partial(_variation, watermark, pictures),
+    def transferability(self, collection: Collection) -> dict[str, Any]:
+        """RT@s as far as the pictures go, and RT@1 through the lock."""
+        preset, pictures = self.plan.preset, collection.pictures
+        targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
+        common = {"targets": targets, "seed": preset.seeds[0], "run": self.run}
+        curve = transferability_curve(
+            self.watermark, pictures, preset.rt_sources, messages=preset.rt_messages, **common
+        )
+        locked = COVERLOCK.defense(fpr=self.plan.fpr).protect(self.watermark)
+        assert isinstance(locked, BoundWatermark)
+        sources = min(preset.locked_sources, len(pictures) - targets)
+        through = partial(locked_transferability, locked, pictures, sources, **common)
+        return {**curve.to_dict(), "locked": _or_reason(lambda: asdict(through()))}
+
+    def signatures(self, collection: Collection) -> dict[str, Any]:
+        """Correlations of residuals and the variation of the decoder's features."""
+        pictures = collection.pictures[:SIGNATURE_PICTURES]
+        kept = {
+            "kind": "signatures",
+            "watermark": fingerprint(self.watermark),
+            "pictures": digest(*pictures),
+        }
+        figures = {}
+        parts = {"residuals": _correlations, "features": _variation}
+        for name in self.run.steps(list(parts), f"{self.watermark.name}: signatures"):
+            figures[name] = self.run.ledger.recall(**kept, part=name)
+            if figures[name] is None:
+                figures[name] = _or_reason(partial(parts[name], self.watermark, pictures))
+                self.run.ledger.keep(figures[name], **kept, part=name)
+        return figures
+
+    def security(
+        self, collection: Collection, distortions: bool = True, share: float = 1.0
+    ) -> dict[str, Any]:
+        """TPR, ASR, bit accuracy and errors behind every defence, on one collection.
+
+        ``share`` of the pictures is used, so that a run with little time first measures everything
+        on a few. Without ``distortions`` genuine pictures are only verified as they are.
+        """
+        changes = EVALUATION if distortions else {}
+        attacks = self.plan.preset.settings()
+        figures = {
+            str(defense): _or_reason(
+                partial(self._behind, defense, attacks, collection, changes, share)
+            )
+            for defense in self.plan.defenses
+        }
+        if distortions:
+            attacks = {attack: n for attack, n in attacks.items() if str(attack) == "gt"}
+            for name in self.plan.preset.hashes:
+                defense = Setting("coverlock", (("hash", name),))
+                figures[str(defense)] = _or_reason(
+                    partial(self._behind, defense, attacks, collection, changes, share)
+                )
+        return figures
+
+    def _behind(
+        self,
+        defense: Setting,
+        attacks: Mapping[Setting, int],
+        collection: Collection,
+        distortions: Mapping[str, Any],
+        share: float,
+    ) -> dict[str, Any]:
+        trials = self.trials(defense)
+        genuine: list[dict[str, list[Row]]] = []
+        forged: dict[str, list[list[Row]]] = {str(attack): [] for attack in attacks}
+        refused: dict[str, str] = {}
+        for seed in self.plan.preset.seeds:
+            division = self.division(collection, seed)
+            some = _share(len(division.sources), share)
+            genuine.append(trials.genuine(division.sources[:some], seed, distortions))
+            for attack, count in attacks.items():
+                count = _share(min(count, len(division.targets)), share)
+                try:
+                    forged[str(attack)].append(trials.forgeries(attack, division, count))
+                except ABSENT as error:
+                    refused[str(attack)] = str(error)
+        return {
+            "sources": len(division.sources),
+            "targets": len(division.targets),
+            "genuine": {
+                name: _cell("tpr", [rows[name] for rows in genuine])
+                for name in (CLEAN, *distortions)
+            },
+            "attacks": {
+                name: {"not_measured": refused[name]} if name in refused else _cell("asr", by_seed)
+                for name, by_seed in forged.items()
+            },
+        }
+
+
+def _share(count: int, share: float) -> int:
+    return min(count, max(2, round(share * count)))
+
+
+def _correlations(watermark: Watermark, pictures: Sequence[Any]) -> dict[str, Any]:
+    found = residual_patterns(watermark, pictures)
+    return {
+        "single_correlation": found.single_correlation,
+        "averaged_correlation": found.averaged_correlation,
+        "groups": len(found.averaged),
     }
-    figures = {}
-    for name in run.steps(list(parts), f"{watermark.name}: signatures"):
-        figures[name] = _or_reason(parts[name])
-    return figures
 
 
 def _variation(watermark: Watermark, pictures: Sequence[Any]) -> dict[str, Any]:
@@ -117,82 +199,12 @@ def _variation(watermark: Watermark, pictures: Sequence[Any]) -> dict[str, Any]:
         raise NotMeasuredError(str(error)) from error
 
 
-def security(
-    watermark: Watermark,
-    collection: Collection,
-    plan: Plan,
-    run: Run,
-    distortions: bool = True,
-    share: float = 1.0,
-) -> dict[str, Any]:
-    """TPR, ASR, bit accuracy and errors behind every defence, on one collection.
-
-    ``share`` of the pictures is used, so that a run with little time first measures everything on a
-    few. Without ``distortions`` genuine pictures are only verified as they are.
-    """
-    changes = EVALUATION if distortions else {}
-    figures: dict[str, Any] = {}
-    variants = [Setting("coverlock", (("hash", name),)) for name in plan.preset.hashes]
-    for defense in (*plan.defenses, *(variants if distortions else ())):
-        attacks = plan.preset.settings()
-        if defense in variants:
-            attacks = {a: n for a, n in attacks.items() if a == Setting("gt")}
-        figures[str(defense)] = _or_reason(
-            partial(_behind, watermark, defense, attacks, collection, plan, run, changes, share)
-        )
-    return figures
-
-
-def _behind(
-    watermark: Watermark,
-    defense: Setting,
-    attacks: Mapping[Setting, int],
-    collection: Collection,
-    plan: Plan,
-    run: Run,
-    distortions: Mapping[str, Any],
-    share: float,
-) -> dict[str, Any]:
-    trials = Trials(watermark, defense, plan.fpr, run)
-    genuine: list[dict[str, list[Row]]] = []
-    forged: dict[str, list[list[Row]]] = {str(attack): [] for attack in attacks}
-    refused: dict[str, str] = {}
-    for seed in plan.preset.seeds:
-        division = Division.of(collection.pictures, plan.preset.pairs, seed)
-        some = division.sources[: max(2, round(share * len(division.sources)))]
-        genuine.append(trials.genuine(some, seed, distortions))
-        for attack, count in attacks.items():
-            count = min(count, max(2, round(share * min(count, len(division.targets)))))
-            try:
-                forged[str(attack)].append(trials.forgeries(attack, division, count))
-            except ABSENT as error:
-                refused[str(attack)] = str(error)
-    return {
-        "sources": len(division.sources),
-        "targets": len(division.targets),
-        "genuine": {
-            name: _genuine_cell([rows[name] for rows in genuine]) for name in (CLEAN, *distortions)
-        },
-        "attacks": {
-            name: {"not_measured": refused[name]} if name in refused else _attack_cell(by_seed)
-            for name, by_seed in forged.items()
-        },
-    }
-
-
-def _genuine_cell(by_seed: list[list[Row]]) -> dict[str, Any]:
-    rows = _all(by_seed)
+def _cell(name: str, by_seed: list[list[Row]]) -> dict[str, Any]:
+    """A cell of a table: how many were accepted, and what was read from them."""
+    rows = [row for rows in by_seed for row in rows]
     if not rows:
         return {"not_measured": "there was no time"}
-    cell = {"tpr": _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
-    return cell | _similarity(rows)
-
-
-def _attack_cell(by_seed: list[list[Row]]) -> dict[str, Any]:
-    rows = _all(by_seed)
-    if not rows:
-        return {"not_measured": "there was no time"}
-    cell = {"asr": _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
+    cell = {name: _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
     return cell | _similarity(rows)
 
 
@@ -226,10 +238,6 @@ def _similarity(rows: list[Row]) -> dict[str, Any]:
         for name in ("psnr", "ssim")
         if name in rows[0]
     }
-
-
-def _all(by_seed: Iterable[list[Row]]) -> list[Row]:
-    return [row for rows in by_seed for row in rows]
 
 
 def _or_reason(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:

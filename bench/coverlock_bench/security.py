@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from coverlock_bench import paper
-from coverlock_bench.assessment import Plan, describe, security, signatures, transferability
+from coverlock_bench.assessment import Assessment, Plan
 from coverlock_bench.collection import Collection, collect
 from coverlock_bench.ledger import Ledger, Run
 from coverlock_bench.presets import PRESETS
@@ -111,12 +111,12 @@ def assess(name: str, collections: dict[str, Collection], plan: Plan, run: Run) 
         raise CoverLockError(
             f"a forgery needs at least 2 pictures, but {first.name} has {len(first.pictures)}"
         )
-    figures = describe(watermark)
-    figures["rt"] = transferability(watermark, first, plan, run)
-    figures["signatures"] = signatures(watermark, first, run)
+    assessment = Assessment(watermark, plan, run)
+    figures = assessment.description()
+    figures["rt"] = assessment.transferability(first)
+    figures["signatures"] = assessment.signatures(first)
     figures["security"] = {
-        c.name: security(watermark, c, plan, run, distortions=c is first)
-        for c in collections.values()
+        c.name: assessment.security(c, distortions=c is first) for c in collections.values()
     }
     figures["seconds"] = round(time.monotonic() - started)
     return figures

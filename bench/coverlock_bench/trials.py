@@ -18,7 +18,7 @@ import numpy.typing as npt
 from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_bench.settings import Setting
-from coverlock_bench.verification import Verifier
+from coverlock_bench.verification import Seen, Verifier
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
 from coverlock_sdk.contract import Images
 from coverlock_sdk.distortions import Distortion
@@ -27,6 +27,7 @@ from coverlock_sdk.pictures import read
 
 CLEAN = "clean"
 TARGETS_AT_ONCE = 10
+MARKS_IN_MEMORY = 1000
 
 Picture8 = npt.NDArray[np.uint8]
 Bits = npt.NDArray[np.uint8]
@@ -138,6 +139,15 @@ class Trials:
         forged = self._forged(attack, sources, [grey], division.seed)
         return forged[0] - to_float(grey)
 
+    def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Seen]:
+        """A marked source, the first target forged from it, and what verification says of that."""
+        attack = setting.attack(naturals=_stack(division.targets))
+        sources = division.sources[: references_of(attack)]
+        [forged] = self._forged(attack, sources, division.targets[:1], division.seed)
+        picture = to_8_bit(forged)
+        [seen] = self.verifier.examine([picture], self.message(division.seed), [None])
+        return self._mark(sources[0], division.seed)[0], picture, seen
+
     def _forge(
         self,
         setting: Setting,
@@ -184,6 +194,8 @@ class Trials:
     def _mark(self, source: Picture8, seed: int) -> tuple[Picture8, Bits | None]:
         name = digest(source, seed)
         if name not in self._marks:
+            if len(self._marks) >= MARKS_IN_MEMORY:
+                self._marks.clear()
             self._marks[name] = self.verifier.mark(source, self.message(seed))
         return self._marks[name]
 
