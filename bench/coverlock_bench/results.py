@@ -24,16 +24,6 @@ PACKAGES = (
     "scipy",
     "scikit-image",
 )
-    "coverlock-sdk",
-    "numpy",
-    "pillow",
-    "onnxruntime",
-    "imagehash",
-    "pdqhash",
-    "scipy",
-    "scikit-image",
-    "torch",
-)
 """Whose versions may matter for a figure."""
 
 
