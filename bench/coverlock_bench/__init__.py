@@ -17,8 +17,11 @@ from coverlock_sdk.hookspecs import hookimpl
 def register_attacks(register: Callable[..., None]) -> None:
     """The forgers that a watermark is measured against."""
     from coverlock_bench.attacks.averaging import AveragedResidual, PairedAveragedResidual
+    from coverlock_bench.attacks.best_match import BestMatch
     from coverlock_bench.attacks.denoise import DenoisedResidual
+    from coverlock_bench.attacks.feature_collision import FeatureCollision
     from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+    from coverlock_bench.attacks.same_scene import PastedObject
     from coverlock_bench.attacks.wmforger import PreferenceResidual
 
     register(GroundTruthResidual)
@@ -26,6 +29,9 @@ def register_attacks(register: Callable[..., None]) -> None:
     register(PairedAveragedResidual)
     register(DenoisedResidual)
     register(PreferenceResidual)
+    register(BestMatch)
+    register(FeatureCollision)
+    register(PastedObject)
 
 
 @hookimpl

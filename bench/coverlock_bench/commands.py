@@ -178,6 +178,46 @@ def documents(
 
 
 @bench.command()
+@click.option("-w", "--watermark", default="steganogan", show_default=True)
+@images_option
+@hash_option
+@click.option("--count", default=50, show_default=True, help="Targets of each attack.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option(
+    "--work",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("runs/adaptive.sqlite"),
+    show_default=True,
+    help="Measurements made so far; an interrupted run goes on there.",
+)
+@out_option
+@json_option
+def adaptive(
+    watermark: str,
+    images: Path | None,
+    hash: str,
+    count: int,
+    fpr: float,
+    seed: int,
+    work: Path,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Attack the lock as someone who knows it: best match, feature collision, same scene."""
+    from coverlock_bench.adaptive import adaptive as measure
+    from coverlock_bench.ledger import Ledger, Run
+    from coverlock_bench.tables import adaptive_summary
+
+    photos = find_photos(images)
+    run = Run(Ledger(work), quiet=as_json)
+    figures = measure(watermark, hash, photos, count, fpr, seed, run)
+    config = {"watermark": watermark, "hash": hash, "targets": count, "photos": len(photos)}
+    config |= {"fpr": fpr, "seed": seed}
+    _finish(out, "bench adaptive", config, figures, as_json, adaptive_summary(figures))
+
+
+@bench.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
 @click.option("--check", is_flag=True, help="Only say whether the tables are up to date.")

@@ -197,6 +197,31 @@ def _documents_table(results: Path) -> str:
     return table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
 
 
+def _adaptive_table(results: Path) -> str:
+    return adaptive_summary(_figures(results / "adaptive.json"))
+
+
+def adaptive_summary(figures: dict[str, Any]) -> str:
+    """Forgeries that pass, by adaptive attacker and budget."""
+    rows = [
+        [
+            attack,
+            budget,
+            *(_rate(cell[rule]) for rule in ("hard", "soft")),
+            f"{cell['psnr']:.1f} dB",
+        ]
+        for attack, budgets in figures.items()
+        for budget, cell in budgets.items()
+    ]
+    return table(["attack", "budget", "accepted, hard", "accepted, soft", "PSNR"], rows)
+
+
+def _rate(cell: dict[str, Any]) -> str:
+    """Successes of trials, and the interval of the share."""
+    interval = f"[{100 * cell['low']:.1f}, {100 * cell['high']:.1f}] %"
+    return f"{cell['successes']} of {cell['trials']} {interval}"
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
@@ -205,4 +230,5 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash-distortions": _hash_distortions_table,
     "hash-lengths": _hash_lengths_table,
     "documents": _documents_table,
+    "adaptive": _adaptive_table,
 }

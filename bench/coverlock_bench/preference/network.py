@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from coverlock_plugins.convnext.network import TINY, ConvNeXtV2, LayerNorm2d, Shape
 
-SMALL = Shape((2, 2, 4, 2), (32, 64, 128, 256))
+SMALL = Shape((2, 2, 2, 1), (32, 64, 128, 256))
 """A third of the published width, and what ships with the package."""
 
 PUBLISHED = TINY

@@ -29,7 +29,7 @@ from coverlock_sdk.hashing.trainer import Figures, History, Schedule
 from coverlock_sdk.resampling import resample
 
 SMALL_SCHEDULE = Schedule(
-    steps=2000, batch=32, rate=1e-3, weight_decay=0.05, warmup=50, decay=1000, record_every=100
+    steps=1000, batch=16, rate=1e-3, weight_decay=0.05, warmup=50, decay=600, record_every=100
 )
 
 
@@ -42,12 +42,12 @@ class Recipe:
     """Side of the square that is cut out of a photo."""
     schedule: Schedule = SMALL_SCHEDULE
     augmentations: int = 1
-    lift_from: int = 250
+    lift_from: int = 200
     """The first step with a second half; earlier there is no gradient worth following."""
     lift_steps: int = 2
     """Gradient steps by which the second half of a step cleans the marked pictures."""
     lift_rates: tuple[float, float] = (0.03, 0.09)
-    validation: int = 96
+    validation: int = 48
     """Held-out pairs on which each checkpoint is measured."""
 
 
