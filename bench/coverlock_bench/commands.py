@@ -28,6 +28,13 @@ hash_option = click.option("--hash", default=DEFAULT_HASH, show_default=True)
 out_option = click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."
 )
+work_option = click.option(
+    "--work",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("runs/adaptive.sqlite"),
+    show_default=True,
+    help="Measurements made so far; an interrupted run goes on there.",
+)
 
 
 @click.group()
@@ -184,13 +191,7 @@ def documents(
 @click.option("--count", default=50, show_default=True, help="Targets of each attack.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True)
 @click.option("--seed", default=0, show_default=True)
-@click.option(
-    "--work",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("runs/adaptive.sqlite"),
-    show_default=True,
-    help="Measurements made so far; an interrupted run goes on there.",
-)
+@work_option
 @out_option
 @json_option
 def adaptive(
@@ -215,6 +216,40 @@ def adaptive(
     config = {"watermark": watermark, "hash": hash, "targets": count, "photos": len(photos)}
     config |= {"fpr": fpr, "seed": seed}
     _finish(out, "bench adaptive", config, figures, as_json, adaptive_summary(figures))
+
+
+@bench.command()
+@click.option("-w", "--watermark", default="steganogan", show_default=True)
+@images_option
+@click.option("--held-out", is_flag=True, help="Only photos that training leaves out.")
+@click.option("--count", default=20, show_default=True, help="Forgeries of each attack.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@work_option
+@out_option
+@json_option
+def levers(
+    watermark: str,
+    images: Path | None,
+    held_out: bool,
+    count: int,
+    fpr: float,
+    seed: int,
+    work: Path,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Measure what would raise the bar for a feature collision, and what it would cost."""
+    from coverlock_bench.ledger import Ledger, Run
+    from coverlock_bench.lever_study import lever_study
+    from coverlock_bench.tables import levers_summary
+
+    photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
+    figures = lever_study(watermark, photos, count, fpr, seed, Run(Ledger(work), quiet=as_json))
+    config = {"watermark": watermark, "count": count, "held_out": held_out, "fpr": fpr}
+    _finish(
+        out, "bench levers", {**config, "seed": seed}, figures, as_json, levers_summary(figures)
+    )
 
 
 @bench.command()

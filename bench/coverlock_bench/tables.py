@@ -216,6 +216,22 @@ def adaptive_summary(figures: dict[str, Any]) -> str:
     return table(["attack", "budget", "accepted, hard", "accepted, soft", "PSNR"], rows)
 
 
+def _levers_table(results: Path) -> str:
+    return levers_summary(_figures(results / "levers.json"))
+
+
+def levers_summary(figures: dict[str, Any]) -> str:
+    """Forgeries and genuine pictures that pass under the soft rule, by lever."""
+    rows, budgets = [], list(next(iter(figures.values()))["forgeries"])
+    for lever, row in figures.items():
+        cells = [*(row["forgeries"][b] for b in budgets), row["genuine"], row["distorted"]]
+        rows.append(
+            [lever, *(_rate(cell["soft"]) for cell in cells), _percent(row["hash_bit_error"])]
+        )
+    header = ["lever", *(f"collisions within {b} levels" for b in budgets)]
+    return table([*header, "genuine", "genuine, distorted", "hash error, distorted"], rows)
+
+
 def _rate(cell: dict[str, Any]) -> str:
     """Successes of trials, and the interval of the share."""
     interval = f"[{100 * cell['low']:.1f}, {100 * cell['high']:.1f}] %"
@@ -231,4 +247,5 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash-lengths": _hash_lengths_table,
     "documents": _documents_table,
     "adaptive": _adaptive_table,
+    "levers": _levers_table,
 }
