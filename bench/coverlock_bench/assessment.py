@@ -19,7 +19,12 @@ from coverlock_bench.signatures import feature_variation, residual_patterns
 from coverlock_bench.trials import CLEAN, Division, Row, Trials
 from coverlock_sdk import Watermark
 from coverlock_sdk.distortions import EVALUATION
-from coverlock_sdk.errors import MissingModelError, PluginError, UnknownNameError
+from coverlock_sdk.errors import (
+    CorruptModelError,
+    MissingModelError,
+    PluginError,
+    UnknownNameError,
+)
 from coverlock_sdk.lock import BoundWatermark
 from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.verdict import RULES
@@ -27,7 +32,7 @@ from coverlock_sdk.verdict import RULES
 NONE = Setting("none")
 COVERLOCK = Setting("coverlock")
 SIGNATURE_PICTURES = 20
-ABSENT = (NotMeasuredError, MissingModelError, UnknownNameError)
+ABSENT = (NotMeasuredError, MissingModelError, CorruptModelError, UnknownNameError)
 """Errors that leave one cell empty; every other one ends the run."""
 
 

@@ -37,8 +37,9 @@ def collect(
     order = np.random.default_rng(seed).permutation(len(photos))
     pictures: list[npt.NDArray[np.uint8]] = []
     left_out: dict[str, str] = {}
-    console = Console(stderr=True, quiet=quiet)
-    for index in track(order, "reading photos", console=console, transient=True):
+    console = Console(stderr=True)
+    silent = quiet or not console.is_terminal
+    for index in track(order, "reading photos", console=console, transient=True, disable=silent):
         if len(pictures) == limit:
             break
         try:

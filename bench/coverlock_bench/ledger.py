@@ -85,8 +85,9 @@ class Run:
 
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
         """``items`` one by one, with progress, as long as there is time."""
-        console = Console(stderr=True, quiet=self.quiet)
-        for item in track(items, label, console=console, transient=True):
+        console = Console(stderr=True)
+        silent = self.quiet or not console.is_terminal
+        for item in track(items, label, console=console, transient=True, disable=silent):
             if self.deadline is not None and time.monotonic() > self.deadline:
                 self.out_of_time = True
                 return

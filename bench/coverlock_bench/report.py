@@ -69,7 +69,8 @@ def _plots(figures: dict[str, Any]) -> dict[str, str]:
         rt_panel(figure.subplots(), figures["rt"])
         plots["rt"] = _svg(figure)
     names = ["clean", *EVALUATION]
-    if any("clean" in cell.get("genuine", {}) for cell in figures["security"].values()):
+    genuine = [cell.get("genuine", {}) for cell in figures["security"].values()]
+    if any(all("tpr" in cell.get(name, {}) for name in names) for cell in genuine):
         figure = new_figure(8.2, 3.4)
         distortion_panel(figure.subplots(), figures["security"], DEFAULT_RULE, names)
         plots["distortions"] = _svg(figure)

@@ -114,13 +114,8 @@ class Trials:
         An attack that takes one reference robs another source for every target; one that takes
         many robs the same sources for all.
         """
-        attack = setting.attack(naturals=_stack(division.targets))
+        attack = _attack(setting, division)
         wanted = references_of(attack)
-        if wanted > len(division.sources):
-            raise NotMeasuredError(
-                f"needs {wanted} marked pictures and other targets, "
-                f"there are {len(division.sources)}"
-            )
         targets = division.targets[:count]
         step = 1 if wanted == 1 else TARGETS_AT_ONCE
         rows: list[Row] = []
@@ -133,7 +128,7 @@ class Trials:
 
     def lift(self, setting: Setting, division: Division) -> Images:
         """The residual (3, H, W) that an attack lifts from the first sources."""
-        attack = setting.attack(naturals=_stack(division.targets))
+        attack = _attack(setting, division)
         sources = division.sources[: references_of(attack)]
         grey = np.full_like(division.targets[0], 127)
         forged = self._forged(attack, sources, [grey], division.seed)
@@ -141,7 +136,7 @@ class Trials:
 
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Seen]:
         """A marked source, the first target forged from it, and what verification says of that."""
-        attack = setting.attack(naturals=_stack(division.targets))
+        attack = _attack(setting, division)
         sources = division.sources[: references_of(attack)]
         [forged] = self._forged(attack, sources, division.targets[:1], division.seed)
         picture = to_8_bit(forged)
@@ -202,6 +197,17 @@ class Trials:
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
         lock = {"defense": self._defense, "lock": self._lock, "fpr": self._fpr}
         return {"kind": kind, "seed": seed, **lock, **more}
+
+
+def _attack(setting: Setting, division: Division) -> Attack | OracleAttack:
+    """The attack, once it is clear that there are pictures enough for it."""
+    attack = setting.attack(naturals=_stack(division.targets))
+    wanted = references_of(attack)
+    if wanted > len(division.sources):
+        raise NotMeasuredError(
+            f"needs {wanted} marked pictures and other targets, there are {len(division.sources)}"
+        )
+    return attack
 
 
 def references_of(attack: Attack | OracleAttack) -> int:
