@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,15 @@ from coverlock_sdk.lock import BoundWatermark
 from coverlock_sdk.resampling import resample
 from coverlock_sdk.verdict import RULES
 
-POOLS = (1, 10, 100, 400)
+ATTACKS = (
+    "best match",
+    "collision, key",
+    "collision, no key",
+    "pasted object",
+    "near-duplicate",
+)
+
+POOLS = (1, 100, 400)
 """How many released pictures the best match is chosen from."""
 
 BUDGETS = (8.0, 16.0, 32.0, 64.0)
@@ -96,11 +105,9 @@ class Scene:
             floats([self.originals[index] for index in indices]),
         )
 
-    def judge(
-        self, forged: Images | Sequence[Picture8], beside: Sequence[Picture8]
-    ) -> dict[str, Any]:
+    def judge(self, forged: Images, beside: Sequence[Picture8]) -> dict[str, Any]:
         """How many of ``forged`` pass, and how far they are from the pictures ``beside`` them."""
-        saved = [p if p.dtype == np.uint8 else to_8_bit(p) for p in forged]
+        saved = [to_8_bit(picture) for picture in forged]
         looks = examine(self.protected, saved, self.message, [None] * len(saved))
         return {
             **{r: rate(sum(look.accepted[r] for look in looks), len(looks)) for r in RULES},
@@ -110,7 +117,14 @@ class Scene:
 
 
 def adaptive(
-    watermark: str, hash: str, photos: list[Path], count: int, fpr: float, seed: int, run: Run
+    watermark: str,
+    hash: str,
+    photos: list[Path],
+    count: int,
+    fpr: float,
+    seed: int,
+    run: Run,
+    only: Sequence[str] = ATTACKS,
 ) -> dict[str, Any]:
     """ASR of each adaptive attacker against its budget, on ``count`` targets each."""
     system = load_watermark(watermark)
@@ -133,7 +147,7 @@ def adaptive(
     figures: dict[str, Any] = {}
     depends = {"watermark": watermark, "hash": hash, "count": count, "fpr": fpr, "seed": seed}
     depends["photos"] = digest([str(photo.resolve()) for photo in photos])
-    for cell in run.steps(cells, "adaptive"):
+    for cell in run.steps([cell for cell in cells if cell.attack in only], "adaptive"):
         key = {**depends, "attack": cell.attack, "budget": cell.budget}
         found = run.ledger.recall(**key)
         if found is None:
@@ -164,7 +178,7 @@ def _best_match(scenes: dict[str, Scene], hash: str) -> list[Cell]:
         return scene.judge(forged, scene.targets)
 
     pools = [pool for pool in POOLS if pool <= len(scene.originals)]
-    return [Cell("best match", f"{n} released", lambda n=n: measure(n)) for n in pools]
+    return [Cell("best match", f"{n} released", partial(measure, n)) for n in pools]
 
 
 def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
@@ -178,7 +192,7 @@ def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
         return scene.judge(forged, scene.targets)
 
     return [
-        Cell(f"collision, {arm}", f"{budget:g} levels", lambda a=arm, b=budget: measure(a, b))
+        Cell(f"collision, {arm}", f"{budget:g} levels", partial(measure, arm, budget))
         for arm in scenes
         for budget in BUDGETS
     ]
@@ -206,8 +220,8 @@ def _same_scene(scenes: dict[str, Scene], seed: int) -> list[Cell]:
         return scene.judge(np.stack(forged), targets)
 
     return [
-        *(Cell("pasted object", name, lambda a=a: paste(a)) for name, a in OBJECTS.items()),
-        *(Cell("near-duplicate", name, lambda c=c: duplicate(c)) for name, c in DUPLICATES.items()),
+        *(Cell("pasted object", name, partial(paste, a)) for name, a in OBJECTS.items()),
+        *(Cell("near-duplicate", name, partial(duplicate, c)) for name, c in DUPLICATES.items()),
     ]
 
 

@@ -188,7 +188,8 @@ def documents(
 @click.option("-w", "--watermark", default="steganogan", show_default=True)
 @images_option
 @hash_option
-@click.option("--count", default=50, show_default=True, help="Targets of each attack.")
+@click.option("--count", default=30, show_default=True, help="Targets of each attack.")
+@click.option("--only", multiple=True, help="An attack of the table; may be repeated.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @work_option
@@ -199,6 +200,7 @@ def adaptive(
     images: Path | None,
     hash: str,
     count: int,
+    only: tuple[str, ...],
     fpr: float,
     seed: int,
     work: Path,
@@ -206,13 +208,14 @@ def adaptive(
     as_json: bool,
 ) -> None:
     """Attack the lock as someone who knows it: best match, feature collision, same scene."""
+    from coverlock_bench.adaptive import ATTACKS
     from coverlock_bench.adaptive import adaptive as measure
     from coverlock_bench.ledger import Ledger, Run
     from coverlock_bench.tables import adaptive_summary
 
     photos = find_photos(images)
     run = Run(Ledger(work), quiet=as_json)
-    figures = measure(watermark, hash, photos, count, fpr, seed, run)
+    figures = measure(watermark, hash, photos, count, fpr, seed, run, only or ATTACKS)
     config = {"watermark": watermark, "hash": hash, "targets": count, "photos": len(photos)}
     config |= {"fpr": fpr, "seed": seed}
     _finish(out, "bench adaptive", config, figures, as_json, adaptive_summary(figures))

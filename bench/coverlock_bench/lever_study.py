@@ -18,7 +18,7 @@ from coverlock_bench.attacks.feature_collision import FeatureCollision
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Run, digest
 from coverlock_bench.levers import KeyedViews, SeveralHashes, instability
-from coverlock_bench.photos import Picture8, load_squares, to_8_bit
+from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
 from coverlock_bench.verification import examine
 from coverlock_bench.white_box import Dct, GuessedViews, Nano, Several, WhiteBox
 from coverlock_sdk import CoverLock, Key, load_hash, load_watermark
@@ -27,6 +27,7 @@ from coverlock_sdk.distortions import EVALUATION, draw_training_distortion
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.keys import bit_selection
+from coverlock_sdk.resampling import resample
 from coverlock_sdk.verdict import RULES
 
 BUDGETS = (16.0, 32.0)
@@ -72,7 +73,7 @@ LEVERS: dict[str, Callable[[], Lever]] = {
 def lever_study(
     watermark: str, photos: list[Path], count: int, fpr: float, seed: int, run: Run
 ) -> dict[str, Any]:
-    """For each lever: forgeries accepted by budget, and genuine pictures as they are and distorted."""
+    """For each lever: forgeries accepted by budget, and genuine pictures, also distorted."""
     if len(photos) < 2 * count:
         raise CoverLockError(f"{2 * count} photos are needed, but there are {len(photos)}")
     system = load_watermark(watermark)
@@ -126,8 +127,14 @@ def _measure(scene: Scene, lever: Lever, seed: int) -> dict[str, Any]:
 
 def _bit_error(image_hash: ImageHash, clean: list[Picture8], distorted: list[Picture8]) -> float:
     """The share of code bits that the six distortions change."""
-    before, after = (image_hash.logits(list(pictures)) > 0 for pictures in (clean, distorted))
+    sized = (clean, [_resized(picture, clean[0].shape[0]) for picture in distorted])
+    before, after = (image_hash.logits(floats(pictures)) > 0 for pictures in sized)
     return float((np.tile(before, (len(EVALUATION), 1)) != after).mean())
+
+
+def _resized(picture: Picture8, side: int) -> Picture8:
+    """A crop brought back to the size of the others."""
+    return to_8_bit(resample(to_float(picture), (side, side)))
 
 
 def _limit(image_hash: ImageHash, pictures: list[Picture8], rng: np.random.Generator) -> float:

@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_bench.photos import to_float
 from coverlock_sdk import Key, load_hash
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash, Images, Logits
@@ -115,5 +116,5 @@ def instability(
 ) -> float:
     """The share of code bits that small random changes of a picture (H, W, 3) flip."""
     pictures = [picture, *(change(picture, rng) for change in SMALL_CHANGES)]
-    codes = np.concatenate([image_hash.logits([p]) for p in pictures]) > 0
+    codes = np.concatenate([image_hash.logits(to_float(p)[None]) for p in pictures]) > 0
     return float((codes[1:] != codes[0]).mean())

@@ -40,7 +40,7 @@ class FeatureCollision(OracleAttack):
 
     budget: float = 4.0
     """The largest change of a value, in grey levels of 255."""
-    steps: int = 30
+    steps: int = 25
     hash: str = "nano"
     known: WhiteBox | None = None
     """What is attacked, where that is more than the public hash ``hash``."""

@@ -22,14 +22,15 @@ from torch.nn import functional
 from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_bench.preference.augmentations import augment
 from coverlock_bench.preference.marks import FAMILIES, add_mark
-from coverlock_bench.preference.network import PUBLISHED, SMALL, PreferenceNetwork, Shape, lift
+from coverlock_bench.preference.network import PUBLISHED, SMALL, PreferenceNetwork, lift
+from coverlock_plugins.convnext.network import Shape
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.hashing.trainer import Figures, History, Schedule
 from coverlock_sdk.resampling import resample
 
 SMALL_SCHEDULE = Schedule(
-    steps=1000, batch=16, rate=1e-3, weight_decay=0.05, warmup=50, decay=600, record_every=100
+    steps=650, batch=16, rate=1e-3, weight_decay=0.05, warmup=50, decay=250, record_every=50
 )
 
 

@@ -11,7 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from coverlock_bench.preference.network import PREFIXES, PUBLISHED, PreferenceNetwork, Shape
+from coverlock_bench.preference.network import PREFIXES, PUBLISHED, PreferenceNetwork
+from coverlock_plugins.convnext.network import Shape
 from coverlock_sdk.assets import cache_folder
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 
