@@ -127,13 +127,13 @@ def adaptive(
     only: Sequence[str] = ATTACKS,
 ) -> dict[str, Any]:
     """ASR of each adaptive attacker against its budget, on ``count`` targets each."""
-    system = load_watermark(watermark)
-    order = np.random.default_rng(seed).permutation(len(photos))
-    if len(photos) < 2 * count + 1:
+    if len(photos) < 2 * count:
         raise CoverLockError(
             f"{count} targets and as many released pictures need {2 * count} photos, "
             f"but there are {len(photos)}"
         )
+    system = load_watermark(watermark)
+    order = np.random.default_rng(seed).permutation(len(photos))
     squares = load_squares([photos[row] for row in order], system.native_size[0])
     scenes = {
         arm: Scene(

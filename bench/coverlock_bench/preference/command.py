@@ -63,7 +63,7 @@ def train_preference_command(
                 )
 
         network = training.train_preference(photos, run, recipe, report)
-    weights.save_preference(network, run / "preference.safetensors")
+    weights.save_preference(network.half(), run / "preference.safetensors")
     card = training.model_card(recipe, run)
     (run / "preference.json").write_text(json.dumps(card, indent=2) + "\n")
     click.echo(f"wrote {run / 'preference.safetensors'} and {run / 'preference.json'}")

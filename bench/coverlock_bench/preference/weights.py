@@ -6,7 +6,6 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -14,6 +13,7 @@ from torch import Tensor
 from coverlock_bench.preference.network import PREFIXES, PUBLISHED, PreferenceNetwork
 from coverlock_plugins.convnext.network import Shape
 from coverlock_sdk.assets import cache_folder
+from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 
 OFFICIAL = Path("wmforger", "preference.safetensors")
@@ -43,28 +43,26 @@ def load_preference(model: str) -> PreferenceNetwork:
 
 
 def save_preference(network: PreferenceNetwork, path: Path) -> None:
-    """Write weights in half precision, with the shape of the network beside them."""
+    """Write the weights in their own precision, with the shape of the network beside them."""
     shape = {
         "depths": " ".join(map(str, network.shape.depths)),
         "widths": " ".join(map(str, network.shape.widths)),
     }
-    weights = {n: v.half().contiguous() for n, v in network.state_dict().items()}
+    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(weights, path, metadata=shape)
 
 
 def import_official(file: Path) -> Path:
     """Convert the authors' ``convnext_pref_model.pth``; only weights are read from it."""
-    try:
-        checkpoint = torch.load(file, map_location="cpu", weights_only=True)
-        theirs: dict[str, Tensor] = checkpoint["model"]
-        weights = {_renamed(name): value for name, value in theirs.items()}
-    except Exception as error:  # pickles fail in as many ways as there are pickles
+    checkpoint = read_checkpoint(file)
+    if not isinstance(checkpoint, dict) or "model" not in checkpoint:
         raise CorruptModelError(
-            f"{file} is not a checkpoint of WMForger's preference model ({error})"
-        ) from error
+            f"{file} is not a checkpoint of WMForger's preference model: it holds no 'model'"
+        )
+    theirs = require_weights(checkpoint["model"], file)
     network = PreferenceNetwork(PUBLISHED)
-    _fill(network, weights, file)
+    _fill(network, {_renamed(name): value for name, value in theirs.items()}, file)
     path = cache_folder() / OFFICIAL
     save_preference(network, path)
     return path
@@ -92,12 +90,5 @@ def _load(path: Path) -> PreferenceNetwork:
 
 def _fill(network: PreferenceNetwork, weights: dict[str, Tensor], path: Path) -> None:
     """Load ``weights``, which must be exactly those that the network has."""
-    wanted = {name: value.shape for name, value in network.state_dict().items()}
-    given = {name: value.shape for name, value in weights.items()}
-    if wanted != given:
-        names = sorted(n for n in wanted.keys() | given.keys() if wanted.get(n) != given.get(n))
-        raise CorruptModelError(
-            f"{path} does not fit the preference model: {len(names)} weights are missing, unknown "
-            f"or of another shape, the first of them '{names[0]}'"
-        )
+    require_match(weights, network.state_dict(), path, "a preference model")
     network.load_state_dict(weights)

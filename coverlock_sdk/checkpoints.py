@@ -1,0 +1,68 @@
+"""Reads published checkpoints: weights only, nothing executed, every name and shape checked."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from coverlock_sdk.errors import CorruptModelError
+
+LISTED = 5
+"""How many names of a kind an error lists before it counts the rest."""
+
+
+def read_checkpoint(file: Path) -> Any:
+    """What a ``.safetensors`` file or a PyTorch checkpoint holds, as far as it is data."""
+    try:
+        if file.suffix == ".safetensors":
+            return load_file(file)
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        named = re.search(r"GLOBAL:?\s+([\w.]+)", str(error))
+        wanted = f" ({named[1]})" if named else ""
+        raise CorruptModelError(
+            f"{file} holds more than weights{wanted}, so nothing of it was loaded: "
+            "save its state_dict alone"
+        ) from error
+    except (RuntimeError, EOFError, LookupError, ValueError, OSError, SafetensorError) as error:
+        reason = re.split(r"\. |\n", str(error))[0] or "it is empty"
+        raise CorruptModelError(f"{file} is truncated or not a checkpoint ({reason})") from error
+
+
+def require_weights(held: Any, file: Path) -> dict[str, Tensor]:
+    """``held`` if it is a flat state dict, which is all that a converter goes on with."""
+    if isinstance(held, Mapping) and held and all(isinstance(v, Tensor) for v in held.values()):
+        return dict(held)
+    raise CorruptModelError(f"{file} is not a state dict: it should map names to tensors")
+
+
+def require_match(
+    weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], file: Path, of: str
+) -> None:
+    """Refuse weights whose names and shapes are not exactly the ``expected`` ones."""
+    reshaped = [
+        f"{name} {tuple(weights[name].shape)} instead of {tuple(value.shape)}"
+        for name, value in expected.items()
+        if name in weights and weights[name].shape != value.shape
+    ]
+    differences = {
+        "missing": [name for name in expected if name not in weights],
+        "unknown": [name for name in weights if name not in expected],
+        "of another shape": reshaped,
+    }
+    if any(differences.values()):
+        found = "; ".join(f"{len(n)} {kind}: {_listed(n)}" for kind, n in differences.items() if n)
+        raise CorruptModelError(f"{file} does not hold {of}: {found}")
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(list(names)[:LISTED])
+    return shown if len(names) <= LISTED else f"{shown}, and {len(names) - LISTED} more"
