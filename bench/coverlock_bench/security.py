@@ -11,7 +11,7 @@ import click
 
 from coverlock_bench import paper
 from coverlock_bench.assessment import Assessment, Plan
-from coverlock_bench.collection import Collection, collect
+from coverlock_bench.collection import SIDE, Collection, collect
 from coverlock_bench.ledger import Ledger, Run
 from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import write_result
@@ -84,7 +84,9 @@ def security_command(
     plan = Plan.of(PRESETS[preset], defenses, fpr)
     run = Run(Ledger(cache), quiet=False)
     wanted = folders or (None,)
-    collections = {c.name: c for c in (collect(f, plan.preset.pictures) for f in wanted)}
+    collections = {
+        c.name: c for c in (collect(f, plan.preset.pictures, SIDE, quiet=False) for f in wanted)
+    }
     names = watermarks or sorted({*plugin_manager().names("watermark"), *paper.SYSTEMS})
     figures: dict[str, Any] = {
         "defenses": [str(defense) for defense in plan.defenses],

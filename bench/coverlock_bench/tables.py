@@ -238,6 +238,17 @@ def _rate(cell: dict[str, Any]) -> str:
     return f"{cell['successes']} of {cell['trials']} {interval}"
 
 
+def _security_table(name: str) -> Callable[[Path], str]:
+    """A table of ``coverlock bench security``."""
+
+    def make(results: Path) -> str:
+        from coverlock_bench import security_tables
+
+        return security_tables.TABLES[name][1](_figures(results / "security.json"))
+
+    return make
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
@@ -248,4 +259,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "documents": _documents_table,
     "adaptive": _adaptive_table,
     "levers": _levers_table,
+    **{
+        f"security-{name}": _security_table(name)
+        for name in ("systems", "asr-hard", "asr-soft", "bit-accuracy", "tpr", "errors", "rt")
+    },
 }

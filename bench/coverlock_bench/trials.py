@@ -1,8 +1,8 @@
 """Trials of one watermark: genuine pictures under distortion, and forgeries by every attack.
 
-Within one seed all sources carry one message, so that a picture is marked once per defence and
-serves every measurement: it is distorted (TPR), robbed of its residual alone (single-reference
-attacks) and together with others (averaging).
+Every source carries a message of its own, since some messages are easier to carry than others; it
+is distorted (TPR) and robbed of its residual. For attacks that average, all sources of a seed carry
+one message, as they do when a vendor marks everything with its name.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ class Trials:
     def _lock(self) -> str:
         return fingerprint(self.verifier.protected)
 
-    def message(self, seed: int) -> Bits:
-        """The message that all pictures of a seed carry."""
-        return codeword(f"bench seed {seed}", None, self.verifier.protected.bits)
+    def message(self, seed: int, source: int | None = None) -> Bits:
+        """The message of a source, or the one that all sources carry for attacks that average."""
+        whose = "all" if source is None else f"source {source}"
+        return codeword(f"bench, seed {seed}, {whose}", None, self.verifier.protected.bits)
 
     def genuine(
         self, sources: Sequence[Picture8], seed: int, distortions: Mapping[str, Distortion]
@@ -85,20 +86,22 @@ class Trials:
         changes: dict[str, Distortion | None] = {CLEAN: None, **distortions}
         rows: dict[str, list[Row]] = {name: [] for name in changes}
         for index, source in enumerate(self._run.steps(sources, f"{self.label}: genuine pictures")):
+            message = self.message(seed, index)
+            own = {"picture": digest(source), "message": digest(message)}
             keys = {
-                name: self._key("genuine", seed, picture=digest(source), distortion=repr(change))
+                name: self._key("genuine", seed, **own, distortion=repr(change))
                 for name, change in changes.items()
             }
             kept = {name: self._run.ledger.recall(**key) for name, key in keys.items()}
             missing = [name for name, row in kept.items() if row is None]
             if missing:
-                marked, code = self._mark(source, seed)
+                marked, code = self._mark(source, message)
                 rng = np.random.default_rng([seed, index])
                 seen = [
                     change(marked, rng) if change else marked
                     for change in (changes[name] for name in missing)
                 ]
-                looks = self.verifier.examine(seen, self.message(seed), [code] * len(seen))
+                looks = self.verifier.examine(seen, message, [code] * len(seen))
                 for name, look in zip(missing, looks, strict=True):
                     kept[name] = look.to_dict()
                     if name == CLEAN:
@@ -121,9 +124,12 @@ class Trials:
         rows: list[Row] = []
         label = f"{self.label}: {setting}"
         for start in self._run.steps(range(0, len(targets), step), label):
-            sources = division.sources[start : start + 1] if wanted == 1 else division.sources
+            if wanted == 1:
+                sources, message = [division.sources[start]], self.message(division.seed, start)
+            else:
+                sources, message = division.sources[:wanted], self.message(division.seed)
             block = targets[start : start + step]
-            rows += self._forge(setting, attack, sources[:wanted], block, division)
+            rows += self._forge(setting, attack, sources, message, block, division.seed)
         return rows
 
     def lift(self, setting: Setting, division: Division) -> Images:
@@ -131,43 +137,42 @@ class Trials:
         attack = _attack(setting, division)
         sources = division.sources[: references_of(attack)]
         grey = np.full_like(division.targets[0], 127)
-        forged = self._forged(attack, sources, [grey], division.seed)
+        forged = self._forged(attack, sources, self.message(division.seed), [grey])
         return forged[0] - to_float(grey)
 
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Seen]:
         """A marked source, the first target forged from it, and what verification says of that."""
         attack = _attack(setting, division)
         sources = division.sources[: references_of(attack)]
-        [forged] = self._forged(attack, sources, division.targets[:1], division.seed)
+        message = self.message(division.seed)
+        [forged] = self._forged(attack, sources, message, division.targets[:1])
         picture = to_8_bit(forged)
-        [seen] = self.verifier.examine([picture], self.message(division.seed), [None])
-        return self._mark(sources[0], division.seed)[0], picture, seen
+        [seen] = self.verifier.examine([picture], message, [None])
+        return self._mark(sources[0], message)[0], picture, seen
 
     def _forge(
         self,
         setting: Setting,
         attack: Attack | OracleAttack,
         sources: Sequence[Picture8],
+        message: Bits,
         targets: Sequence[Picture8],
-        division: Division,
+        seed: int,
     ) -> list[Row]:
         attacker = {
             "attack": f"{setting.name} {attack!r}",
             "naturals": digest(getattr(attack, "naturals", None)),
             "sources": digest(*sources),
+            "message": digest(message),
         }
-        keys = [
-            self._key("forgery", division.seed, **attacker, target=digest(target))
-            for target in targets
-        ]
+        keys = [self._key("forgery", seed, **attacker, target=digest(target)) for target in targets]
         rows = [self._run.ledger.recall(**key) for key in keys]
         missing = [i for i, row in enumerate(rows) if row is None]
         if missing:
             victims = [targets[i] for i in missing]
-            forged = self._forged(attack, sources, victims, division.seed)
+            forged = self._forged(attack, sources, message, victims)
             pictures = [to_8_bit(picture) for picture in forged]
-            code = self._mark(sources[0], division.seed)[1] if len(sources) == 1 else None
-            message = self.message(division.seed)
+            code = self._mark(sources[0], message)[1] if len(sources) == 1 else None
             looks = self.verifier.examine(pictures, message, [code] * len(pictures))
             for i, look, victim, picture in zip(missing, looks, victims, pictures, strict=True):
                 rows[i] = look.to_dict() | similarity(victim, picture)
@@ -178,20 +183,20 @@ class Trials:
         self,
         attack: Attack | OracleAttack,
         sources: Sequence[Picture8],
+        message: Bits,
         targets: Sequence[Picture8],
-        seed: int,
     ) -> Images:
-        marked = _stack([self._mark(source, seed)[0] for source in sources])
+        marked = _stack([self._mark(source, message)[0] for source in sources])
         if isinstance(attack, OracleAttack):
             return attack.forge(marked, _stack(targets), originals=_stack(sources))
         return attack.forge(marked, _stack(targets))
 
-    def _mark(self, source: Picture8, seed: int) -> tuple[Picture8, Bits | None]:
-        name = digest(source, seed)
+    def _mark(self, source: Picture8, message: Bits) -> tuple[Picture8, Bits | None]:
+        name = digest(source, message)
         if name not in self._marks:
             if len(self._marks) >= MARKS_IN_MEMORY:
                 self._marks.clear()
-            self._marks[name] = self.verifier.mark(source, self.message(seed))
+            self._marks[name] = self.verifier.mark(source, message)
         return self._marks[name]
 
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
