@@ -222,20 +222,20 @@ def adaptive(
 
 
 @bench.command()
-@click.option("-w", "--watermark", default="steganogan", show_default=True)
 @images_option
 @click.option("--held-out", is_flag=True, help="Only photos that training leaves out.")
-@click.option("--count", default=20, show_default=True, help="Forgeries of each attack.")
+@click.option("--count", default=24, show_default=True, help="Forgeries of each attack.")
+@click.option("--bits", default=32, show_default=True, help="Bits of a message.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @work_option
 @out_option
 @json_option
 def levers(
-    watermark: str,
     images: Path | None,
     held_out: bool,
     count: int,
+    bits: int,
     fpr: float,
     seed: int,
     work: Path,
@@ -248,11 +248,9 @@ def levers(
     from coverlock_bench.tables import levers_summary
 
     photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
-    figures = lever_study(watermark, photos, count, fpr, seed, Run(Ledger(work), quiet=as_json))
-    config = {"watermark": watermark, "count": count, "held_out": held_out, "fpr": fpr}
-    _finish(
-        out, "bench levers", {**config, "seed": seed}, figures, as_json, levers_summary(figures)
-    )
+    figures = lever_study(photos, count, bits, fpr, seed, Run(Ledger(work), quiet=as_json))
+    config = {"count": count, "bits": bits, "held_out": held_out, "fpr": fpr, "seed": seed}
+    _finish(out, "bench levers", config, figures, as_json, levers_summary(figures))
 
 
 @bench.command()

@@ -221,15 +221,14 @@ def _levers_table(results: Path) -> str:
 
 
 def levers_summary(figures: dict[str, Any]) -> str:
-    """Forgeries and genuine pictures that pass under the soft rule, by lever."""
+    """Collisions and genuine pictures that pass, by lever."""
     rows, budgets = [], list(next(iter(figures.values()))["forgeries"])
     for lever, row in figures.items():
-        cells = [*(row["forgeries"][b] for b in budgets), row["genuine"], row["distorted"]]
-        rows.append(
-            [lever, *(_rate(cell["soft"]) for cell in cells), _percent(row["hash_bit_error"])]
-        )
-    header = ["lever", *(f"collisions within {b} levels" for b in budgets)]
-    return table([*header, "genuine", "genuine, distorted", "hash error, distorted"], rows)
+        forged, genuine = [row["forgeries"][budget] for budget in budgets], row["genuine"]
+        matched = [_percent(cell["bits_matched"], 0) for cell in (*forged, genuine)]
+        rows.append([lever, *(_rate(cell) for cell in (*forged, genuine)), " / ".join(matched)])
+    header = ["lever", *(f"collisions within {b} levels" for b in budgets), "genuine, distorted"]
+    return table([*header, "bits that match in each"], rows)
 
 
 def _rate(cell: dict[str, Any]) -> str:
