@@ -16,9 +16,6 @@ from coverlock_sdk.contract import Images
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.resampling import resample
 
-PUBLISHED_SIDE = 768
-CPU_SIDE = 256
-
 
 @dataclass(frozen=True)
 class PreferenceResidual(Attack):
@@ -27,8 +24,8 @@ class PreferenceResidual(Attack):
     name: ClassVar[str] = "wmforger"
 
     model: str = "small"
-    """"small", which ships; "official", after 'coverlock import wmforger FILE'; or a file."""
-    side: int = CPU_SIDE
+    """The one that ships is "small"; "official" is the authors', once imported; or a file."""
+    side: int = 256
     """Side at which pictures are cleaned: 768 as published is minutes a picture on a CPU."""
     steps: int = 50
     rate: float = 0.05

@@ -181,6 +181,7 @@ def model_card(recipe: Recipe, folder: Path) -> dict[str, Any]:
     """What the model in ``folder`` is, and how well it does on held-out photos."""
     history = json.loads((folder / "history.json").read_text())
     return {
+        "command": "coverlock train preference PHOTOS --run RUN",
         "recipe": asdict(recipe),
         "held_out": history["validation"][-1],
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
