@@ -32,6 +32,8 @@ from coverlock_sdk.verdict import RULES
 NONE = Setting("none")
 COVERLOCK = Setting("coverlock")
 SIGNATURE_PICTURES = 20
+THRESHOLDS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+"""Of a filter's score, for the trade-off."""
 ABSENT = (NotMeasuredError, MissingModelError, CorruptModelError, UnknownNameError)
 """Errors that leave one cell empty; every other one ends the run."""
 
@@ -210,7 +212,21 @@ def _cell(name: str, by_seed: list[list[Row]]) -> dict[str, Any]:
     if not rows:
         return {"not_measured": "there was no time"}
     cell = {name: _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
-    return cell | _similarity(rows)
+    return cell | _similarity(rows) | _sweep(rows)
+
+
+def _sweep(rows: list[Row]) -> dict[str, Any]:
+    """For a defence that filters by a score: what other thresholds would have accepted."""
+    if rows[0]["score"] is None:
+        return {}
+    shares = {
+        rule: [
+            float(np.mean([row["carried"][rule] and row["score"] >= bound for row in rows]))
+            for bound in THRESHOLDS
+        ]
+        for rule in RULES
+    }
+    return {"sweep": {"thresholds": list(THRESHOLDS), **shares}}
 
 
 def _rates(by_seed: list[list[Row]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_bench.hash_picture import COLOURS, DASHES, MARKERS
-from coverlock_bench.security_tables import defense_name, error_parts, tradeoff
+from coverlock_bench.security_tables import defense_name, error_parts, sweeps, tradeoff
 from coverlock_sdk.errors import MissingModelError
 
 # Fixed for the defences that appear everywhere, so that a reader learns them once.
@@ -41,14 +41,30 @@ def draw_tradeoff(figures: dict[str, Any], file: Path) -> None:
     figure = new_figure(4.2 * len(systems), 3.8)
     panels = figure.subplots(1, len(systems), squeeze=False)[0]
     for axes, (name, points) in zip(panels, systems.items(), strict=True):
-        tradeoff_panel(axes, points)
+        tradeoff_panel(axes, points, next(iter(figures["systems"][name]["security"].values())))
         axes.set_title(name, fontsize=10)
     _shared_legend(figure, panels)
     figure.savefig(file, dpi=150)
 
 
-def tradeoff_panel(axes: Any, points: list[tuple[str, Any, float, float]]) -> None:
-    """Filled marks are the hard rule, hollow ones the soft; the lower right corner is best."""
+def tradeoff_panel(
+    axes: Any, points: list[tuple[str, Any, float, float]], behind: dict[str, Any]
+) -> None:
+    """Filled marks are the hard rule, hollow ones the soft; the lower right corner is best.
+
+    A line leads through what other thresholds of a filter would give.
+    """
+    for (defense, rule, *_), style in zip(points, _styles(points), strict=True):
+        swept = sweeps(behind[defense], rule)
+        dashes = DASHES[0] if rule == "hard" else DASHES[1]
+        axes.plot(
+            [100 * tpr for tpr, _ in swept],
+            [100 * asr for _, asr in swept],
+            color=style[0],
+            linestyle=dashes,
+            linewidth=1,
+            marker=".",
+        )
     for (defense, rule, tpr, asr), style in zip(points, _styles(points), strict=True):
         colour, marker = style
         axes.scatter(

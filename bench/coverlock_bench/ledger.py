@@ -112,8 +112,9 @@ def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     [picture] = natural_pictures(1, watermark.native_size)
     message = (np.arange(marker.bits) % 2).astype(np.uint8)
     marked: npt.NDArray[np.uint8] = marker.embed([picture], message)[0]
-    logits = np.round(marker.decode([marked]), 2)
-    return digest(watermark.name, marker.bits, marked, logits + 0.0)
+    logits = np.round(marker.decode([marked]), 2) + 0.0
+    score = getattr(marker, "scores", lambda _: None)([marked])
+    return digest(watermark.name, marker.bits, marked, logits, score)
 
 
 def _canonical(key: dict[str, Any]) -> str:

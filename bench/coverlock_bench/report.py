@@ -78,7 +78,7 @@ def _plots(figures: dict[str, Any]) -> dict[str, str]:
     if points:
         figure = new_figure(5.6, 3.8)
         axes = figure.subplots()
-        tradeoff_panel(axes, points[figures["name"]])
+        tradeoff_panel(axes, points[figures["name"]], figures["security"])
         axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.02, 0.5))
         plots["tradeoff"] = _svg(figure)
     return plots

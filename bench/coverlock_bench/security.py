@@ -17,7 +17,12 @@ from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import write_result
 from coverlock_sdk import load_watermark
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import CoverLockError, MissingModelError, UnknownNameError
+from coverlock_sdk.errors import (
+    CorruptModelError,
+    CoverLockError,
+    MissingModelError,
+    UnknownNameError,
+)
 from coverlock_sdk.lock import DEFAULT_FPR
 from coverlock_sdk.manager import plugin_manager
 
@@ -106,7 +111,7 @@ def assess(name: str, collections: dict[str, Collection], plan: Plan, run: Run) 
     started = time.monotonic()
     try:
         watermark = load_watermark(name)
-    except (MissingModelError, UnknownNameError) as error:
+    except (MissingModelError, CorruptModelError, UnknownNameError) as error:
         return {"not_measured": str(error)}
     first = next(iter(collections.values()))
     if len(first.pictures) < 2:

@@ -27,7 +27,18 @@ DEFENSE_NAMES = {
     "convnext": "ConvNeXt filter",
 }
 REDUCED = "†"
-FOOTNOTE = f"{REDUCED} reduced-width reference model of ours, not the paper's weights."
+PUBLISHED = "-published"
+"""Ends the name of a plugin that runs the published weights of a system a user has imported."""
+
+
+def system_of(name: str) -> str:
+    """The paper's system that a plugin runs."""
+    return name.removesuffix(PUBLISHED)
+
+
+def is_reduced(system: Figures) -> bool:
+    """Whether weights are a reference model of ours: its card then says how it was trained."""
+    return "recipe" in system.get("card", {})
 
 
 def attack_name(setting: str) -> str:
@@ -55,7 +66,7 @@ def systems_table(figures: Figures) -> str:
     """Table 1: the systems, their settings, and RT@100."""
     rows = []
     for name, system in figures["systems"].items():
-        settings: Any = paper.SYSTEMS.get(name, {}) | system.get("card", {})
+        settings: Any = paper.SYSTEMS.get(system_of(name), {}) | system.get("card", {})
         rows.append(
             [
                 _label(name, system),
@@ -98,7 +109,7 @@ def bit_accuracy_table(figures: Figures) -> str:
             accuracy = _under_distortion(cell, lambda c: 100 * c["bit_accuracy"])
             if accuracy is None:
                 continue
-            published = paper.BIT_ACCURACY.get(name, {}).get(defense)
+            published = paper.BIT_ACCURACY.get(system_of(name), {}).get(defense)
             mean = sum(accuracy) / len(accuracy)
             cells = [f"{value:.2f}" for value in (*accuracy, mean)]
             if published:
@@ -182,12 +193,22 @@ def rt_table(figures: Figures) -> str:
                 _locked(system),
             ]
         )
-        if name in paper.RT:
-            cells = paper.RT[name]
+        if system_of(name) in paper.RT:
+            cells = paper.RT[system_of(name)]
             quality = [f"{cells['bit_accuracy']:.3f}", f"{cells['psnr']:.2f}"]
             rows.append(["*paper*", *quality, *(f"{cells[c]:.3f}" for c in counts), "", ""])
     header = ["system", "bit accuracy", "PSNR", *(f"RT@{count}" for count in counts)]
     return table([*header, "RT@100, floats", "locked: RT@1 (raw accuracy)"], rows)
+
+
+def sweeps(cell: Figures, rule: Rule) -> list[tuple[float, float]]:
+    """(mean TPR under distortion, ASR of GT@1) for every threshold of a defence that filters."""
+    tpr = _under_distortion(cell, lambda c: c.get("sweep", {}).get(rule))
+    asr = cell.get("attacks", {}).get("gt", {}).get("sweep", {}).get(rule)
+    if tpr is None or asr is None:
+        return []
+    means = [sum(shares) / len(shares) for shares in zip(*tpr, strict=True)]
+    return list(zip(means, asr, strict=True))
 
 
 def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]]:
@@ -219,11 +240,19 @@ TABLES: dict[str, tuple[str, Callable[[Figures], str]]] = {
 def document(figures: Figures) -> str:
     """All tables of a security run, with headings."""
     text = "\n\n".join(f"## {title}\n\n{make(figures)}" for title, make in TABLES.values())
-    missing = [f"- {name}: {s['not_measured']}" for name, s in _absent(figures)]
-    notes = "\n".join(
-        [FOOTNOTE + ".", "The paper's figures are in brackets, in percent.", *missing]
-    )
-    return f"{text}\n\n{notes}\n"
+    notes = [
+        f"- {REDUCED} reference models of ours, trained at reduced width; not the paper's weights.",
+        "- The paper's figures are in brackets, in percent.",
+    ]
+    for name, system in figures["systems"].items():
+        if is_reduced(system):
+            notes.append(f"- {name} {REDUCED}: {_text(system['card'].get('settings', {}))}.")
+        if "not_measured" in system:
+            notes.append(f"- {name}: {system['not_measured']}.")
+        for defense, cell in _first(system).items() if system.get("security") else ():
+            if "not_measured" in cell:
+                notes.append(f"- {name} behind {defense_name(defense)}: {cell['not_measured']}.")
+    return f"{text}\n\n" + "\n".join(notes) + "\n"
 
 
 def _asr_cell(
@@ -231,17 +260,19 @@ def _asr_cell(
 ) -> str:
     cell = behind.get("attacks", {}).get(attack)
     if cell is None:
-        return behind.get("not_measured", "")
+        return "-"
     if "not_measured" in cell:
         return f"*{cell['not_measured']}*"
     published = (
-        paper.asr(name, dataset, attack.partition(":")[0], defense) if rule == "hard" else None
+        paper.asr(system_of(name), dataset, attack.partition(":")[0], defense)
+        if rule == "hard"
+        else None
     )
     text = rate_text(cell["asr"][rule])
     return text if published is None else f"{text} [{published:.2f}]"
 
 
-def _under_distortion(cell: Figures, figure: Callable[[Figures], Any]) -> list[float] | None:
+def _under_distortion(cell: Figures, figure: Callable[[Figures], Any]) -> list[Any] | None:
     genuine = cell.get("genuine", {})
     cells = [genuine.get(name, {"not_measured": ""}) for name in EVALUATION]
     if any("not_measured" in c for c in cells):
@@ -252,10 +283,6 @@ def _under_distortion(cell: Figures, figure: Callable[[Figures], Any]) -> list[f
 
 def _measured(figures: Figures) -> list[tuple[str, Figures]]:
     return [(n, s) for n, s in figures["systems"].items() if s.get("security")]
-
-
-def _absent(figures: Figures) -> list[tuple[str, Figures]]:
-    return [(n, s) for n, s in figures["systems"].items() if "not_measured" in s]
 
 
 def _first(system: Figures) -> Figures:
@@ -271,10 +298,13 @@ def _clean(system: Figures) -> Figures | None:
 
 
 def _label(name: str, system: Figures) -> str:
-    shown = paper.SYSTEMS[name]["method"] if name in paper.SYSTEMS else name
+    settings = paper.SYSTEMS.get(system_of(name))
+    shown = settings["method"] if settings else name
+    if name.endswith(PUBLISHED):
+        shown += ", published weights"
     if "not_measured" in system:
         return f"{shown} (no weights here)"
-    return f"{shown} {REDUCED}" if system.get("card", {}).get("reduced_width") else shown
+    return f"{shown} {REDUCED}" if is_reduced(system) else shown
 
 
 def _rt(system: Figures, sources: int, eight_bit: bool = True) -> str:
@@ -297,7 +327,12 @@ def _locked(system: Figures) -> str:
 
 
 def _paper_rt(name: str, sources: str) -> str:
-    return f"{paper.RT[name][sources]:.2f}" if name in paper.RT else ""
+    published = paper.RT.get(system_of(name))
+    return f"{published[sources]:.2f}" if published else ""
+
+
+def _text(settings: Figures) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _yes_no(value: bool | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from coverlock_sdk import Attack, Defense, OracleAttack, load_attack, load_defense
@@ -41,13 +41,20 @@ class Setting:
 
         An attack asks by having a parameter of that name.
         """
-        factory = plugin_manager().get("attack", self.name)
-        asked = {"naturals": naturals} if "naturals" in signature(factory).parameters else {}
-        return load_attack(self.name, **asked, **dict(self.options))
+        given = _accepted("attack", self.name, {"naturals": naturals})
+        return load_attack(self.name, **given, **dict(self.options))
 
     def defense(self, **common: Any) -> Defense:
-        """The defence of this setting, with ``common`` options that all defences of a run share."""
-        return load_defense(self.name, **{**common, **dict(self.options)})
+        """The defence of this setting, with those ``common`` options that it knows."""
+        given = _accepted("defense", self.name, common)
+        return load_defense(self.name, **{**given, **dict(self.options)})
+
+
+def _accepted(role: str, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Those of ``options`` that the plugin's factory has a parameter for."""
+    parameters = signature(plugin_manager().get(role, name)).parameters
+    anything = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    return {name: value for name, value in options.items() if anything or name in parameters}
 
 
 def _value(text: str) -> Any:

@@ -32,6 +32,10 @@ class Seen:
     """Bits that the decoder read differently from what was embedded, before the lock is undone."""
     hash_errors: int | None = None
     """Bits in which the picture's code is not the code that was embedded; None without a lock."""
+    score: float | None = None
+    """How genuine a filter finds the picture, where the defence has one."""
+    carried: dict[Rule, bool] | None = None
+    """Whether the message was found, whatever the filter's score."""
 
     @property
     def payload_accuracy(self) -> float | None:
@@ -67,15 +71,29 @@ class Verifier:
         """What verification says of ``pictures`` that should, or should not, carry ``message``."""
         if isinstance(self.protected, BoundWatermark):
             return examine(self.protected, pictures, message, codes)
-        verdicts = {rule: p.verify(list(pictures), message) for rule, p in self.by_rule.items()}
-        return [
-            Seen(
-                accepted={rule: verdicts[rule][row].accepted for rule in RULES},
-                matches=verdicts[RULES[0]][row].matches,
-                bits=verdicts[RULES[0]][row].bits,
+        judged = {rule: p.verify(list(pictures), message) for rule, p in self.by_rule.items()}
+        scores = scores_of(self.protected, pictures)
+        looks = []
+        for row in range(len(pictures)):
+            verdicts = {rule: judged[rule][row] for rule in RULES}
+            looks.append(
+                Seen(
+                    accepted={rule: bool(verdict.accepted) for rule, verdict in verdicts.items()},
+                    matches=verdicts[RULES[0]].matches,
+                    bits=verdicts[RULES[0]].bits,
+                    score=None if scores is None else float(scores[row]),
+                    carried={rule: v.p_value <= v.fpr for rule, v in verdicts.items()},
+                )
             )
-            for row in range(len(pictures))
-        ]
+        return looks
+
+
+def scores_of(
+    protected: ProtectedWatermark, pictures: Sequence[Picture8]
+) -> npt.NDArray[np.float64] | None:
+    """How genuine a defence finds ``pictures``, where it filters by a score (``scores``)."""
+    scores = getattr(protected, "scores", None)
+    return None if scores is None else np.asarray(scores(list(pictures)))
 
 
 def examine(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,12 +9,14 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_bench import presets, security
+from coverlock_bench.assessment import Assessment, Plan
+from coverlock_bench.collection import Collection
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Ledger, Run
 from coverlock_bench.settings import Setting
 from coverlock_bench.tables import render
 from coverlock_bench.trials import Division, Trials
-from coverlock_sdk import Watermark, hookimpl
+from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError, MissingModelError
@@ -159,6 +162,54 @@ def test_payload_and_hash_errors_make_up_the_message_errors(additive, photos):
     assert row["hash_errors"] > 0
     assert abs(row["payload_errors"] - row["hash_errors"]) <= errors
     assert errors <= row["payload_errors"] + row["hash_errors"]
+
+
+class Whim(Defense):
+    """Accepts the brighter of the pictures that carry their message."""
+
+    name = "whim"
+
+    def protect(self, watermark):
+        bare = Setting("none").defense(fpr=1e-6).protect(watermark)
+
+        class Filtered(ProtectedWatermark):
+            bits, fpr = bare.bits, bare.fpr
+
+            def __init__(self):
+                self.watermark = watermark
+
+            def embed(self, pictures, messages):
+                return bare.embed(pictures, messages)
+
+            def decode(self, pictures):
+                return bare.decode(pictures)
+
+            def scores(self, pictures):
+                return np.array([picture.mean() / 255 for picture in pictures])
+
+            def verify(self, pictures, messages):
+                passed = zip(bare.verify(pictures, messages), self.scores(pictures), strict=True)
+                return [replace(v, accepted=v.accepted and s >= 0.5) for v, s in passed]
+
+        return Filtered()
+
+
+def test_a_filter_is_swept_over_its_threshold(additive, photos):
+    class Plugin:
+        @hookimpl
+        def register_defenses(self, register):
+            register(Whim)
+
+    plugin_manager().add("whim", Plugin())
+    collection = Collection("photos", list(photos[:8]), 128, 8)
+    plan = Plan(replace(TINY, seeds=(0,), pairs=4), (Setting("whim"),), 1e-6)
+    behind = Assessment(additive, plan, Run()).security(collection, distortions=False)["whim"]
+    sweep = behind["genuine"]["clean"]["sweep"]
+    assert sweep["soft"][0] == 1
+    assert sweep["soft"][-1] == 0
+    assert sweep["soft"][sweep["thresholds"].index(0.5)] == pytest.approx(
+        behind["genuine"]["clean"]["tpr"]["soft"]["rate"]
+    )
 
 
 def test_settings_are_read_and_written():
