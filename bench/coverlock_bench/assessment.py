@@ -98,7 +98,7 @@ class Assessment:
         """RT@s as far as the pictures go, and RT@1 through the lock."""
         preset, pictures = self.plan.preset, collection.pictures
         targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
-        common = {"targets": targets, "seed": preset.seeds[0], "run": self.run}
+        common: dict[str, Any] = {"targets": targets, "seed": preset.seeds[0], "run": self.run}
         curve = transferability_curve(
             self.watermark, pictures, preset.rt_sources, messages=preset.rt_messages, **common
         )
@@ -231,7 +231,7 @@ def _sweep(rows: list[Row]) -> dict[str, Any]:
 
 def _rates(by_seed: list[list[Row]]) -> dict[str, Any]:
     """Accepted pictures under each rule: pooled, with an interval, and its spread over seeds."""
-    figures = {}
+    figures: dict[str, Any] = {}
     for rule in RULES:
         counts = [(sum(r["accepted"][rule] for r in rows), len(rows)) for rows in by_seed if rows]
         pooled = rate(sum(k for k, _ in counts), sum(n for _, n in counts))

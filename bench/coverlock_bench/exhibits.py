@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -44,12 +45,12 @@ class Exhibit:
 def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
     """Every picture that can be made; what an attack cannot lift here is left out."""
     makers: dict[str, Callable[[], list[Exhibit]]] = {
-        "patterns": lambda: _patterns(assessment, collection),
-        "theft": lambda: _theft(assessment, collection),
+        "patterns": partial(_patterns, assessment, collection),
+        "theft": partial(_theft, assessment, collection),
     }
     wanted = dict.fromkeys([GT, *assessment.plan.preset.settings()])
     for setting in wanted:
-        makers[f"lifted {setting}"] = lambda s=setting: _lifted(assessment, collection, s)
+        makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
     watermark, run = assessment.watermark, assessment.run
     key = {
         "kind": "exhibit",

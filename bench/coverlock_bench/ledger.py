@@ -10,13 +10,12 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.progress import track
 
@@ -108,11 +107,13 @@ def digest(*parts: Any) -> str:
 
 def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     """Changes when the networks behind a name do: a digest of what it makes of a fixed picture."""
-    watermark = marker if isinstance(marker, Watermark) else marker.watermark
+    watermark: Watermark = getattr(marker, "watermark", marker)
+    embed: Callable[..., Any] = marker.embed  # which takes pictures of any kind
+    decode: Callable[..., Any] = marker.decode
     [picture] = natural_pictures(1, watermark.native_size)
     message = (np.arange(marker.bits) % 2).astype(np.uint8)
-    marked: npt.NDArray[np.uint8] = marker.embed([picture], message)[0]
-    logits = np.round(marker.decode([marked]), 2) + 0.0
+    marked = embed([picture], message)[0]
+    logits = np.round(decode([marked]), 2) + 0.0
     score = getattr(marker, "scores", lambda _: None)([marked])
     return digest(watermark.name, marker.bits, marked, logits, score)
 

@@ -195,7 +195,7 @@ def _points(
     }
     kept: dict[tuple[int, bool], list[list[float]]] = {(s, d): [] for d in depths for s in counts}
     for index in run.steps(range(messages), f"RT of {watermark.name}"):
-        rows = {
+        rows: dict[tuple[int, bool], Any] = {
             (s, d): run.ledger.recall(**key, sources=s, eight_bit=d, message=index) for s, d in kept
         }
         if any(row is None for row in rows.values()):

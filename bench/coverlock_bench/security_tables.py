@@ -8,7 +8,7 @@ from typing import Any
 from coverlock_bench import paper
 from coverlock_bench.tables import table
 from coverlock_sdk.distortions import EVALUATION
-from coverlock_sdk.verdict import Rule
+from coverlock_sdk.verdict import RULES, Rule
 
 Figures = dict[str, Any]
 
@@ -106,12 +106,12 @@ def bit_accuracy_table(figures: Figures) -> str:
     rows = []
     for name, system in _measured(figures):
         for defense, cell in _first(system).items():
-            accuracy = _under_distortion(cell, lambda c: 100 * c["bit_accuracy"])
+            accuracy = _under_distortion(cell, "bit_accuracy")
             if accuracy is None:
                 continue
             published = paper.BIT_ACCURACY.get(system_of(name), {}).get(defense)
             mean = sum(accuracy) / len(accuracy)
-            cells = [f"{value:.2f}" for value in (*accuracy, mean)]
+            cells = [f"{100 * value:.2f}" for value in (*accuracy, mean)]
             if published:
                 cells = [f"{c} ({p:.2f})" for c, p in zip(cells, published, strict=True)]
             rows.append([_label(name, system), defense_name(defense), *cells])
@@ -123,8 +123,8 @@ def tpr_table(figures: Figures) -> str:
     rows = []
     for name, system in _measured(figures):
         for defense, cell in _first(system).items():
-            for rule in ("hard", "soft"):
-                rates = _under_distortion(cell, lambda c, r=rule: 100 * c["tpr"][r]["rate"])
+            for rule in RULES:
+                rates = _under_distortion(cell, "tpr", rule, "rate")
                 if rates is None:
                     continue
                 clean = cell["genuine"]["clean"]["tpr"][rule]
@@ -134,8 +134,8 @@ def tpr_table(figures: Figures) -> str:
                         defense_name(defense),
                         rule,
                         rate_text(clean),
-                        *(f"{value:.0f} %" for value in rates),
-                        f"{sum(rates) / len(rates):.1f} %",
+                        *(f"{100 * value:.0f} %" for value in rates),
+                        f"{100 * sum(rates) / len(rates):.1f} %",
                     ]
                 )
     return table(["system", "defence", "rule", "undistorted", *EVALUATION, "average"], rows)
@@ -146,9 +146,7 @@ def error_parts(figures: Figures) -> list[tuple[str, float, float]]:
     parts = []
     for name, system in _measured(figures):
         for defense, cell in _first(system).items():
-            payload, code = (
-                _under_distortion(cell, lambda c, p=part: c["error"][p]) for part in paper.PARTS
-            )
+            payload, code = (_under_distortion(cell, "error", part) for part in paper.PARTS)
             if payload is not None:
                 label = f"{_label(name, system)}, {defense_name(defense)}"
                 mean = sum(payload) / len(payload)
@@ -161,10 +159,7 @@ def error_table(figures: Figures) -> str:
     rows = []
     for name, system in _measured(figures):
         for defense, cell in _first(system).items():
-            parts = [
-                _under_distortion(cell, lambda c, p=part: c["error"][p])
-                for part in (*paper.PARTS, "message")
-            ]
+            parts = [_under_distortion(cell, "error", part) for part in (*paper.PARTS, "message")]
             if parts[0] is None:
                 continue
             cells = [
@@ -203,7 +198,7 @@ def rt_table(figures: Figures) -> str:
 
 def sweeps(cell: Figures, rule: Rule) -> list[tuple[float, float]]:
     """(mean TPR under distortion, ASR of GT@1) for every threshold of a defence that filters."""
-    tpr = _under_distortion(cell, lambda c: c.get("sweep", {}).get(rule))
+    tpr = _under_distortion(cell, "sweep", rule)
     asr = cell.get("attacks", {}).get("gt", {}).get("sweep", {}).get(rule)
     if tpr is None or asr is None:
         return []
@@ -216,8 +211,8 @@ def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]
     points: dict[str, list[tuple[str, Rule, float, float]]] = {}
     for name, system in _measured(figures):
         for defense, cell in _first(system).items():
-            for rule in ("hard", "soft"):
-                rates = _under_distortion(cell, lambda c, r=rule: c["tpr"][r]["rate"])
+            for rule in RULES:
+                rates = _under_distortion(cell, "tpr", rule, "rate")
                 attack = cell.get("attacks", {}).get("gt", {})
                 if rates and "asr" in attack:
                     point = (defense, rule, sum(rates) / len(rates), attack["asr"][rule]["rate"])
@@ -272,12 +267,14 @@ def _asr_cell(
     return text if published is None else f"{text} [{published:.2f}]"
 
 
-def _under_distortion(cell: Figures, figure: Callable[[Figures], Any]) -> list[Any] | None:
-    genuine = cell.get("genuine", {})
-    cells = [genuine.get(name, {"not_measured": ""}) for name in EVALUATION]
-    if any("not_measured" in c for c in cells):
-        return None
-    values = [figure(c) for c in cells]
+def _under_distortion(cell: Figures, *path: str) -> list[Any] | None:
+    """The figure at ``path`` under each of the six distortions; None unless all have it."""
+    values: list[Any] = []
+    for name in EVALUATION:
+        value: Any = cell.get("genuine", {}).get(name, {})
+        for step in path:
+            value = (value or {}).get(step)
+        values.append(value)
     return None if None in values else values
 
 

@@ -92,7 +92,7 @@ class Trials:
                 name: self._key("genuine", seed, **own, distortion=repr(change))
                 for name, change in changes.items()
             }
-            kept = {name: self._run.ledger.recall(**key) for name, key in keys.items()}
+            kept: dict[str, Any] = {n: self._run.ledger.recall(**key) for n, key in keys.items()}
             missing = [name for name, row in kept.items() if row is None]
             if missing:
                 marked, code = self._mark(source, message)
@@ -103,12 +103,13 @@ class Trials:
                 ]
                 looks = self.verifier.examine(seen, message, [code] * len(seen))
                 for name, look in zip(missing, looks, strict=True):
-                    kept[name] = look.to_dict()
+                    row = look.to_dict()
                     if name == CLEAN:
-                        kept[name] |= similarity(source, marked)
-                    self._run.ledger.keep(kept[name], **keys[name])
-            for name, row in kept.items():
-                rows[name].append(row)
+                        row |= similarity(source, marked)
+                    self._run.ledger.keep(row, **keys[name])
+                    kept[name] = row
+            for name in rows:
+                rows[name].append(kept[name])
         return rows
 
     def forgeries(self, setting: Setting, division: Division, count: int) -> list[Row]:
@@ -124,10 +125,9 @@ class Trials:
         rows: list[Row] = []
         label = f"{self.label}: {setting}"
         for start in self._run.steps(range(0, len(targets), step), label):
-            if wanted == 1:
-                sources, message = [division.sources[start]], self.message(division.seed, start)
-            else:
-                sources, message = division.sources[:wanted], self.message(division.seed)
+            alone = wanted == 1
+            sources = division.sources[start : start + 1] if alone else division.sources[:wanted]
+            message = self.message(division.seed, start if alone else None)
             block = targets[start : start + step]
             rows += self._forge(setting, attack, sources, message, block, division.seed)
         return rows
@@ -230,7 +230,9 @@ def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
             "SSIM needs scikit-image: pip install 'coverlock-sdk[bench]'"
         ) from error
     psnr = read(original).psnr(read(changed))
-    ssim = structural_similarity(original, changed, channel_axis=2, data_range=255)
+    ssim = structural_similarity(  # type: ignore[no-untyped-call]
+        original, changed, channel_axis=2, data_range=255
+    )
     return {"psnr": min(psnr, 100.0), "ssim": float(ssim)}
 
 

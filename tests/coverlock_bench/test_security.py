@@ -86,7 +86,7 @@ def test_tables_for_every_system_defence_and_collection(folders, tmp_path):
     pytest.importorskip("matplotlib")
     out = tmp_path / "results" / "security.json"
     arguments = ["bench", "security", "-w", "additive", "-w", "mbrs", "--preset", "smoke"]
-    arguments += ["-d", "none", "-d", "coverlock"]
+    arguments += ["-d", "none", "-d", "coverlock:hash=dct"]
     arguments += [word for folder in folders for word in ("--images", str(folder))]
     arguments += ["--cache", str(tmp_path / "kept.sqlite"), "-o", str(out)]
     result = CliRunner().invoke(build_cli(), arguments)
@@ -98,9 +98,9 @@ def test_tables_for_every_system_defence_and_collection(folders, tmp_path):
     gt = {name: cell["attacks"]["gt"]["asr"]["hard"] for name, cell in behind["coco"].items()}
     assert (gt["none"]["successes"], gt["none"]["trials"]) == (4, 4)
     assert gt["none"]["over_seeds"] == {"mean": 1.0, "std": 0.0, "seeds": 2}
-    assert gt["coverlock"]["successes"] == 0
-    assert gt["coverlock"]["high"] > 0.3
-    locked = behind["coco"]["coverlock"]["genuine"]
+    assert gt["coverlock:hash=dct"]["successes"] == 0
+    assert gt["coverlock:hash=dct"]["high"] > 0.3
+    locked = behind["coco"]["coverlock:hash=dct"]["genuine"]
     assert locked["clean"]["tpr"]["soft"]["rate"] == 1
     assert locked["jpeg"]["error"]["hash"] is not None
     assert behind["coco"]["none"]["genuine"]["jpeg"]["error"]["hash"] is None
@@ -154,7 +154,7 @@ def test_other_weights_under_the_same_name_are_measured_anew(additive, photos):
 
 
 def test_payload_and_hash_errors_make_up_the_message_errors(additive, photos):
-    trials = Trials(additive, Setting("coverlock"), 1e-6, Run())
+    trials = Trials(additive, Setting.parse("coverlock:hash=dct"), 1e-6, Run())
     noisy = {"noise": lambda picture, rng: rng.integers(0, 256, picture.shape, dtype=np.uint8)}
     [row] = trials.genuine(photos[:1], 0, noisy)["noise"]
     errors = row["bits"] - row["matches"]
