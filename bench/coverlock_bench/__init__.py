@@ -6,6 +6,7 @@ It plugs into the SDK through the same hooks as a vendor's package.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -15,9 +16,28 @@ from coverlock_sdk.hookspecs import hookimpl
 @hookimpl
 def register_attacks(register: Callable[..., None]) -> None:
     """The forgers that a watermark is measured against."""
+    from coverlock_bench.attacks.averaging import AveragedResidual, PairedAveragedResidual
+    from coverlock_bench.attacks.best_match import BestMatch
+    from coverlock_bench.attacks.denoise import DenoisedResidual
+    from coverlock_bench.attacks.feature_collision import FeatureCollision
     from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+    from coverlock_bench.attacks.same_scene import PastedObject
+    from coverlock_bench.attacks.wmforger import PreferenceResidual
 
     register(GroundTruthResidual)
+    register(AveragedResidual)
+    register(PairedAveragedResidual)
+    register(DenoisedResidual)
+    register(PreferenceResidual)
+    register(BestMatch)
+    register(FeatureCollision)
+    register(PastedObject)
+
+
+@hookimpl
+def register_importers(register: Callable[..., None]) -> None:
+    """The published preference model of WMForger."""
+    register(_import_wmforger, "wmforger")
 
 
 @hookimpl
@@ -41,14 +61,26 @@ def register_assets(register: Callable[..., None]) -> None:
 
 @hookimpl
 def register_commands(cli: click.Group) -> None:
-    """``coverlock demo`` and ``coverlock bench ...``."""
+    """``coverlock audit``, ``coverlock demo`` and ``coverlock bench ...``."""
+    from coverlock_bench.audit import audit
     from coverlock_bench.commands import bench
     from coverlock_bench.demo import demo
     from coverlock_bench.latency.command import latency
+    from coverlock_bench.preference.command import train_preference_command
     from coverlock_bench.scaling import scaling
     from coverlock_bench.service_command import service
 
     for command in (latency, scaling, service):
         bench.add_command(command)
+    cli.add_command(audit)
     cli.add_command(demo)
     cli.add_command(bench)
+    train = cli.commands["train"]
+    assert isinstance(train, click.Group)
+    train.add_command(train_preference_command)
+
+
+def _import_wmforger(file: Path) -> Path:
+    from coverlock_bench.preference.weights import import_official
+
+    return import_official(file)

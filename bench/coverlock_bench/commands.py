@@ -11,6 +11,7 @@ import click
 
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
+from coverlock_bench.security import security_command
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hardening import Hardening
@@ -30,11 +31,21 @@ hash_option = click.option("--hash", default=DEFAULT_HASH, show_default=True)
 out_option = click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."
 )
+work_option = click.option(
+    "--work",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("runs/adaptive.sqlite"),
+    show_default=True,
+    help="Measurements made so far; an interrupted run goes on there.",
+)
 
 
 @click.group()
 def bench() -> None:
     """Measure: every result is a file that says how it was made."""
+
+
+bench.add_command(security_command)
 
 
 @bench.command()
@@ -448,6 +459,75 @@ def draw(result: Path, picture: Path) -> None:
     if command not in drawers:
         raise CoverLockError(f"there is no picture for '{command}': only for {', '.join(drawers)}")
     drawers[command](document["figures"], picture)
+
+
+@bench.command()
+@click.option("-w", "--watermark", default="steganogan", show_default=True)
+@images_option
+@hash_option
+@click.option("--count", default=30, show_default=True, help="Targets of each attack.")
+@click.option("--only", multiple=True, help="An attack of the table; may be repeated.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@work_option
+@out_option
+@json_option
+def adaptive(
+    watermark: str,
+    images: Path | None,
+    hash: str,
+    count: int,
+    only: tuple[str, ...],
+    fpr: float,
+    seed: int,
+    work: Path,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Attack the lock as someone who knows it: best match, feature collision, same scene."""
+    from coverlock_bench.adaptive import ATTACKS
+    from coverlock_bench.adaptive import adaptive as measure
+    from coverlock_bench.ledger import Ledger, Run
+    from coverlock_bench.tables import adaptive_summary
+
+    photos = find_photos(images)
+    run = Run(Ledger(work), quiet=as_json)
+    figures = measure(watermark, hash, photos, count, fpr, seed, run, only or ATTACKS)
+    config = {"watermark": watermark, "hash": hash, "targets": count, "photos": len(photos)}
+    config |= {"fpr": fpr, "seed": seed}
+    _finish(out, "bench adaptive", config, figures, as_json, adaptive_summary(figures))
+
+
+@bench.command()
+@images_option
+@click.option("--held-out", is_flag=True, help="Only photos that training leaves out.")
+@click.option("--count", default=24, show_default=True, help="Forgeries of each attack.")
+@click.option("--bits", default=32, show_default=True, help="Bits of a message.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@work_option
+@out_option
+@json_option
+def levers(
+    images: Path | None,
+    held_out: bool,
+    count: int,
+    bits: int,
+    fpr: float,
+    seed: int,
+    work: Path,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Measure what would raise the bar for a feature collision, and what it would cost."""
+    from coverlock_bench.ledger import Ledger, Run
+    from coverlock_bench.lever_study import lever_study
+    from coverlock_bench.tables import levers_summary
+
+    photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
+    figures = lever_study(photos, count, bits, fpr, seed, Run(Ledger(work), quiet=as_json))
+    config = {"count": count, "bits": bits, "held_out": held_out, "fpr": fpr, "seed": seed}
+    _finish(out, "bench levers", config, figures, as_json, levers_summary(figures))
 
 
 @bench.command()

@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from coverlock_sdk.pictures import write_file
+
 SCHEMA = 1
 PACKAGES = (
     "coverlock-sdk",
@@ -20,13 +22,20 @@ PACKAGES = (
     "openvino",
     "imagehash",
     "pdqhash",
+    "scipy",
+    "scikit-image",
 )
 """Whose versions may matter for a figure."""
 
 
 def write_result(path: Path, command: str, config: dict[str, Any], figures: Any) -> None:
     """Write ``figures`` with the command, configuration, versions and revision behind them."""
-    document = {
+    write_document(path, result_document(command, config, figures))
+
+
+def result_document(command: str, config: dict[str, Any], figures: Any) -> dict[str, Any]:
+    """``figures`` with the command, configuration, versions and revision behind them."""
+    return {
         "schema": SCHEMA,
         "command": command,
         "config": config,
@@ -38,8 +47,12 @@ def write_result(path: Path, command: str, config: dict[str, Any], figures: Any)
         "revision": _revision(),
         "figures": figures,
     }
+
+
+def write_document(path: Path, document: dict[str, Any]) -> None:
+    """Write a result file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=2) + "\n")
+    write_file(path, f"{json.dumps(document, indent=2)}\n".encode())
 
 
 def _version(distribution: str) -> str | None:

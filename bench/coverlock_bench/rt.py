@@ -6,19 +6,26 @@ describes the watermark and not some attack's skill at estimating it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+from coverlock_bench.intervals import BOOTSTRAPS, mean_interval, percentiles
+from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
+from coverlock_bench.photos import to_8_bit
+from coverlock_bench.verification import examine
 from coverlock_sdk import Watermark
 from coverlock_sdk.contract import Images
-from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.pictures import read_batch
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.pictures import read, read_batch, stacked_views
 
-BOOTSTRAPS = 2000
+COUNTS = (1, 10, 100, 1000)
+"""The paper's numbers of sources (table 4)."""
+
+BLOCK = 25  # pictures in memory at a time
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,45 @@ class Transferability:
     eight_bit: bool
 
 
+@dataclass(frozen=True)
+class Curve:
+    """RT@s for several s, in floats and in 8 bits, and what more pictures would have given."""
+
+    points: tuple[Transferability, ...]
+    missing: dict[int, int]
+    """For each s that the pictures do not reach: how many more it needs."""
+
+    def at(self, sources: int, eight_bit: bool = True) -> Transferability | None:
+        """The point at ``sources``, where there is one."""
+        wanted = (sources, eight_bit)
+        return next((p for p in self.points if (p.sources, p.eight_bit) == wanted), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as plain JSON values."""
+        return {
+            "points": [asdict(point) for point in self.points],
+            "missing": {str(count): needed for count, needed in self.missing.items()},
+        }
+
+
+@dataclass(frozen=True)
+class LockedTransferability:
+    """RT@1 of a locked watermark over many sources, decoded through the lock.
+
+    Averaging sources would mean nothing here, since each carries a payload of its own.
+    """
+
+    rt: float
+    low: float
+    high: float
+    accuracy: float
+    """Mean share of message bits that come back through the lock."""
+    raw_accuracy: float
+    """Mean share of payload bits that the decoder still reads: the residual itself transfers."""
+    sources: int
+    targets: int
+
+
 def residual_transferability(
     watermark: Watermark,
     images: Any,
@@ -51,35 +97,166 @@ def residual_transferability(
     ``sources`` of the others and pasted onto all targets. With ``eight_bit``, marked and forged
     pictures are rounded as saved ones are.
     """
-    batch = read_batch(images)
-    if len(batch.pictures) < sources + targets:
-        raise CoverLockError(
-            f"RT@{sources} on {targets} targets needs {sources + targets} different pictures, "
-            f"but there are {len(batch.pictures)}"
-        )
-    views = _saved(batch.views(watermark.native_size), eight_bit)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(views))
-    victims, pool = views[order[:targets]], views[order[targets:]]
-    attack = GroundTruthResidual(sources=sources)
-    accuracy = np.empty((messages, targets))
-    for row in range(messages):
-        message = rng.integers(0, 2, watermark.bits, dtype=np.uint8)
-        originals = pool[rng.choice(len(pool), sources, replace=False)]
-        marked = _saved(watermark.embed(originals, message), eight_bit)
-        forged = _saved(attack.forge(marked, victims, originals=originals), eight_bit)
-        accuracy[row] = ((watermark.decode(forged) > 0) == message).mean(axis=1)
-    low, high = _interval(accuracy, rng)
+    views = _views(images, watermark.native_size)
+    _refuse_too_few(len(views), sources, targets)
+    [point] = _points(watermark, views, [sources], targets, messages, seed, [eight_bit], Run())
+    return point
+
+
+def transferability_curve(
+    watermark: Watermark,
+    images: Any,
+    counts: Sequence[int] = COUNTS,
+    targets: int = 100,
+    messages: int = 5,
+    seed: int = 0,
+    run: Run | None = None,
+) -> Curve:
+    """RT@s for every s in ``counts`` that the pictures allow, in floats and in 8 bits.
+
+    The sources of a smaller s are the first ones of a larger, so all counts cost one embedding of
+    the largest.
+    """
+    views = _views(images, watermark.native_size)
+    _refuse_too_few(len(views), min(counts), targets)
+    missing = {s: s + targets - len(views) for s in counts if s + targets > len(views)}
+    reached = sorted(s for s in counts if s not in missing)
+    depths = [True, False]
+    points = _points(watermark, views, reached, targets, messages, seed, depths, run or Run())
+    return Curve(tuple(points), missing)
+
+
+def locked_transferability(
+    protected: BoundWatermark,
+    images: Any,
+    sources: int = 100,
+    targets: int = 100,
+    seed: int = 0,
+    run: Run | None = None,
+) -> LockedTransferability:
+    """RT@1 through the lock: the residual of each of ``sources`` pictures, pasted onto another.
+
+    Every source carries a random message of its own; sources and targets are disjoint, and the
+    targets are used in turn. Pictures are 8-bit throughout.
+    """
+    run = run or Run()
+    views = _views(images, protected.watermark.native_size)
+    _refuse_too_few(len(views), sources, targets)
+    order = np.random.default_rng(seed).permutation(len(views))
+    key = {"kind": "locked rt", "lock": fingerprint(protected), "seed": seed}
+    rows = []
+    for index in run.steps(range(sources), "RT@1 through the lock"):
+        victim, source = views[order[index % targets]], views[order[targets + index]]
+        own = {**key, "pictures": digest(source, victim), "index": index}
+        row = run.ledger.recall(**own)
+        if row is None:
+            rng = np.random.default_rng([seed, index])
+            message = rng.integers(0, 2, protected.bits, dtype=np.uint8)
+            mark = protected.mark(to_8_bit(source), message)
+            residual = read(mark.picture).view(source.shape[1:]) - source
+            forged = to_8_bit(np.clip(victim + residual, 0, 1))
+            [seen] = examine(protected, [forged], message, [mark.code])
+            row = {"message": seen.matches / seen.bits, "payload": seen.payload_accuracy}
+            run.ledger.keep(row, **own)
+        rows.append(row)
+    if not rows:
+        raise NotMeasuredError("there was no time to measure RT@1 through the lock")
+    accuracy = [row["message"] for row in rows]
+    low, high = mean_interval(accuracy, np.random.default_rng(seed))
+    return LockedTransferability(
+        rt=_rt(float(np.mean(accuracy))),
+        low=_rt(low),
+        high=_rt(high),
+        accuracy=float(np.mean(accuracy)),
+        raw_accuracy=float(np.mean([row["payload"] for row in rows])),
+        sources=len(rows),
+        targets=min(targets, len(rows)),
+    )
+
+
+def _points(
+    watermark: Watermark,
+    views: Images,
+    counts: Sequence[int],
+    targets: int,
+    messages: int,
+    seed: int,
+    depths: Sequence[bool],
+    run: Run,
+) -> list[Transferability]:
+    order = np.random.default_rng(seed).permutation(len(views))
+    victims, pool = views[order[:targets]], order[targets:]
+    key = {
+        "kind": "rt",
+        "watermark": fingerprint(watermark),
+        "pictures": digest(views),
+        "targets": targets,
+        "seed": seed,
+    }
+    kept: dict[tuple[int, bool], list[list[float]]] = {(s, d): [] for d in depths for s in counts}
+    for index in run.steps(range(messages), f"RT of {watermark.name}"):
+        rows: dict[tuple[int, bool], Any] = {
+            (s, d): run.ledger.recall(**key, sources=s, eight_bit=d, message=index) for s, d in kept
+        }
+        if any(row is None for row in rows.values()):
+            rng = np.random.default_rng([seed, index])
+            message = rng.integers(0, 2, watermark.bits, dtype=np.uint8)
+            chosen = rng.permutation(pool)[: max(counts)]
+            residuals = _mean_residuals(watermark, views, chosen, message, counts, depths)
+            for (s, d), row in rows.items():
+                if row is None:
+                    rows[s, d] = _accuracy(watermark, victims, residuals[s, d], message, d)
+                    run.ledger.keep(rows[s, d], **key, sources=s, eight_bit=d, message=index)
+        for which, row in rows.items():
+            kept[which].append(row)
+    return [_point(np.array(rows), s, d, seed) for (s, d), rows in kept.items() if rows]
+
+
+def _mean_residuals(
+    watermark: Watermark,
+    views: Images,
+    chosen: npt.NDArray[np.int64],
+    message: npt.NDArray[np.uint8],
+    counts: Sequence[int],
+    depths: Sequence[bool],
+) -> dict[tuple[int, bool], Images]:
+    """The mean residual of the first s ``chosen`` pictures, for every s and bit depth."""
+    totals = {depth: np.zeros(views.shape[1:], dtype=np.float64) for depth in depths}
+    means: dict[tuple[int, bool], Images] = {}
+    for start in range(0, len(chosen), BLOCK):
+        originals = views[chosen[start : start + BLOCK]]
+        marked = watermark.embed(originals, message)
+        for depth, total in totals.items():
+            for offset, residual in enumerate(_saved(marked, depth) - originals, start + 1):
+                total += residual
+                if offset in counts:
+                    means[offset, depth] = (total / offset).astype(np.float32)
+    return means
+
+
+def _accuracy(
+    watermark: Watermark,
+    victims: Images,
+    residual: Images,
+    message: npt.NDArray[np.uint8],
+    eight_bit: bool,
+) -> list[float]:
+    """The share of ``message`` that decodes from each of ``victims`` with ``residual`` on it."""
+    shares: list[float] = []
+    for start in range(0, len(victims), BLOCK):
+        forged = np.clip(victims[start : start + BLOCK] + residual, 0, 1)
+        decoded = watermark.decode(_saved(forged, eight_bit)) > 0
+        shares += (decoded == message).mean(axis=1).tolist()
+    return shares
+
+
+def _point(
+    accuracy: npt.NDArray[np.float64], sources: int, eight_bit: bool, seed: int
+) -> Transferability:
+    messages, targets = accuracy.shape
+    low, high = _interval(accuracy, np.random.default_rng(seed))
     mean = float(accuracy.mean())
     return Transferability(_rt(mean), low, high, mean, sources, targets, messages, eight_bit)
-
-
-def _rt(accuracy: float) -> float:
-    return max(2 * accuracy - 1, 0.0)
-
-
-def _saved(images: Images, eight_bit: bool) -> Images:
-    return (np.rint(images * 255) / 255).astype(np.float32) if eight_bit else images
 
 
 def _interval(accuracy: npt.NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
@@ -87,6 +264,32 @@ def _interval(accuracy: npt.NDArray[np.float64], rng: np.random.Generator) -> tu
     messages, targets = accuracy.shape
     rows = rng.integers(messages, size=(BOOTSTRAPS, messages, 1))
     columns = rng.integers(targets, size=(BOOTSTRAPS, 1, targets))
-    means = accuracy[rows, columns].mean(axis=(1, 2))
-    low, high = np.quantile(means, [0.025, 0.975])
-    return _rt(float(low)), _rt(float(high))
+    low, high = percentiles(accuracy[rows, columns].mean(axis=(1, 2)))
+    return _rt(low), _rt(high)
+
+
+def _rt(accuracy: float) -> float:
+    return max(2 * accuracy - 1, 0.0)
+
+
+def _views(images: Any, size: tuple[int, int]) -> Images:
+    """What a network sees of 8-bit files; a list is read one by one, since photos are large."""
+    if isinstance(images, list | tuple):
+        views = np.empty((len(images), 3, *size), dtype=np.float32)
+        for row, image in enumerate(images):
+            views[row] = read(image).view(size)
+    else:
+        views = stacked_views(read_batch(images).pictures, size)
+    return _saved(views, True)
+
+
+def _saved(images: Images, eight_bit: bool) -> Images:
+    return (np.rint(images * 255) / 255).astype(np.float32) if eight_bit else images
+
+
+def _refuse_too_few(pictures: int, sources: int, targets: int) -> None:
+    if pictures < sources + targets:
+        raise NotMeasuredError(
+            f"RT@{sources} on {targets} targets needs {sources + targets} different pictures, "
+            f"but there are {pictures}"
+        )

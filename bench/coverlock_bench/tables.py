@@ -33,7 +33,8 @@ def _figures(path: Path) -> Any:
     return json.loads(path.read_text())["figures"]
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -59,7 +60,7 @@ def _rules_table(results: Path) -> str:
                     ]
                 )
     header = ["watermark", "defence", "rule", "forgeries accepted (GT@1)"]
-    return _table([*header, "genuine accepted", "genuine accepted, six distortions"], rows)
+    return table([*header, "genuine accepted", "genuine accepted, six distortions"], rows)
 
 
 def _roundtrip_table(results: Path) -> str:
@@ -81,7 +82,7 @@ def _roundtrip_table(results: Path) -> str:
                 ]
             )
     header = ["watermark", "rule", "binding", "accepted", "bits read", "hash error"]
-    return _table([*header, "median p", "PSNR"], rows)
+    return table([*header, "median p", "PSNR"], rows)
 
 
 def _calibration_table(results: Path) -> str:
@@ -102,7 +103,7 @@ def _calibration_table(results: Path) -> str:
             rows.append(cells)
     header = ["watermark", "", "variance / binomial (min-max over messages)"]
     levels = ["hard, p <= 1e-2", "hard, p <= 1e-3", "soft, p <= 1e-2", "soft, p <= 1e-3"]
-    return _table([*header, *levels], rows)
+    return table([*header, *levels], rows)
 
 
 def _hardening_table(results: Path) -> str:
@@ -135,7 +136,7 @@ def hardening_summary(figures: dict[str, Any]) -> str:
     header = ["watermark", "", "code error as marked", "six distortions", "80 % crop"]
     genuine = ["genuine accepted, hard", "soft"]
     forged = ["code of forged and source agree", "forgeries accepted, hard / soft"]
-    return _table([*header, *genuine, *forged, "PSNR", "time"], rows)
+    return table([*header, *genuine, *forged, "PSNR", "time"], rows)
 
 
 def _hash_table(results: Path) -> str:
@@ -177,7 +178,7 @@ def hash_summary(figures: dict[str, Any]) -> str:
     header = ["hash", "bit error, six distortions", "imbalance", "correlation of bits"]
     different = ["agreement of different pictures", "accepted"]
     similar = ["agreement of similar pictures", "accepted"]
-    return _table([*header, *different, *similar, "parameters", "bytes", "time / dct"], rows)
+    return table([*header, *different, *similar, "parameters", "bytes", "time / dct"], rows)
 
 
 def _hash_distortions_table(results: Path) -> str:
@@ -188,7 +189,7 @@ def _hash_distortions_table(results: Path) -> str:
         [distortion, *(_percent(row["bit_error"][distortion]) for row in hashes.values())]
         for distortion in distortions
     ]
-    return _table(["distortion", *hashes], rows)
+    return table(["distortion", *hashes], rows)
 
 
 def _hash_lengths_table(results: Path) -> str:
@@ -199,7 +200,7 @@ def _hash_lengths_table(results: Path) -> str:
             shares = [_percent(share, 3) for share in row[kind]["accepted"].values()]
             rows.append([name, f"{row[kind]['pairs']:,} {kind}", *shares])
             lengths = list(row[kind]["accepted"])
-    return _table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
+    return table(["hash", "pairs", *(f"L = {length}" for length in lengths)], rows)
 
 
 def _hash_latency_table(results: Path) -> str:
@@ -208,7 +209,7 @@ def _hash_latency_table(results: Path) -> str:
         [name, f"{row['speed_up']:.0f}"]
         for name, row in _figures(results / "hash-latency.json").items()
     ]
-    return _table(["hash", "pictures in the time of one by DINOv2-S"], rows)
+    return table(["hash", "pictures in the time of one by DINOv2-S"], rows)
 
 
 def _hash_variants_table(results: Path) -> str:
@@ -231,7 +232,7 @@ def hash_variants_summary(figures: dict[str, Any]) -> str:
     ]
     header = ["hash", "bit error, six distortions", "under an 80 % crop"]
     pairs = ["agreement of different pictures", "accepted"]
-    return _table([*header, *pairs, "parameters", "time / nano"], rows)
+    return table([*header, *pairs, "parameters", "time / nano"], rows)
 
 
 def _spread(agreement: dict[str, Any]) -> str:
@@ -259,7 +260,58 @@ def _documents_table(results: Path) -> str:
         ]
         for name, row in _figures(results / "documents.json").items()
     ]
-    return _table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
+    return table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
+
+
+def _adaptive_table(results: Path) -> str:
+    return adaptive_summary(_figures(results / "adaptive.json"))
+
+
+def adaptive_summary(figures: dict[str, Any]) -> str:
+    """Forgeries that pass, by adaptive attacker and budget."""
+    rows = [
+        [
+            attack,
+            budget,
+            *(_rate(cell[rule]) for rule in ("hard", "soft")),
+            f"{cell['psnr']:.1f} dB",
+        ]
+        for attack, budgets in figures.items()
+        for budget, cell in budgets.items()
+    ]
+    return table(["attack", "budget", "accepted, hard", "accepted, soft", "PSNR"], rows)
+
+
+def _levers_table(results: Path) -> str:
+    return levers_summary(_figures(results / "levers.json"))
+
+
+def levers_summary(figures: dict[str, Any]) -> str:
+    """Collisions and genuine pictures that pass, by lever."""
+    rows, budgets = [], list(next(iter(figures.values()))["forgeries"])
+    for lever, row in figures.items():
+        forged, genuine = [row["forgeries"][budget] for budget in budgets], row["genuine"]
+        matched = [_percent(cell["bits_matched"], 0) for cell in (*forged, genuine)]
+        rows.append([lever, *(_rate(cell) for cell in (*forged, genuine)), " / ".join(matched)])
+    header = ["lever", *(f"collisions within {b} levels" for b in budgets), "genuine, distorted"]
+    return table([*header, "bits that match in each"], rows)
+
+
+def _rate(cell: dict[str, Any]) -> str:
+    """Successes of trials, and the interval of the share."""
+    interval = f"[{100 * cell['low']:.1f}, {100 * cell['high']:.1f}] %"
+    return f"{cell['successes']} of {cell['trials']} {interval}"
+
+
+def _security_table(name: str) -> Callable[[Path], str]:
+    """A table of ``coverlock bench security``."""
+
+    def make(results: Path) -> str:
+        from coverlock_bench import security_tables
+
+        return security_tables.TABLES[name][1](_figures(results / "security.json"))
+
+    return make
 
 
 def _interventions_table(results: Path) -> str:
@@ -274,7 +326,7 @@ def interventions_summary(figures: dict[str, Any]) -> str:
     ]
     for label, row in figures["untrained"].items():
         rows.append([label.replace("-", " "), "0", *["-"] * 6, _paper_rt(row["paper"])])
-    return _table(["variant", *TRAINED_HEADER, "RT@100 in the paper"], rows)
+    return table(["variant", *TRAINED_HEADER, "RT@100 in the paper"], rows)
 
 
 TRAINED_HEADER = ("seeds", "images seen", "bits read", "PSNR", "RT@1", "RT@10", "RT@100")
@@ -304,7 +356,7 @@ def training_factors_summary(figures: dict[str, Any]) -> str:
         for system, changes in figures.items()
         for change, row in changes.items()
     ]
-    return _table(["watermark", "changed", *TRAINED_HEADER], rows)
+    return table(["watermark", "changed", *TRAINED_HEADER], rows)
 
 
 def _paper_rt(paper: dict[str, Any]) -> str:
@@ -330,7 +382,7 @@ def filters_summary(figures: dict[str, Any]) -> str:
         for backbone, card in backbones.items()
     ]
     header = ["watermark", "backbone", "AUC, clean", "AUC, distorted", "pictures of a kind"]
-    return _table([*header, "paper (MBRS, full width)"], rows)
+    return table([*header, "paper (MBRS, full width)"], rows)
 
 
 def _latency_table(results: Path) -> str:
@@ -368,7 +420,7 @@ def latency_summary(figures: dict[str, Any]) -> str:
                 ]
             )
     header = ["watermark+hash", "batch", "runtime", "end to end", "network alone"]
-    return _table([*header, "of matmul peak"], rows)
+    return table([*header, "of matmul peak"], rows)
 
 
 def _latency_stages_table(results: Path) -> str:
@@ -388,7 +440,7 @@ def _latency_stages_table(results: Path) -> str:
         for stage, runtime, precision in stages:
             share = f"{100 * timed[stage, runtime, precision] / whole:.1f} %"
             rows.append([name, stage, f"{runtime} {precision}".removesuffix(" -"), share])
-    return _table(["watermark+hash", "stage", "by", "share"], rows)
+    return table(["watermark+hash", "stage", "by", "share"], rows)
 
 
 def _ratio(ratio: dict[str, float]) -> str:
@@ -415,7 +467,7 @@ def _parity_table(results: Path) -> str:
             )
     header = ["watermark", "hash", "precision", "photos", "equal bits"]
     largest = ["largest difference of a payload logit", "of a hash logit"]
-    return _table([*header, *largest, "equal verdicts"], rows)
+    return table([*header, *largest, "equal verdicts"], rows)
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
@@ -435,4 +487,10 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "interventions": _interventions_table,
     "training-factors": _training_factors_table,
     "filters": _filters_table,
+    "adaptive": _adaptive_table,
+    "levers": _levers_table,
+    **{
+        f"security-{name}": _security_table(name)
+        for name in ("systems", "asr-hard", "asr-soft", "bit-accuracy", "tpr", "errors", "rt")
+    },
 }

@@ -3,8 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coverlock_bench.rt import residual_transferability
-from coverlock_sdk import Watermark
+from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.rt import (
+    locked_transferability,
+    residual_transferability,
+    transferability_curve,
+)
+from coverlock_sdk import Watermark, wrap
 from coverlock_sdk.errors import CoverLockError
 
 
@@ -54,3 +59,32 @@ def test_the_definition_by_hand(additive, photos):
 def test_too_few_pictures_are_explained(additive, photos):
     with pytest.raises(CoverLockError, match="needs 200 different pictures, but there are 12"):
         residual_transferability(additive, photos)
+
+
+def test_a_curve_goes_as_far_as_the_pictures_do(additive, photos):
+    curve = transferability_curve(additive, photos, counts=(1, 4, 100), targets=4, messages=2)
+    assert curve.missing == {100: 92}
+    assert [(p.sources, p.eight_bit) for p in curve.points] == [
+        (1, True),
+        (4, True),
+        (1, False),
+        (4, False),
+    ]
+    alone = residual_transferability(additive, photos, sources=4, targets=4, messages=2)
+    assert curve.at(4).rt == pytest.approx(alone.rt, abs=0.05)
+    assert curve.at(100) is None
+
+
+def test_a_curve_is_kept(additive, photos, tmp_path):
+    settings = {"counts": (1, 2), "targets": 3, "messages": 2}
+    first = transferability_curve(additive, photos, **settings, run=Run(Ledger(tmp_path / "l")))
+    again = transferability_curve(additive, photos, **settings, run=Run(Ledger(tmp_path / "l")))
+    assert first == again
+
+
+def test_behind_the_lock_the_residual_transfers_and_the_message_does_not(additive, photos):
+    locked = locked_transferability(wrap(additive), photos, sources=6, targets=6)
+    assert locked.raw_accuracy > 0.95
+    assert locked.accuracy < 0.8
+    assert locked.low <= locked.rt <= locked.high
+    assert (locked.sources, locked.targets) == (6, 6)

@@ -1,0 +1,235 @@
+"""Attackers who know the lock: how far they get, and with which budget.
+
+The paper's attackers do not know that there is a lock (its stated limitation). These know the hash
+and its weights, and have the true residual of every released picture, but not the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_bench.attacks.best_match import BestMatch
+from coverlock_bench.attacks.feature_collision import FeatureCollision
+from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+from coverlock_bench.attacks.same_scene import PastedObject
+from coverlock_bench.intervals import rate
+from coverlock_bench.ledger import Run, digest
+from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
+from coverlock_bench.verification import examine
+from coverlock_sdk import CoverLock, Key, codeword, load_watermark
+from coverlock_sdk.contract import Images
+from coverlock_sdk.distortions import (
+    Brightness,
+    Contrast,
+    Crop,
+    Distortion,
+    Flip,
+    Rotation,
+)
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.keys import bit_selection
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.resampling import resample
+from coverlock_sdk.verdict import RULES
+
+ATTACKS = (
+    "best match",
+    "collision, key",
+    "collision, no key",
+    "pasted object",
+    "near-duplicate",
+)
+
+POOLS = (1, 100, 400)
+"""How many released pictures the best match is chosen from."""
+
+BUDGETS = (8.0, 16.0, 32.0, 64.0)
+"""Largest change of a value in a feature collision, in grey levels."""
+
+OBJECTS = {
+    "5 %, in the middle": PastedObject(0.05),
+    "10 %, in the middle": PastedObject(0.10),
+    "20 %, in the middle": PastedObject(0.20),
+    "5 %, in a corner": PastedObject(0.05, centre=(0.85, 0.85)),
+    "10 %, in a corner": PastedObject(0.10, centre=(0.8, 0.8)),
+}
+"""Objects pasted into a marked picture: the share of it they cover, and where."""
+
+DUPLICATES: dict[str, Distortion] = {
+    "crop to 90 %": Crop(0.9),
+    "crop to 80 %": Crop(0.8),
+    "crop to 50 %": Crop(0.5),
+    "brighter by 20 %": Brightness(1.2),
+    "more contrast by 20 %": Contrast(1.2),
+    "turned by 5 degrees": Rotation(5),
+    "mirrored": Flip(),
+}
+"""Other pictures of the marked scene, onto which its residual is transplanted."""
+
+SECRET = Key(b"the adaptive attacker has no key", id="bench")
+
+
+@dataclass
+class Scene:
+    """Marked pictures of one deployment, targets to forge, and a way to judge forgeries."""
+
+    protected: BoundWatermark
+    originals: list[Picture8]
+    targets: list[Picture8]
+    identifier: str = "adaptive"
+    _marked: dict[int, Picture8] = field(default_factory=dict)
+
+    @property
+    def message(self) -> npt.NDArray[np.uint8]:
+        """What every released picture carries, and every forgery should."""
+        return codeword(self.identifier, self.protected.keys[0], self.protected.bits)
+
+    def marked(self, index: int) -> Picture8:
+        """The released version of an original; made when it is first asked for."""
+        if index not in self._marked:
+            self._marked[index] = self.protected.mark(self.originals[index], self.message).picture
+        return self._marked[index]
+
+    def released(self, indices: Sequence[int]) -> tuple[Images, Images]:
+        """Marked pictures and their originals, as attacks take them."""
+        return (
+            floats([self.marked(index) for index in indices]),
+            floats([self.originals[index] for index in indices]),
+        )
+
+    def judge(self, forged: Images, beside: Sequence[Picture8]) -> dict[str, Any]:
+        """How many of ``forged`` pass, and how far they are from the pictures ``beside`` them."""
+        saved = [to_8_bit(picture) for picture in forged]
+        looks = examine(self.protected, saved, self.message, [None] * len(saved))
+        return {
+            **{r: rate(sum(look.accepted[r] for look in looks), len(looks)) for r in RULES},
+            "bits_matched": float(np.mean([look.matches / look.bits for look in looks])),
+            "psnr": float(np.mean([_psnr(a, b) for a, b in zip(saved, beside, strict=True)])),
+        }
+
+
+def adaptive(
+    watermark: str,
+    hash: str,
+    photos: list[Path],
+    count: int,
+    fpr: float,
+    seed: int,
+    run: Run,
+    only: Sequence[str] = ATTACKS,
+) -> dict[str, Any]:
+    """ASR of each adaptive attacker against its budget, on ``count`` targets each."""
+    if len(photos) < 2 * count:
+        raise CoverLockError(
+            f"{count} targets and as many released pictures need {2 * count} photos, "
+            f"but there are {len(photos)}"
+        )
+    system = load_watermark(watermark)
+    order = np.random.default_rng(seed).permutation(len(photos))
+    squares = load_squares([photos[row] for row in order], system.native_size[0])
+    scenes = {
+        arm: Scene(
+            CoverLock(hash=hash, key=key, fpr=fpr).protect(system),
+            originals=squares[count:],
+            targets=squares[:count],
+        )
+        for arm, key in (("key", SECRET), ("no key", None))
+    }
+    cells = [*_best_match(scenes, hash), *_collision(scenes, hash), *_same_scene(scenes, seed)]
+    figures: dict[str, Any] = {}
+    depends = {"watermark": watermark, "hash": hash, "count": count, "fpr": fpr, "seed": seed}
+    depends["photos"] = digest([str(photo.resolve()) for photo in photos])
+    for cell in run.steps([cell for cell in cells if cell.attack in only], "adaptive"):
+        key = {**depends, "attack": cell.attack, "budget": cell.budget}
+        found = run.ledger.recall(**key)
+        if found is None:
+            found = cell.measure()
+            run.ledger.keep(found, **key)
+        figures.setdefault(cell.attack, {})[cell.budget] = found
+    return figures
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One attack with one budget."""
+
+    attack: str
+    budget: str
+    measure: Callable[[], dict[str, Any]]
+
+
+def _best_match(scenes: dict[str, Scene], hash: str) -> list[Cell]:
+    """Features of originals stand for those of released pictures, which a mark hardly moves."""
+    scene, attack = scenes["key"], BestMatch(hash)
+
+    def measure(pool: int) -> dict[str, Any]:
+        candidates = floats(scene.originals[:pool])
+        chosen = attack.choose(candidates, floats(scene.targets))
+        marked, originals = scene.released([int(row) for row in chosen])
+        forged = np.clip(floats(scene.targets) + marked - originals, 0, 1)
+        return scene.judge(forged, scene.targets)
+
+    pools = [pool for pool in POOLS if pool <= len(scene.originals)]
+    return [Cell("best match", f"{n} released", partial(measure, n)) for n in pools]
+
+
+def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
+    def measure(arm: str, budget: float) -> dict[str, Any]:
+        scene = scenes[arm]
+        marked, originals = scene.released(range(len(scene.targets)))
+        used = bit_selection(None, CODE_BITS, scene.protected.bits)
+        bits = tuple(map(int, used)) if arm == "no key" else None
+        attack = FeatureCollision(budget=budget, hash=hash, bits=bits)
+        forged = attack.forge(marked, floats(scene.targets), originals=originals)
+        return scene.judge(forged, scene.targets)
+
+    return [
+        Cell(f"collision, {arm}", f"{budget:g} levels", partial(measure, arm, budget))
+        for arm in scenes
+        for budget in BUDGETS
+    ]
+
+
+def _same_scene(scenes: dict[str, Scene], seed: int) -> list[Cell]:
+    scene = scenes["key"]
+    everyone = range(len(scene.targets))
+
+    def paste(attack: PastedObject) -> dict[str, Any]:
+        marked, _ = scene.released(everyone)
+        forged = attack.forge(marked, floats(scene.targets))
+        return scene.judge(forged, [scene.marked(index) for index in everyone])
+
+    def duplicate(change: Distortion) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        others = [change(scene.originals[index], rng) for index in everyone]
+        side = scene.protected.watermark.native_size[0]
+        targets = [to_8_bit(resample(to_float(p), (side, side))) for p in others]
+        forged = []
+        for index, target in zip(everyone, targets, strict=True):
+            marked, original = scene.released([index])
+            attack = GroundTruthResidual(sources=1)
+            forged.append(attack.forge(marked, floats([target]), originals=original)[0])
+        return scene.judge(np.stack(forged), targets)
+
+    return [
+        *(Cell("pasted object", name, partial(paste, a)) for name, a in OBJECTS.items()),
+        *(Cell("near-duplicate", name, partial(duplicate, c)) for name, c in DUPLICATES.items()),
+    ]
+
+
+def floats(pictures: Sequence[Picture8]) -> Images:
+    """8-bit pictures of one size as networks take them: (N, 3, H, W) in [0, 1]."""
+    return np.stack([to_float(picture) for picture in pictures])
+
+
+def _psnr(one: Picture8, other: Picture8) -> float:
+    error = np.square(one.astype(np.float64) - other).mean()
+    return float(10 * np.log10(255**2 / max(error, 1e-12)))

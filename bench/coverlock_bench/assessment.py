@@ -1,0 +1,269 @@
+"""Everything that is measured about the security of one watermark, as plain figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from coverlock_bench.collection import Collection
+from coverlock_bench.intervals import rate, spread
+from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
+from coverlock_bench.presets import Preset
+from coverlock_bench.rt import locked_transferability, transferability_curve
+from coverlock_bench.settings import Setting
+from coverlock_bench.signatures import feature_variation, residual_patterns
+from coverlock_bench.trials import CLEAN, Division, Row, Trials
+from coverlock_sdk import Watermark
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.errors import (
+    CorruptModelError,
+    MissingModelError,
+    PluginError,
+    UnknownNameError,
+)
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.verdict import RULES
+
+NONE = Setting("none")
+COVERLOCK = Setting("coverlock")
+SIGNATURE_PICTURES = 20
+THRESHOLDS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+"""Of a filter's score, for the trade-off."""
+ABSENT = (NotMeasuredError, MissingModelError, CorruptModelError, UnknownNameError)
+"""Errors that leave one cell empty; every other one ends the run."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run: sizes, defences, and the false-positive rate all of them are held to."""
+
+    preset: Preset
+    defenses: tuple[Setting, ...]
+    fpr: float
+
+    @classmethod
+    def of(cls, preset: Preset, defenses: Sequence[str], fpr: float) -> Plan:
+        """The defences named, or every one of the paper's that is installed."""
+        installed = plugin_manager().names("defense")
+        for name in (Setting.parse(text).name for text in defenses):
+            if name not in installed:
+                plugin_manager().get("defense", name)  # says what there is instead
+        usual = ("none", "convnext", "mhdw", "coverlock")
+        chosen = defenses or [name for name in usual if name in installed]
+        return cls(preset, tuple(Setting.parse(text) for text in chosen), fpr)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return {
+            "preset": asdict(self.preset),
+            "defenses": [str(defense) for defense in self.defenses],
+            "fpr": self.fpr,
+        }
+
+
+class Assessment:
+    """One watermark under one plan."""
+
+    def __init__(self, watermark: Watermark, plan: Plan, run: Run) -> None:
+        self.watermark = watermark
+        self.plan = plan
+        self.run = run
+        self._trials: dict[Setting, Trials] = {}
+
+    def trials(self, defense: Setting) -> Trials:
+        """The trials behind ``defense``, which remember the pictures they have marked."""
+        if defense not in self._trials:
+            self._trials[defense] = Trials(self.watermark, defense, self.plan.fpr, self.run)
+        return self._trials[defense]
+
+    def division(self, collection: Collection, seed: int) -> Division:
+        """Which pictures of a collection are robbed, and which are forged."""
+        return Division.of(collection.pictures, self.plan.preset.pairs, seed)
+
+    def description(self) -> dict[str, Any]:
+        """What the watermark says of itself; a ``card`` maps names to remarks and figures."""
+        return {
+            "name": self.watermark.name,
+            "bits": self.watermark.bits,
+            "native_size": list(self.watermark.native_size),
+            "card": dict(getattr(self.watermark, "card", None) or {}),
+        }
+
+    def transferability(self, collection: Collection) -> dict[str, Any]:
+        """RT@s as far as the pictures go, and RT@1 through the lock."""
+        preset, pictures = self.plan.preset, collection.pictures
+        targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
+        common: dict[str, Any] = {"targets": targets, "seed": preset.seeds[0], "run": self.run}
+        curve = transferability_curve(
+            self.watermark, pictures, preset.rt_sources, messages=preset.rt_messages, **common
+        )
+        locked = COVERLOCK.defense(fpr=self.plan.fpr).protect(self.watermark)
+        assert isinstance(locked, BoundWatermark)
+        sources = min(preset.locked_sources, len(pictures) - targets)
+        through = partial(locked_transferability, locked, pictures, sources, **common)
+        return {**curve.to_dict(), "locked": _or_reason(lambda: asdict(through()))}
+
+    def signatures(self, collection: Collection) -> dict[str, Any]:
+        """Correlations of residuals and the variation of the decoder's features."""
+        pictures = collection.pictures[:SIGNATURE_PICTURES]
+        kept = {
+            "kind": "signatures",
+            "watermark": fingerprint(self.watermark),
+            "pictures": digest(*pictures),
+        }
+        figures = {}
+        parts = {"residuals": _correlations, "features": _variation}
+        for name in self.run.steps(list(parts), f"{self.watermark.name}: signatures"):
+            figures[name] = self.run.ledger.recall(**kept, part=name)
+            if figures[name] is None:
+                figures[name] = _or_reason(partial(parts[name], self.watermark, pictures))
+                self.run.ledger.keep(figures[name], **kept, part=name)
+        return figures
+
+    def security(
+        self, collection: Collection, distortions: bool = True, share: float = 1.0
+    ) -> dict[str, Any]:
+        """TPR, ASR, bit accuracy and errors behind every defence, on one collection.
+
+        ``share`` of the pictures is used, so that a run with little time first measures everything
+        on a few. Without ``distortions`` genuine pictures are only verified as they are.
+        """
+        changes = EVALUATION if distortions else {}
+        attacks = self.plan.preset.settings()
+        figures = {
+            str(defense): _or_reason(
+                partial(self._behind, defense, attacks, collection, changes, share)
+            )
+            for defense in self.plan.defenses
+        }
+        if distortions:
+            attacks = {attack: n for attack, n in attacks.items() if str(attack) == "gt"}
+            for name in self.plan.preset.hashes:
+                defense = Setting("coverlock", (("hash", name),))
+                figures[str(defense)] = _or_reason(
+                    partial(self._behind, defense, attacks, collection, changes, share)
+                )
+        return figures
+
+    def _behind(
+        self,
+        defense: Setting,
+        attacks: Mapping[Setting, int],
+        collection: Collection,
+        distortions: Mapping[str, Any],
+        share: float,
+    ) -> dict[str, Any]:
+        trials = self.trials(defense)
+        genuine: list[dict[str, list[Row]]] = []
+        forged: dict[str, list[list[Row]]] = {str(attack): [] for attack in attacks}
+        refused: dict[str, str] = {}
+        for seed in self.plan.preset.seeds:
+            division = self.division(collection, seed)
+            some = _share(len(division.sources), share)
+            genuine.append(trials.genuine(division.sources[:some], seed, distortions))
+            for attack, count in attacks.items():
+                count = _share(min(count, len(division.targets)), share)
+                try:
+                    forged[str(attack)].append(trials.forgeries(attack, division, count))
+                except ABSENT as error:
+                    refused[str(attack)] = str(error)
+        return {
+            "sources": len(division.sources),
+            "targets": len(division.targets),
+            "genuine": {
+                name: _cell("tpr", [rows[name] for rows in genuine])
+                for name in (CLEAN, *distortions)
+            },
+            "attacks": {
+                name: {"not_measured": refused[name]} if name in refused else _cell("asr", by_seed)
+                for name, by_seed in forged.items()
+            },
+        }
+
+
+def _share(count: int, share: float) -> int:
+    return min(count, max(2, round(share * count)))
+
+
+def _correlations(watermark: Watermark, pictures: Sequence[Any]) -> dict[str, Any]:
+    found = residual_patterns(watermark, pictures)
+    return {
+        "single_correlation": found.single_correlation,
+        "averaged_correlation": found.averaged_correlation,
+        "groups": len(found.averaged),
+    }
+
+
+def _variation(watermark: Watermark, pictures: Sequence[Any]) -> dict[str, Any]:
+    try:
+        return asdict(feature_variation(watermark, pictures))
+    except PluginError as error:  # a module that only serves analysis must not stop the rest
+        raise NotMeasuredError(str(error)) from error
+
+
+def _cell(name: str, by_seed: list[list[Row]]) -> dict[str, Any]:
+    """A cell of a table: how many were accepted, and what was read from them."""
+    rows = [row for rows in by_seed for row in rows]
+    if not rows:
+        return {"not_measured": "there was no time"}
+    cell = {name: _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
+    return cell | _similarity(rows) | _sweep(rows)
+
+
+def _sweep(rows: list[Row]) -> dict[str, Any]:
+    """For a defence that filters by a score: what other thresholds would have accepted."""
+    if rows[0]["score"] is None:
+        return {}
+    shares = {
+        rule: [
+            float(np.mean([row["carried"][rule] and row["score"] >= bound for row in rows]))
+            for bound in THRESHOLDS
+        ]
+        for rule in RULES
+    }
+    return {"sweep": {"thresholds": list(THRESHOLDS), **shares}}
+
+
+def _rates(by_seed: list[list[Row]]) -> dict[str, Any]:
+    """Accepted pictures under each rule: pooled, with an interval, and its spread over seeds."""
+    figures: dict[str, Any] = {}
+    for rule in RULES:
+        counts = [(sum(r["accepted"][rule] for r in rows), len(rows)) for rows in by_seed if rows]
+        pooled = rate(sum(k for k, _ in counts), sum(n for _, n in counts))
+        figures[rule] = pooled | {"over_seeds": spread([k / n for k, n in counts])}
+    return figures
+
+
+def _bit_accuracy(rows: list[Row]) -> float:
+    return float(np.mean([row["matches"] / row["bits"] for row in rows]))
+
+
+def _errors(rows: list[Row]) -> dict[str, float | None]:
+    """Bit errors of the message, and of the two parts it is put together from."""
+    parts = {"message": [row["bits"] - row["matches"] for row in rows]}
+    parts |= {part: [row[f"{part}_errors"] for row in rows] for part in ("payload", "hash")}
+    bits = [row["bits"] for row in rows]
+    return {
+        part: None if None in errors else sum(errors) / sum(bits) for part, errors in parts.items()
+    }
+
+
+def _similarity(rows: list[Row]) -> dict[str, Any]:
+    return {
+        name: float(np.mean([row[name] for row in rows]))
+        for name in ("psnr", "ssim")
+        if name in rows[0]
+    }
+
+
+def _or_reason(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What ``measure`` returns, or why that cannot be measured here."""
+    try:
+        return measure()
+    except ABSENT as error:
+        return {"not_measured": str(error)}

@@ -1,0 +1,67 @@
+"""Averaging (Yang et al. 2024): what many marked pictures have in common is the mark.
+
+Marked pictures of the same message are averaged until their contents wash out, and the average of
+natural pictures, or of the very originals, is subtracted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from coverlock_sdk import Attack, OracleAttack
+from coverlock_sdk.contract import Images
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.resampling import resample
+
+REFERENCES = 100
+"""Marked pictures that are averaged, as in the paper's section 5."""
+
+
+@dataclass(frozen=True)
+class AveragedResidual(Attack):
+    """Black-box: marked pictures against unrelated natural ones, which anybody has."""
+
+    name: ClassVar[str] = "averaging"
+
+    naturals: Images = field(repr=False)
+    """Unmarked pictures (N, 3, H, W) of the attacker's own, as many as there are references."""
+    references: int = REFERENCES
+
+    def forge(self, references: Images, targets: Images) -> Images:
+        """Add the difference of the two averages to every target."""
+        size = (references.shape[-2], references.shape[-1])
+        naturals = resample(_first(self.naturals, self.references, "natural"), size)
+        marked = _first(references, self.references, "marked")
+        pattern = marked.mean(axis=0) - naturals.mean(axis=0)
+        return np.clip(targets + resample(pattern, targets.shape[-2:]), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class PairedAveragedResidual(OracleAttack):
+    """Grey-box: marked pictures against their own originals.
+
+    Contents cancel exactly, so the arithmetic is that of GT@s; the authors count it as an attack
+    because some services hand out both versions.
+    """
+
+    name: ClassVar[str] = "averaging-paired"
+
+    references: int = REFERENCES
+
+    def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
+        """Add the average difference to every target."""
+        marked = _first(references, self.references, "marked")
+        pattern = (marked - _first(originals, self.references, "original")).mean(axis=0)
+        return np.clip(targets + resample(pattern, targets.shape[-2:]), 0.0, 1.0)
+
+
+def _first(pictures: Images, count: int, kind: str) -> Images:
+    if len(pictures) < count:
+        raise CoverLockError(
+            f"averaging over {count} pictures needs that many {kind} ones, "
+            f"but there are {len(pictures)}: give more, or lower 'references'"
+        )
+    return pictures[:count]

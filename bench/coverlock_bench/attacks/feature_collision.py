@@ -1,0 +1,92 @@
+"""Feature collision: change the target until its hash is the source's, then transplant.
+
+The hash is public and differentiable, and no keyed choice of its bits differs where all of them
+agree. The price is a change of the target, within a budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from coverlock_bench.attacks.best_match import BestMatch
+from coverlock_sdk import OracleAttack
+from coverlock_sdk.contract import Images
+from coverlock_sdk.errors import MissingModelError
+
+if TYPE_CHECKING:
+    from coverlock_bench.white_box import WhiteBox
+
+TOGETHER = 16
+"""Pictures that are attacked at once; more would only cost memory."""
+
+MARGIN = 0.3
+"""How far beyond zero a logit is pushed, in units of the mean magnitude."""
+
+FIRST_STEP = 0.25
+"""The first step, in units of the budget; later ones shrink to nothing."""
+
+
+@dataclass(frozen=True)
+class FeatureCollision(OracleAttack):
+    """Projected gradient descent on the target, towards its best match among the references.
+
+    The residual is the true one, as for ``BestMatch``; marks and changes add up in the target.
+    """
+
+    name: ClassVar[str] = "feature-collision"
+
+    budget: float = 4.0
+    """The largest change of a value, in grey levels of 255."""
+    steps: int = 25
+    hash: str = "nano"
+    known: WhiteBox | None = None
+    """What is attacked, where that is more than the public hash ``hash``."""
+    bits: tuple[int, ...] | None = None
+    """The code bits that matter, for an attacker who knows them: there is no key."""
+    seed: int = 0
+
+    def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
+        """Every target, changed and with the residual of its best match."""
+        try:
+            from coverlock_bench import white_box
+        except ImportError as error:
+            raise MissingModelError(
+                "this attack needs PyTorch: pip install 'coverlock-sdk[torch]'"
+            ) from error
+        known = self.known or white_box.white_box(self.hash)
+        chosen = BestMatch(self.hash).choose(references, targets)
+        residuals = references[chosen] - originals[chosen]
+        changed = np.empty_like(targets)
+        for start in range(0, len(targets), TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            pasted = targets[rows] + residuals[rows]
+            changed[rows] = pasted + self._collide(known, pasted, references[chosen[rows]], start)
+        return np.clip(changed, 0.0, 1.0)
+
+    def _collide(self, known: WhiteBox, pasted: Images, sources: Images, start: int) -> Images:
+        """The change of ``pasted``, within the budget, that brings codes nearest the sources'.
+
+        Signed steps that grow smaller. A bit counts until it has the source's sign and some
+        margin, so that no effort goes into bits that agree already.
+        """
+        import torch
+
+        limit = self.budget / 255
+        here, there = torch.from_numpy(pasted), torch.from_numpy(sources)
+        chosen = list(self.bits) if self.bits is not None else slice(None)
+        change = torch.zeros_like(here, requires_grad=True)
+        for step in range(self.steps if limit else 0):
+            seed = [self.seed, start, step]  # both are seen through the same guesses
+            with torch.no_grad():
+                aim = known.logits(there, np.random.default_rng(seed))[:, chosen]
+            seen = known.logits((here + change).clamp(0, 1), np.random.default_rng(seed))[:, chosen]
+            lacking = torch.relu(MARGIN * aim.abs().mean() - seen * aim.sign())
+            [gradient] = torch.autograd.grad(lacking.sum(), change)
+            with torch.no_grad():
+                change -= limit * FIRST_STEP * (1 - step / self.steps) * gradient.sign()
+                change.clamp_(-limit, limit)
+        found: Images = change.detach().numpy()
+        return found

@@ -1,0 +1,65 @@
+"""WMForger (Soucek et al. 2025): clean a marked picture until it looks unmarked; paste the rest.
+
+A preference model scores how unmarked a picture looks. Gradient ascent on its score removes what
+the model takes for a mark, and the difference is the stolen residual. One marked picture is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from coverlock_sdk import Attack
+from coverlock_sdk.contract import Images
+from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.resampling import resample
+
+
+@dataclass(frozen=True)
+class PreferenceResidual(Attack):
+    """The residual that a preference model removes from one marked picture."""
+
+    name: ClassVar[str] = "wmforger"
+
+    model: str = "small"
+    """The one that ships is "small"; "official" is the authors', once imported; or a file."""
+    side: int = 256
+    """Side at which pictures are cleaned: 768 as published is minutes a picture on a CPU."""
+    steps: int = 50
+    rate: float = 0.05
+    strength: float = 1.0
+    references: int = 1
+    """Residuals that are averaged; the authors use one."""
+
+    def forge(self, references: Images, targets: Images) -> Images:
+        """Add the stolen residual to every target."""
+        if len(references) < self.references:
+            raise CoverLockError(
+                f"this attack averages over {self.references} marked pictures, "
+                f"but there are {len(references)}"
+            )
+        residual = self.residuals(references[: self.references]).mean(axis=0)
+        residual = self.strength * resample(residual, targets.shape[-2:])
+        return np.clip(targets + residual, 0.0, 1.0)
+
+    def residuals(self, references: Images) -> Images:
+        """What cleaning takes from each of ``references``, at their own size."""
+        try:
+            import torch
+
+            from coverlock_bench.preference.network import lift
+            from coverlock_bench.preference.weights import load_preference
+        except ImportError as error:
+            raise MissingModelError(
+                "the attack 'wmforger' needs PyTorch: pip install 'coverlock-sdk[torch]'"
+            ) from error
+        network = load_preference(self.model)
+        size = (references.shape[-2], references.shape[-1])
+        taken = np.empty_like(references)
+        for row, picture in enumerate(references):
+            marked = torch.from_numpy(np.array(resample(picture, (self.side, self.side)))[None])
+            cleaned = lift(network, marked, self.steps, self.rate)
+            taken[row] = resample((marked - cleaned)[0].numpy(), size)
+        return taken

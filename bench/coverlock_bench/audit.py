@@ -1,0 +1,182 @@
+"""``coverlock audit``: how forgeable is this watermark, by what, and what would a lock change?"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from coverlock_bench.assessment import Assessment, Plan
+from coverlock_bench.collection import SIDE, Collection, collect
+from coverlock_bench.exhibits import Exhibit, exhibits
+from coverlock_bench.findings import Findings, findings, is_oracle, metrics
+from coverlock_bench.gate import Condition
+from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.presets import PRESETS
+from coverlock_bench.results import result_document, write_document
+from coverlock_sdk import load_watermark
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.lock import DEFAULT_FPR
+from coverlock_sdk.pictures import write_file
+
+FEWEST_PICTURES = 20
+FIRST_SHARE = 0.25
+"""Of the pictures, on which everything is measured once before a run with little time goes on."""
+
+
+@click.command()
+@click.argument("watermark")
+@click.option(
+    "--images",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Folder of photos of any size.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Folder for report.html, results.json and pictures; an interrupted audit goes on there.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    default="standard",
+    show_default=True,
+    help="How much is measured: about a minute, about half an hour, or the paper's sizes.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Begin nothing new after this time, and report what there is.",
+)
+@click.option(
+    "-d",
+    "--defense",
+    "defenses",
+    multiple=True,
+    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise the paper's, if installed.",
+)
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
+@click.option(
+    "--fail-if",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Exit with code 1 if this holds, for example 'asr>0.01'. May be repeated.",
+)
+@json_option
+def audit(
+    watermark: str,
+    images: Path,
+    out: Path,
+    preset: str,
+    minutes: float | None,
+    defenses: tuple[str, ...],
+    fpr: float,
+    conditions: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Find out how forgeable WATERMARK is, and what locking it would change.
+
+    Any installed plugin, any folder of photos. The exit code is 0, or 1 when a condition of
+    --fail-if holds, or 2 when the audit could not be made.
+    """
+    started = time.monotonic()
+    gates = [Condition.parse(text) for text in conditions]
+    system = load_watermark(watermark)
+    plan = Plan.of(PRESETS[preset], defenses, fpr)
+    side = max(SIDE, *system.native_size)
+    collection = collect(images, plan.preset.pictures, side, quiet=False)
+    if len(collection.pictures) < FEWEST_PICTURES:
+        raise CoverLockError(
+            f"an audit needs at least {FEWEST_PICTURES} pictures, half to steal from and half to "
+            f"forge, and '{preset}' uses {plan.preset.pictures}: {images} has "
+            f"{len(collection.pictures)} that can be read"
+        )
+    deadline = None if minutes is None else started + 60 * minutes
+    run = Run(Ledger(out / "measurements.sqlite"), deadline, quiet=False)
+    assessment = Assessment(system, plan, run)
+    try:
+        figures = _measure(assessment, collection)
+        shown = exhibits(assessment, collection)
+    except KeyboardInterrupt:
+        raise CoverLockError(
+            f"interrupted; what was measured is kept in {out}, and the same command goes on"
+        ) from None
+    figures["out_of_time"] = run.out_of_time
+    verdict = findings(figures)
+    document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)
+    document["verdict"] = vars(verdict)
+    failed = [gate for gate in gates if gate.holds(figures["metrics"])]
+    document["failed"] = [str(gate) for gate in failed]
+    _write(out, document, verdict, shown, _command(watermark, images, preset, defenses, fpr))
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+    else:
+        _print(verdict, out, run, failed)
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
+    figures = assessment.description()
+    if assessment.run.deadline is not None:
+        assessment.security(collection, share=FIRST_SHARE)
+    figures["rt"] = assessment.transferability(collection)
+    figures["signatures"] = assessment.signatures(collection)
+    figures["security"] = assessment.security(collection)
+    figures["defenses"] = [str(defense) for defense in assessment.plan.defenses]
+    attacks = assessment.plan.preset.settings()
+    figures["oracles"] = [str(attack) for attack in attacks if is_oracle(str(attack))]
+    figures["pictures"] = {
+        "name": collection.name,
+        "read": len(collection.pictures),
+        "found": collection.found,
+        "side": collection.side,
+        "left_out": collection.left_out,
+    }
+    figures["metrics"] = metrics(figures)
+    return figures
+
+
+def _write(
+    out: Path, document: dict[str, Any], verdict: Findings, shown: list[Exhibit], command: str
+) -> None:
+    from coverlock_bench.report import render
+
+    pictures = out / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for exhibit in shown:
+        write_file(pictures / f"{exhibit.name}.png", exhibit.content())
+    write_document(out / "results.json", document)
+    write_file(out / "report.html", render(document, verdict, shown, command).encode())
+
+
+def _command(
+    watermark: str, images: Path, preset: str, defenses: tuple[str, ...], fpr: float
+) -> str:
+    chosen = "".join(f" -d '{defense}'" for defense in defenses)
+    rate = "" if fpr == DEFAULT_FPR else f" --fpr {fpr:g}"
+    return (
+        f"coverlock audit {watermark} --images {images.name} --preset {preset}{chosen}{rate} "
+        "--out audit"
+    )
+
+
+def _print(verdict: Findings, out: Path, run: Run, failed: list[Condition]) -> None:
+    console = Console(soft_wrap=False)
+    colour = {"forgeable": "red", "transferable": "yellow", "resisted": "green"}[verdict.level]
+    console.print(f"[bold {colour}]{verdict.headline}[/]", highlight=False)
+    console.print(verdict.paragraph, highlight=False, markup=False)
+    if run.out_of_time:
+        console.print("Time ran out: the same command goes on from here.", highlight=False)
+    for gate in failed:
+        console.print(f"[red]failed:[/] {gate}", highlight=False)
+    console.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)

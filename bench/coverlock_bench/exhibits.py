@@ -1,0 +1,137 @@
+"""The pictures of an audit: residuals side by side, and a forgery with its source and target."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from coverlock_bench.assessment import ABSENT, COVERLOCK, NONE, Assessment
+from coverlock_bench.collection import Collection
+from coverlock_bench.ledger import digest, fingerprint
+from coverlock_bench.photos import to_8_bit
+from coverlock_bench.security_tables import attack_name
+from coverlock_bench.settings import Setting
+from coverlock_bench.signatures import residual_patterns
+from coverlock_sdk.contract import Images
+
+TILE = 256
+GT = Setting("gt")
+
+Picture8 = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One picture of a report."""
+
+    name: str
+    group: str
+    caption: str
+    png: str
+    """The file in base 64, so that a page can hold it."""
+
+    def content(self) -> bytes:
+        """The PNG file."""
+        return base64.b64decode(self.png)
+
+
+def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
+    """Every picture that can be made; what an attack cannot lift here is left out."""
+    makers: dict[str, Callable[[], list[Exhibit]]] = {
+        "patterns": partial(_patterns, assessment, collection),
+        "theft": partial(_theft, assessment, collection),
+    }
+    wanted = dict.fromkeys([GT, *assessment.plan.preset.settings()])
+    for setting in wanted:
+        makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
+    watermark, run = assessment.watermark, assessment.run
+    key = {
+        "kind": "exhibit",
+        "watermark": fingerprint(watermark),
+        "pictures": digest(*collection.pictures),
+        "pairs": assessment.plan.preset.pairs,
+    }
+    shown: list[Exhibit] = []
+    for name in run.steps(list(makers), f"{watermark.name}: pictures"):
+        kept = run.ledger.recall(**key, exhibit=name)
+        if kept is None:
+            try:
+                made = makers[name]()
+            except ABSENT:
+                made = []
+            kept = [vars(exhibit) for exhibit in made]
+            run.ledger.keep(kept, **key, exhibit=name)
+        shown += [Exhibit(**fields) for fields in kept]
+    return shown
+
+
+def _patterns(assessment: Assessment, collection: Collection) -> list[Exhibit]:
+    """Marked pictures, their residuals, and those averaged over their groups (appendix C)."""
+    patterns = residual_patterns(assessment.watermark, collection.pictures)
+    shown = []
+    for group, marked in enumerate(patterns.marked):
+        number, of = group + 1, f"group {group + 1}:"
+        single, mean = patterns.single[group], patterns.averaged[group]
+        shown += [
+            _exhibit(f"marked-{number}", "patterns", f"{of} a marked picture", to_8_bit(marked)),
+            _residual(f"single-{number}", "patterns", f"{of} its residual", single),
+            _residual(f"averaged-{number}", "patterns", f"{of} mean residual of five", mean),
+        ]
+    return shown
+
+
+def _lifted(assessment: Assessment, collection: Collection, setting: Setting) -> list[Exhibit]:
+    """The residual an attack lifts from the unprotected watermark (figure 4a)."""
+    division = assessment.division(collection, assessment.plan.preset.seeds[0])
+    residual = assessment.trials(NONE).lift(setting, division)
+    name = f"lifted-{setting}".replace(":", "-").replace("=", "-").replace(",", "-")
+    return [_residual(name, "lifted", attack_name(str(setting)), residual)]
+
+
+def _theft(assessment: Assessment, collection: Collection) -> list[Exhibit]:
+    """One GT@1 forgery without the lock, and the same with it."""
+    division = assessment.division(collection, assessment.plan.preset.seeds[0])
+    shown = [_exhibit("target", "theft", "a picture that was never marked", division.targets[0])]
+    for defense, words in ((NONE, "no lock"), (COVERLOCK, "CoverLock")):
+        trials = assessment.trials(defense)
+        marked, forged, seen = trials.example(GT, division)
+        verdict = ", ".join(
+            f"{'accepted' if accepted else 'rejected'} ({rule})"
+            for rule, accepted in seen.accepted.items()
+        )
+        shown += [
+            _exhibit(f"source-{defense}", "theft", f"{words}: marked source", marked),
+            _exhibit(
+                f"forged-{defense}",
+                "theft",
+                f"{words}: the target with that residual: {seen.matches} of {seen.bits} bits, "
+                f"{verdict}",
+                forged,
+            ),
+        ]
+    return shown
+
+
+def _residual(name: str, group: str, caption: str, residual: Images) -> Exhibit:
+    """A residual around mid-grey, amplified until it shows; the caption says how much."""
+    largest = float(np.quantile(np.abs(residual), 0.995))
+    gain = 0.45 / largest if largest > 0 else 1.0
+    return _exhibit(
+        name, group, f"{caption}, amplified {gain:.0f} times", to_8_bit(0.5 + residual * gain)
+    )
+
+
+def _exhibit(name: str, group: str, caption: str, pixels: Picture8) -> Exhibit:
+    picture = Image.fromarray(pixels)
+    if max(picture.size) > TILE:
+        picture = picture.resize((TILE, TILE), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    picture.save(file, format="PNG")
+    return Exhibit(name, group, caption, base64.b64encode(file.getvalue()).decode())

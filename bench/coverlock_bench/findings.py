@@ -1,0 +1,156 @@
+"""What the figures of an audit come to: metrics to gate on, and a verdict to forward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from coverlock_bench.security_tables import attack_name
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.lock import DEFAULT_RULE
+from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.verdict import Rule
+
+Level = Literal["forgeable", "transferable", "resisted"]
+ARMS = {"": "none", "locked_": "coverlock"}
+"""Prefix of a metric's name, and the defence it is about."""
+
+HEADLINES: dict[Level, str] = {
+    "forgeable": "Forgeable: released pictures are enough to make others verify",
+    "transferable": "Transferable: the true residual passes elsewhere; no attack here lifted it",
+    "resisted": "Not forged by any attack that was tried",
+}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The verdict of an audit."""
+
+    level: Level
+    headline: str
+    paragraph: str
+
+
+def metrics(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> dict[str, float]:
+    """Every figure a CI job may compare, by name; rates are shares, not percentages."""
+    named: dict[str, float] = {}
+    for prefix, defense in ARMS.items():
+        behind = figures["security"].get(defense, {})
+        rates = {name: cell["asr"][rule] for name, cell in _attacks(behind).items()}
+        if rates:
+            named[f"{prefix}asr"] = max(r["rate"] for r in rates.values())
+            named[f"{prefix}asr_high"] = max(r["high"] for r in rates.values())
+        named |= {f"{prefix}asr_{name}": r["rate"] for name, r in rates.items()}
+        genuine = behind.get("genuine", {})
+        if "tpr" in genuine.get("clean", {}):
+            named[f"{prefix}tpr"] = genuine["clean"]["tpr"][rule]["rate"]
+            named[f"{prefix}psnr"] = genuine["clean"]["psnr"]
+            named[f"{prefix}ssim"] = genuine["clean"]["ssim"]
+        distorted = [genuine.get(name, {}) for name in EVALUATION]
+        if all("tpr" in cell for cell in distorted):
+            named[f"{prefix}tpr_distorted"] = _mean([c["tpr"][rule]["rate"] for c in distorted])
+            named[f"{prefix}bit_accuracy_distorted"] = _mean([c["bit_accuracy"] for c in distorted])
+    points = [p for p in figures["rt"]["points"] if p["eight_bit"]]
+    named |= {f"rt@{p['sources']}": p["rt"] for p in points}
+    if points:
+        named["rt"] = max(points, key=lambda p: p["sources"])["rt"]
+    if "rt" in figures["rt"].get("locked", {}):
+        named["locked_rt"] = figures["rt"]["locked"]["rt"]
+    return named
+
+
+def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
+    """The verdict in one paragraph: forgeable or not, by what, at what cost, what the lock does."""
+    unlocked = _attacks(figures["security"].get("none", {}))
+    successes = {name: cell for name, cell in unlocked.items() if cell["asr"][rule]["successes"]}
+    level: Level = "resisted"
+    if any(not is_oracle(name) for name in successes):
+        level = "forgeable"
+    elif successes:
+        level = "transferable"
+    sentences = [
+        _attack_sentence(figures, unlocked, successes, rule),
+        _transfer_sentence(figures),
+        _lock_sentence(figures, rule),
+        _cost_sentence(figures, rule),
+    ]
+    return Findings(level, HEADLINES[level], " ".join(filter(None, sentences)))
+
+
+def is_oracle(setting: str) -> bool:
+    """Whether an attack is given the unmarked originals, which a real attacker does not have."""
+    from coverlock_sdk import OracleAttack
+
+    factory = plugin_manager().get("attack", setting.partition(":")[0])
+    return isinstance(factory, type) and issubclass(factory, OracleAttack)
+
+
+def _attack_sentence(
+    figures: dict[str, Any], tried: dict[str, Any], successes: dict[str, Any], rule: Rule
+) -> str:
+    name = figures["name"]
+    if not tried:
+        return f"No attack on '{name}' could be run."
+    if not successes:
+        limit = max(cell["asr"][rule]["high"] for cell in tried.values())
+        count = sum(cell["asr"][rule]["trials"] for cell in tried.values())
+        return (
+            f"None of {count} forgeries of '{name}' by {len(tried)} attacks was accepted; the "
+            f"smallest of these samples still allows a success rate of up to {100 * limit:.1f} %."
+        )
+    parts = [
+        f"{attack_name(attack)} {cell['asr'][rule]['successes']} of {cell['asr'][rule]['trials']} "
+        f"({'given the originals' if is_oracle(attack) else 'from released pictures'}, "
+        f"{cell['psnr']:.0f} dB)"
+        for attack, cell in sorted(
+            successes.items(), key=lambda item: -item[1]["asr"][rule]["rate"]
+        )
+    ]
+    return f"Forgeries of '{name}' that verify: {'; '.join(parts)}."
+
+
+def _transfer_sentence(figures: dict[str, Any]) -> str:
+    points = [p for p in figures["rt"]["points"] if p["eight_bit"]]
+    if not points:
+        return ""
+    point = max(points, key=lambda p: p["sources"])
+    return (
+        f"RT@{point['sources']} is {point['rt']:.2f} (95 % interval {point['low']:.2f} to "
+        f"{point['high']:.2f}; 0 is chance, 1 a mark that ignores its picture)."
+    )
+
+
+def _lock_sentence(figures: dict[str, Any], rule: Rule) -> str:
+    locked = _attacks(figures["security"].get("coverlock", {}))
+    if not locked:
+        return ""
+    accepted = sum(cell["asr"][rule]["successes"] for cell in locked.values())
+    tried = sum(cell["asr"][rule]["trials"] for cell in locked.values())
+    worst = max(locked, key=lambda name: locked[name]["asr"][rule]["high"])
+    high = locked[worst]["asr"][rule]["high"]
+    sentence = f"Behind CoverLock {accepted} of {tried} forgeries by the same attacks were accepted"
+    return f"{sentence} (upper 95 % bound of the worst, {attack_name(worst)}: {100 * high:.1f} %)."
+
+
+def _cost_sentence(figures: dict[str, Any], rule: Rule) -> str:
+    named = metrics(figures, rule)
+    if "locked_tpr" not in named or "tpr" not in named:
+        return ""
+    sentence = (
+        f"Genuine pictures accepted: {100 * named['tpr']:.0f} % without the lock and "
+        f"{100 * named['locked_tpr']:.0f} % with it"
+    )
+    if "tpr_distorted" in named and "locked_tpr_distorted" in named:
+        sentence += (
+            f"; averaged over six distortions {100 * named['tpr_distorted']:.0f} % and "
+            f"{100 * named['locked_tpr_distorted']:.0f} %"
+        )
+    return sentence + "."
+
+
+def _attacks(behind: dict[str, Any]) -> dict[str, Any]:
+    return {name: cell for name, cell in behind.get("attacks", {}).items() if "asr" in cell}
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

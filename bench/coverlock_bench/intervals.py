@@ -1,0 +1,54 @@
+"""How sure a measured rate or mean is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.errors import MissingModelError
+
+BOOTSTRAPS = 2000
+LEVEL = 0.95
+
+
+def rate(successes: int, trials: int) -> dict[str, Any]:
+    """A share with its 95 % Clopper-Pearson interval: 0 of 100 is not 0 %."""
+    try:
+        from scipy.stats import binomtest
+    except ImportError as error:
+        raise MissingModelError(
+            "intervals need SciPy: pip install 'coverlock-sdk[bench]'"
+        ) from error
+    interval = binomtest(successes, trials).proportion_ci(LEVEL, method="exact")
+    return {
+        "successes": successes,
+        "trials": trials,
+        "rate": successes / trials,
+        "low": float(interval.low),
+        "high": float(interval.high),
+    }
+
+
+def mean_interval(values: npt.ArrayLike, rng: np.random.Generator) -> tuple[float, float]:
+    """The 95 % bootstrap interval of a mean of independent values."""
+    sample = np.asarray(values, dtype=np.float64)
+    draws = sample[rng.integers(len(sample), size=(BOOTSTRAPS, len(sample)))].mean(axis=1)
+    return percentiles(draws)
+
+
+def percentiles(draws: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """The middle 95 % of bootstrap draws."""
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def spread(values: Sequence[float]) -> dict[str, Any]:
+    """Mean and standard deviation over seeds; one seed has no deviation."""
+    return {
+        "mean": float(np.mean(values)),
+        "std": float(np.std(values, ddof=1)) if len(values) > 1 else None,
+        "seeds": len(values),
+    }

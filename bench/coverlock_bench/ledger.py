@@ -1,0 +1,122 @@
+"""Measurements kept one by one, so that an interrupted run goes on where it stopped.
+
+One SQLite file holds a row per measurement, under everything it depends on. A row is written when
+it is complete: Ctrl-C, a power cut or a full disk cost at most the one that was being made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from coverlock_sdk import ProtectedWatermark, Watermark
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.testing import natural_pictures
+
+Item = TypeVar("Item")
+
+
+class NotMeasuredError(CoverLockError):
+    """A figure cannot be had here: too few pictures, or no time; the rest of a run goes on."""
+
+
+class Ledger:
+    """Rows of figures by what they depend on; without a path they live as long as the process."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._own: sqlite3.Connection | None = None
+
+    def recall(self, **key: Any) -> Any | None:
+        """The figures kept under ``key``, or None."""
+        found = self._run("SELECT figures FROM measurements WHERE key = ?", _canonical(key))
+        return json.loads(found[0][0]) if found else None
+
+    def keep(self, figures: Any, **key: Any) -> None:
+        """Remember ``figures`` under ``key``."""
+        self._run(
+            "INSERT OR REPLACE INTO measurements VALUES (?, ?)",
+            _canonical(key),
+            json.dumps(figures),
+        )
+
+    def _run(self, statement: str, *values: str) -> list[Any]:
+        try:
+            with self._connection() as connection:
+                return connection.execute(statement, values).fetchall()
+        except (sqlite3.Error, OSError) as error:
+            raise CoverLockError(
+                f"the measurements in {self._path} cannot be read or written ({error}): make room "
+                "or repair the file, and run the same command again; what is in it is not lost"
+            ) from None
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._own is None:
+            if self._path:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._own = sqlite3.connect(self._path or ":memory:", timeout=60)
+            self._own.execute(
+                "CREATE TABLE IF NOT EXISTS measurements (key TEXT PRIMARY KEY, figures TEXT)"
+            )
+        return self._own
+
+
+@dataclass
+class Run:
+    """One run of a measurement: its ledger, and the moment after which nothing new is begun."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    deadline: float | None = None
+    """In seconds of ``time.monotonic``; None when the run may take as long as it needs."""
+    quiet: bool = True
+    out_of_time: bool = False
+    """Whether something was left out because the deadline had passed."""
+
+    def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
+        """``items`` one by one, with progress, as long as there is time."""
+        console = Console(stderr=True)
+        silent = self.quiet or not console.is_terminal
+        for item in track(items, label, console=console, transient=True, disable=silent):
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                self.out_of_time = True
+                return
+            yield item
+
+
+def digest(*parts: Any) -> str:
+    """Sixteen hexadecimal digits that stand for arrays and whatever else has a ``repr``."""
+    total = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            total.update(f"{part.dtype}{part.shape}".encode())
+            total.update(np.ascontiguousarray(part).tobytes())
+        else:
+            total.update(repr(part).encode())
+    return total.hexdigest()[:16]
+
+
+def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
+    """Changes when the networks behind a name do: a digest of what it makes of a fixed picture."""
+    watermark: Watermark = getattr(marker, "watermark", marker)
+    embed: Callable[..., Any] = marker.embed  # which takes pictures of any kind
+    decode: Callable[..., Any] = marker.decode
+    [picture] = natural_pictures(1, watermark.native_size)
+    message = (np.arange(marker.bits) % 2).astype(np.uint8)
+    marked = embed([picture], message)[0]
+    logits = np.round(decode([marked]), 2) + 0.0
+    score = getattr(marker, "scores", lambda _: None)([marked])
+    return digest(watermark.name, marker.bits, marked, logits, score)
+
+
+def _canonical(key: dict[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True)

@@ -1,0 +1,67 @@
+"""The network that scores how unmarked a picture looks, after the authors' published one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from coverlock_plugins.convnext.network import TINY, ConvNeXtV2, LayerNorm2d, Shape
+
+SMALL = Shape((2, 2, 2, 1), (32, 64, 128, 256))
+"""A third of the published width, and what ships with the package."""
+
+PUBLISHED = TINY
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A module's name in the authors' checkpoint, and here."""
+
+    theirs: str
+    ours: str
+
+
+PREFIXES = (
+    Prefix("convnext.", "trunk."),
+    Prefix("pixel_decoder.output_upscaling.0.upsample_block.2.", "mix."),
+    Prefix("pixel_decoder.output_upscaling.0.upsample_block.3.", "norm."),
+    Prefix("pixel_decoder.linear.", "score."),
+)
+
+
+class PreferenceNetwork(nn.Module):
+    """Pictures (N, 3, H, W) in [0, 1] to scores (N,): the higher, the less marked they look."""
+
+    def __init__(self, shape: Shape = SMALL) -> None:
+        super().__init__()
+        last = shape.widths[-1]
+        self.shape = shape
+        self.trunk = ConvNeXtV2(shape)
+        self.mix = nn.Conv2d(last, last, 3, bias=False)
+        self.norm = LayerNorm2d(last)
+        self.score = nn.Linear(last, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The spatial mean of the mixed features, weighed to one number."""
+        x = self.trunk(2 * images - 1)  # (N, C, H / 32, W / 32)
+        x = functional.pad(x, (1, 1, 1, 1), mode="reflect")
+        x = functional.gelu(self.norm(self.mix(x)))
+        scores: Tensor = self.score(x.mean(dim=(2, 3)))[:, 0]
+        return scores
+
+
+def lift(network: PreferenceNetwork, images: Tensor, steps: int, rate: float) -> Tensor:
+    """Change ``images`` (N, 3, H, W) until they score as unmarked; returns the cleaned pictures.
+
+    Plain gradient ascent on a perturbation that starts at zero, each picture for itself.
+    """
+    change = torch.zeros_like(images, requires_grad=True)
+    for _ in range(steps):
+        scores = network((images + change).clamp(0, 1))
+        [gradient] = torch.autograd.grad(scores.sum(), change)
+        with torch.no_grad():
+            change += rate * gradient
+    return (images + change).clamp(0, 1).detach()

@@ -1,0 +1,93 @@
+"""How much is measured: a minute, two hours, or the paper's sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coverlock_bench.settings import Setting
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes of a security measurement; where pictures run short, all there are."""
+
+    name: str
+    pairs: int
+    """Sources, and as many targets."""
+    attacks: dict[str, int]
+    """Attacks, and how many targets each forges at most."""
+    rt_sources: tuple[int, ...]
+    rt_targets: int
+    rt_messages: int
+    locked_sources: int
+    seeds: tuple[int, ...]
+    hashes: tuple[str, ...]
+    """Hashes besides the default with which CoverLock's trade-off is measured."""
+
+    @property
+    def pictures(self) -> int:
+        """Pictures after which more would not be used."""
+        curve = max(self.rt_sources) + self.rt_targets
+        return max(2 * self.pairs, curve, self.locked_sources + self.rt_targets)
+
+    def settings(self) -> dict[Setting, int]:
+        """The attacks as settings, with their number of targets."""
+        return {Setting.parse(text): count for text, count in self.attacks.items()}
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="smoke",
+            pairs=12,
+            attacks={
+                "gt": 12,
+                "averaging:references=10": 12,
+                "wmforger": 3,
+                "denoise": 6,
+            },
+            rt_sources=(1, 10),
+            rt_targets=8,
+            rt_messages=2,
+            locked_sources=12,
+            seeds=(0,),
+            hashes=(),
+        ),
+        Preset(
+            name="standard",
+            pairs=100,
+            attacks={
+                "gt": 100,
+                "averaging": 100,
+                "wmforger": 25,
+                "denoise": 50,
+                "gt:sources=100": 50,
+            },
+            rt_sources=(1, 10, 100),
+            rt_targets=50,
+            rt_messages=5,
+            locked_sources=100,
+            seeds=(0,),
+            hashes=("dct",),
+        ),
+        Preset(
+            name="full",
+            pairs=1000,
+            attacks={
+                "gt": 1000,
+                "averaging": 1000,
+                "averaging-paired": 1000,
+                "wmforger": 1000,
+                "denoise": 1000,
+                "gt:sources=100": 1000,
+            },
+            rt_sources=(1, 10, 100, 1000),
+            rt_targets=100,
+            rt_messages=5,
+            locked_sources=1000,
+            seeds=(0, 1, 2),
+            hashes=("dct", "phash", "pdq"),
+        ),
+    )
+}

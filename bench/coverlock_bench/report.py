@@ -1,0 +1,91 @@
+"""The page of an audit: one HTML file that opens offline and prints."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from coverlock_bench.exhibits import Exhibit
+from coverlock_bench.figures import distortion_panel, new_figure, rt_panel, tradeoff_panel
+from coverlock_bench.findings import Findings, is_oracle
+from coverlock_bench.intervals import LEVEL
+from coverlock_bench.security_tables import attack_name, defense_name, rate_text, tradeoff
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.lock import DEFAULT_RULE
+from coverlock_sdk.verdict import RULES
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], command: str) -> str:
+    """The report of an audit whose result file holds ``document``."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingModelError(
+            "the report is written with Jinja: pip install 'coverlock-sdk[bench]'"
+        ) from error
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "attack": attack_name,
+        "defense": defense_name,
+        "rate": rate_text,
+        "percent": lambda share, digits=1: f"{100 * share:.{digits}f} %",
+        "oracle": is_oracle,
+    }
+    figures = document["figures"]
+    page: str = environment.get_template("report.html").render(
+        document=document,
+        figures=figures,
+        findings=findings,
+        exhibits={group: [e for e in shown if e.group == group] for group in _groups(shown)},
+        plots=_plots(figures),
+        rules=sorted(RULES, key=lambda rule: rule != DEFAULT_RULE),
+        default_rule=DEFAULT_RULE,
+        distortions=list(EVALUATION),
+        level=LEVEL,
+        command=command,
+    )
+    return page
+
+
+def _groups(shown: list[Exhibit]) -> list[str]:
+    return list(dict.fromkeys(exhibit.group for exhibit in shown))
+
+
+def _plots(figures: dict[str, Any]) -> dict[str, str]:
+    """Plots as inline SVG, by name; one without figures is left out."""
+    plots = {}
+    if figures["rt"]["points"]:
+        figure = new_figure(5.2, 3.3)
+        rt_panel(figure.subplots(), figures["rt"])
+        plots["rt"] = _svg(figure)
+    names = ["clean", *EVALUATION]
+    genuine = [cell.get("genuine", {}) for cell in figures["security"].values()]
+    if any(all("tpr" in cell.get(name, {}) for name in names) for cell in genuine):
+        figure = new_figure(8.2, 3.4)
+        distortion_panel(figure.subplots(), figures["security"], DEFAULT_RULE, names)
+        plots["distortions"] = _svg(figure)
+    points = tradeoff({"systems": {figures["name"]: {"security": {"": figures["security"]}}}})
+    if points:
+        figure = new_figure(5.6, 3.8)
+        axes = figure.subplots()
+        tradeoff_panel(axes, points[figures["name"]], figures["security"])
+        axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.02, 0.5))
+        plots["tradeoff"] = _svg(figure)
+    return plots
+
+
+def _svg(figure: Any) -> str:
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    text = file.getvalue()
+    return text[text.index("<svg") :]

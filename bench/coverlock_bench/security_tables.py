@@ -1,0 +1,336 @@
+"""The paper's tables from the figures of ``coverlock bench security``, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coverlock_bench import paper
+from coverlock_bench.tables import table
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.verdict import RULES, Rule
+
+Figures = dict[str, Any]
+
+ATTACK_NAMES = {
+    "gt": "GT@1",
+    "gt:sources=100": "GT@100",
+    "averaging": "averaging",
+    "averaging-paired": "averaging, paired",
+    "wmforger": "WMForger",
+    "denoise": "denoising",
+}
+DEFENSE_NAMES = {
+    "none": "none",
+    "coverlock": "CoverLock",
+    "mhdw": "MHDW-style",
+    "convnext": "ConvNeXt filter",
+}
+REDUCED = "†"
+PUBLISHED = "-published"
+"""Ends the name of a plugin that runs the published weights of a system a user has imported."""
+
+
+def system_of(name: str) -> str:
+    """The paper's system that a plugin runs."""
+    return name.removesuffix(PUBLISHED)
+
+
+def is_reduced(system: Figures) -> bool:
+    """Whether weights are a reference model of ours: its card then says how it was trained."""
+    return "recipe" in system.get("card", {})
+
+
+def attack_name(setting: str) -> str:
+    """How an attack is called in tables."""
+    name, _, options = setting.partition(":")
+    return ATTACK_NAMES.get(setting) or f"{ATTACK_NAMES.get(name, name)} ({options})"
+
+
+def defense_name(setting: str) -> str:
+    """How a defence is called in tables."""
+    name, _, options = setting.partition(":")
+    shown = DEFENSE_NAMES.get(name, name)
+    return f"{shown} ({options})" if options else shown
+
+
+def rate_text(cell: Figures) -> str:
+    """A rate with its count and interval: ``0 of 100 (0.0-3.6 %)``."""
+    interval = f"{100 * cell['low']:.1f}-{100 * cell['high']:.1f} %"
+    text = f"{cell['successes']} of {cell['trials']} ({interval})"
+    deviation = cell["over_seeds"]["std"]
+    return text if deviation is None else f"{text} ± {100 * deviation:.1f}"
+
+
+def systems_table(figures: Figures) -> str:
+    """Table 1: the systems, their settings, and RT@100."""
+    rows = []
+    for name, system in figures["systems"].items():
+        settings: Any = paper.SYSTEMS.get(system_of(name), {}) | system.get("card", {})
+        rows.append(
+            [
+                _label(name, system),
+                settings.get("loss", ""),
+                _yes_no(settings.get("discriminator")),
+                _yes_no(settings.get("noise")),
+                settings.get("architecture", ""),
+                settings.get("dataset", ""),
+                "x".join(map(str, system.get("native_size", []))),
+                str(system.get("bits", "")),
+                _rt(system, 100),
+                _paper_rt(name, "100"),
+            ]
+        )
+    header = ["system", "loss", "discriminator", "noise", "architecture", "trained on"]
+    return table([*header, "size", "bits", "RT@100", "paper"], rows)
+
+
+def asr_table(figures: Figures, rule: Rule) -> str:
+    """Table 2: forgeries accepted, by system, pictures, attack and defence, under one rule."""
+    rows = []
+    for name, system in _measured(figures):
+        for dataset, defenses in system["security"].items():
+            attacks = {a: None for d in defenses.values() for a in d.get("attacks", {})}
+            for attack in attacks:
+                cells = [
+                    _asr_cell(defenses.get(defense, {}), name, dataset, attack, defense, rule)
+                    for defense in figures["defenses"]
+                ]
+                rows.append([_label(name, system), dataset, attack_name(attack), *cells])
+    header = ["system", "pictures", "attack", *map(defense_name, figures["defenses"])]
+    return table(header, rows)
+
+
+def bit_accuracy_table(figures: Figures) -> str:
+    """Table 3: bits read under the six distortions, on the first collection."""
+    rows = []
+    for name, system in _measured(figures):
+        for defense, cell in _first(system).items():
+            accuracy = _under_distortion(cell, "bit_accuracy")
+            if accuracy is None:
+                continue
+            published = paper.BIT_ACCURACY.get(system_of(name), {}).get(defense)
+            mean = sum(accuracy) / len(accuracy)
+            cells = [f"{100 * value:.2f}" for value in (*accuracy, mean)]
+            if published:
+                cells = [f"{c} ({p:.2f})" for c, p in zip(cells, published, strict=True)]
+            rows.append([_label(name, system), defense_name(defense), *cells])
+    return table(["system", "defence", *EVALUATION, "average"], rows)
+
+
+def tpr_table(figures: Figures) -> str:
+    """Genuine pictures accepted under the six distortions, soft and hard, like with like."""
+    rows = []
+    for name, system in _measured(figures):
+        for defense, cell in _first(system).items():
+            for rule in RULES:
+                rates = _under_distortion(cell, "tpr", rule, "rate")
+                if rates is None:
+                    continue
+                clean = cell["genuine"]["clean"]["tpr"][rule]
+                rows.append(
+                    [
+                        _label(name, system),
+                        defense_name(defense),
+                        rule,
+                        rate_text(clean),
+                        *(f"{100 * value:.0f} %" for value in rates),
+                        f"{100 * sum(rates) / len(rates):.1f} %",
+                    ]
+                )
+    return table(["system", "defence", "rule", "undistorted", *EVALUATION, "average"], rows)
+
+
+def error_parts(figures: Figures) -> list[tuple[str, float, float]]:
+    """For every system and lock the mean payload and hash errors under the six distortions."""
+    parts = []
+    for name, system in _measured(figures):
+        for defense, cell in _first(system).items():
+            payload, code = (_under_distortion(cell, "error", part) for part in paper.PARTS)
+            if payload is not None:
+                label = f"{_label(name, system)}, {defense_name(defense)}"
+                mean = sum(payload) / len(payload)
+                parts.append((label, mean, sum(code) / len(code) if code else 0.0))
+    return parts
+
+
+def error_table(figures: Figures) -> str:
+    """Figure 4b: where bit errors under the six distortions come from."""
+    rows = []
+    for name, system in _measured(figures):
+        for defense, cell in _first(system).items():
+            parts = [_under_distortion(cell, "error", part) for part in (*paper.PARTS, "message")]
+            if parts[0] is None:
+                continue
+            cells = [
+                "" if part is None else f"{100 * sum(part) / len(part):.2f} %" for part in parts
+            ]
+            rows.append([_label(name, system), defense_name(defense), *cells])
+    for defense, published in paper.ERRORS.items():
+        cells = [f"{100 * published[part]:.1f} %" for part in paper.PARTS]
+        rows.append(["*paper*", defense_name(defense), *cells, ""])
+    return table(["system", "defence", "payload", "hash", "message"], rows)
+
+
+def rt_table(figures: Figures) -> str:
+    """Table 4: RT@s with quality, ours over the paper's."""
+    counts = ("1", "10", "100", "1000")
+    rows = []
+    for name, system in figures["systems"].items():
+        clean = _clean(system)
+        rows.append(
+            [
+                _label(name, system),
+                f"{clean['bit_accuracy']:.3f}" if clean else "",
+                f"{clean['psnr']:.2f}" if clean else "",
+                *(_rt(system, int(count)) for count in counts),
+                _rt(system, 100, eight_bit=False),
+                _locked(system),
+            ]
+        )
+        if system_of(name) in paper.RT:
+            cells = paper.RT[system_of(name)]
+            quality = [f"{cells['bit_accuracy']:.3f}", f"{cells['psnr']:.2f}"]
+            rows.append(["*paper*", *quality, *(f"{cells[c]:.3f}" for c in counts), "", ""])
+    header = ["system", "bit accuracy", "PSNR", *(f"RT@{count}" for count in counts)]
+    return table([*header, "RT@100, floats", "locked: RT@1 (raw accuracy)"], rows)
+
+
+def sweeps(cell: Figures, rule: Rule) -> list[tuple[float, float]]:
+    """(mean TPR under distortion, ASR of GT@1) for every threshold of a defence that filters."""
+    tpr = _under_distortion(cell, "sweep", rule)
+    asr = cell.get("attacks", {}).get("gt", {}).get("sweep", {}).get(rule)
+    if tpr is None or asr is None:
+        return []
+    means = [sum(shares) / len(shares) for shares in zip(*tpr, strict=True)]
+    return list(zip(means, asr, strict=True))
+
+
+def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]]:
+    """Figure 4c: for every system (defence, rule, mean TPR under distortion, ASR of GT@1)."""
+    points: dict[str, list[tuple[str, Rule, float, float]]] = {}
+    for name, system in _measured(figures):
+        for defense, cell in _first(system).items():
+            for rule in RULES:
+                rates = _under_distortion(cell, "tpr", rule, "rate")
+                attack = cell.get("attacks", {}).get("gt", {})
+                if rates and "asr" in attack:
+                    point = (defense, rule, sum(rates) / len(rates), attack["asr"][rule]["rate"])
+                    points.setdefault(name, []).append(point)
+    return points
+
+
+TABLES: dict[str, tuple[str, Callable[[Figures], str]]] = {
+    "systems": ("Systems and RT@100 (table 1)", systems_table),
+    "asr-hard": ("Forgeries accepted, hard rule (table 2)", lambda f: asr_table(f, "hard")),
+    "asr-soft": ("Forgeries accepted, soft rule", lambda f: asr_table(f, "soft")),
+    "bit-accuracy": ("Bits read under distortion, % (table 3)", bit_accuracy_table),
+    "tpr": ("Genuine pictures accepted", tpr_table),
+    "errors": ("Where bit errors come from (figure 4b)", error_table),
+    "rt": ("RT@s (table 4)", rt_table),
+}
+"""Heading and maker of every table, by the name under which the docs ask for it."""
+
+
+def document(figures: Figures) -> str:
+    """All tables of a security run, with headings."""
+    text = "\n\n".join(f"## {title}\n\n{make(figures)}" for title, make in TABLES.values())
+    notes = [
+        f"- {REDUCED} reference models of ours, trained at reduced width; not the paper's weights.",
+        "- The paper's figures are in brackets, in percent.",
+    ]
+    for name, system in figures["systems"].items():
+        if is_reduced(system):
+            notes.append(f"- {name} {REDUCED}: {_text(system['card'].get('settings', {}))}.")
+        if "not_measured" in system:
+            notes.append(f"- {name}: {system['not_measured']}.")
+        for defense, cell in _first(system).items() if system.get("security") else ():
+            if "not_measured" in cell:
+                notes.append(f"- {name} behind {defense_name(defense)}: {cell['not_measured']}.")
+    return f"{text}\n\n" + "\n".join(notes) + "\n"
+
+
+def _asr_cell(
+    behind: Figures, name: str, dataset: str, attack: str, defense: str, rule: Rule
+) -> str:
+    cell = behind.get("attacks", {}).get(attack)
+    if cell is None:
+        return "-"
+    if "not_measured" in cell:
+        return f"*{cell['not_measured']}*"
+    published = (
+        paper.asr(system_of(name), dataset, attack.partition(":")[0], defense)
+        if rule == "hard"
+        else None
+    )
+    text = rate_text(cell["asr"][rule])
+    return text if published is None else f"{text} [{published:.2f}]"
+
+
+def _under_distortion(cell: Figures, *path: str) -> list[Any] | None:
+    """The figure at ``path`` under each of the six distortions; None unless all have it."""
+    values: list[Any] = []
+    for name in EVALUATION:
+        value: Any = cell.get("genuine", {}).get(name, {})
+        for step in path:
+            value = (value or {}).get(step)
+        values.append(value)
+    return None if None in values else values
+
+
+def _measured(figures: Figures) -> list[tuple[str, Figures]]:
+    return [(n, s) for n, s in figures["systems"].items() if s.get("security")]
+
+
+def _first(system: Figures) -> Figures:
+    first: Figures = next(iter(system["security"].values()))
+    return first
+
+
+def _clean(system: Figures) -> Figures | None:
+    if not system.get("security"):
+        return None
+    cell: Figures = _first(system).get("none", {}).get("genuine", {}).get("clean", {})
+    return cell if "psnr" in cell else None
+
+
+def _label(name: str, system: Figures) -> str:
+    settings = paper.SYSTEMS.get(system_of(name))
+    shown = settings["method"] if settings else name
+    if name.endswith(PUBLISHED):
+        shown += ", published weights"
+    if "not_measured" in system:
+        return f"{shown} (no weights here)"
+    return f"{shown} {REDUCED}" if is_reduced(system) else shown
+
+
+def _rt(system: Figures, sources: int, eight_bit: bool = True) -> str:
+    curve = system.get("rt", {})
+    for point in curve.get("points", []):
+        if (point["sources"], point["eight_bit"]) == (sources, eight_bit):
+            return f"{point['rt']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
+    missing = curve.get("missing", {}).get(str(sources))
+    return f"*{missing} pictures short*" if missing and eight_bit else ""
+
+
+def _locked(system: Figures) -> str:
+    locked = system.get("rt", {}).get("locked", {})
+    if "rt" not in locked:
+        return str(locked.get("not_measured", ""))
+    return (
+        f"{locked['rt']:.3f} [{locked['low']:.3f}, {locked['high']:.3f}] over {locked['sources']} "
+        f"sources ({locked['raw_accuracy']:.3f})"
+    )
+
+
+def _paper_rt(name: str, sources: str) -> str:
+    published = paper.RT.get(system_of(name))
+    return f"{published[sources]:.2f}" if published else ""
+
+
+def _text(settings: Figures) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def _yes_no(value: bool | None) -> str:
+    return "" if value is None else "yes" if value else "no"

@@ -1,0 +1,240 @@
+"""Trials of one watermark: genuine pictures under distortion, and forgeries by every attack.
+
+Every source carries a message of its own, since some messages are easier to carry than others; it
+is distorted (TPR) and robbed of its residual. For attacks that average, all sources of a seed carry
+one message, as they do when a vendor marks everything with its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
+from coverlock_bench.photos import to_8_bit, to_float
+from coverlock_bench.settings import Setting
+from coverlock_bench.verification import Seen, Verifier
+from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
+from coverlock_sdk.contract import Images
+from coverlock_sdk.distortions import Distortion
+from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.pictures import read
+
+CLEAN = "clean"
+TARGETS_AT_ONCE = 10
+MARKS_IN_MEMORY = 1000
+
+Picture8 = npt.NDArray[np.uint8]
+Bits = npt.NDArray[np.uint8]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Division:
+    """Disjoint pictures of one size: those that are marked and robbed, those that are forged."""
+
+    sources: Sequence[Picture8]
+    targets: Sequence[Picture8]
+    seed: int
+
+    @classmethod
+    def of(cls, pictures: Sequence[Picture8], wanted: int, seed: int) -> Division:
+        """Up to ``wanted`` sources and as many targets, or half of the pictures each."""
+        if len(pictures) < 2:
+            raise NotMeasuredError(
+                f"a forgery needs at least 2 pictures, one to steal from and one to forge, "
+                f"but there are {len(pictures)}"
+            )
+        order = np.random.default_rng(seed).permutation(len(pictures))
+        count = min(wanted, len(pictures) // 2)
+        return cls(
+            [pictures[i] for i in order[:count]],
+            [pictures[i] for i in order[count : 2 * count]],
+            seed,
+        )
+
+
+class Trials:
+    """One watermark behind one defence."""
+
+    def __init__(self, watermark: Watermark, defense: Setting, fpr: float, run: Run) -> None:
+        self.verifier = Verifier(watermark, defense, fpr)
+        self.label = f"{watermark.name}, {defense}"
+        self._defense = str(defense)
+        self._run = run
+        self._fpr = fpr
+        self._marks: dict[str, tuple[Picture8, Bits | None]] = {}
+
+    @cached_property
+    def _lock(self) -> str:
+        return fingerprint(self.verifier.protected)
+
+    def message(self, seed: int, source: int | None = None) -> Bits:
+        """The message of a source, or the one that all sources carry for attacks that average."""
+        whose = "all" if source is None else f"source {source}"
+        return codeword(f"bench, seed {seed}, {whose}", None, self.verifier.protected.bits)
+
+    def genuine(
+        self, sources: Sequence[Picture8], seed: int, distortions: Mapping[str, Distortion]
+    ) -> dict[str, list[Row]]:
+        """What verification says of marked pictures as they are and after each distortion."""
+        changes: dict[str, Distortion | None] = {CLEAN: None, **distortions}
+        rows: dict[str, list[Row]] = {name: [] for name in changes}
+        for index, source in enumerate(self._run.steps(sources, f"{self.label}: genuine pictures")):
+            message = self.message(seed, index)
+            own = {"picture": digest(source), "message": digest(message)}
+            keys = {
+                name: self._key("genuine", seed, **own, distortion=repr(change))
+                for name, change in changes.items()
+            }
+            kept: dict[str, Any] = {n: self._run.ledger.recall(**key) for n, key in keys.items()}
+            missing = [name for name, row in kept.items() if row is None]
+            if missing:
+                marked, code = self._mark(source, message)
+                rng = np.random.default_rng([seed, index])
+                seen = [
+                    change(marked, rng) if change else marked
+                    for change in (changes[name] for name in missing)
+                ]
+                looks = self.verifier.examine(seen, message, [code] * len(seen))
+                for name, look in zip(missing, looks, strict=True):
+                    row = look.to_dict()
+                    if name == CLEAN:
+                        row |= similarity(source, marked)
+                    self._run.ledger.keep(row, **keys[name])
+                    kept[name] = row
+            for name in rows:
+                rows[name].append(kept[name])
+        return rows
+
+    def forgeries(self, setting: Setting, division: Division, count: int) -> list[Row]:
+        """What verification says of ``count`` targets that ``setting``'s attack has forged.
+
+        An attack that takes one reference robs another source for every target; one that takes
+        many robs the same sources for all.
+        """
+        attack = _attack(setting, division)
+        wanted = references_of(attack)
+        targets = division.targets[:count]
+        step = 1 if wanted == 1 else TARGETS_AT_ONCE
+        rows: list[Row] = []
+        label = f"{self.label}: {setting}"
+        for start in self._run.steps(range(0, len(targets), step), label):
+            alone = wanted == 1
+            sources = division.sources[start : start + 1] if alone else division.sources[:wanted]
+            message = self.message(division.seed, start if alone else None)
+            block = targets[start : start + step]
+            rows += self._forge(setting, attack, sources, message, block, division.seed)
+        return rows
+
+    def lift(self, setting: Setting, division: Division) -> Images:
+        """The residual (3, H, W) that an attack lifts from the first sources."""
+        attack = _attack(setting, division)
+        sources = division.sources[: references_of(attack)]
+        grey = np.full_like(division.targets[0], 127)
+        forged = self._forged(attack, sources, self.message(division.seed), [grey])
+        return forged[0] - to_float(grey)
+
+    def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Seen]:
+        """A marked source, the first target forged from it, and what verification says of that."""
+        attack = _attack(setting, division)
+        sources = division.sources[: references_of(attack)]
+        message = self.message(division.seed)
+        [forged] = self._forged(attack, sources, message, division.targets[:1])
+        picture = to_8_bit(forged)
+        [seen] = self.verifier.examine([picture], message, [None])
+        return self._mark(sources[0], message)[0], picture, seen
+
+    def _forge(
+        self,
+        setting: Setting,
+        attack: Attack | OracleAttack,
+        sources: Sequence[Picture8],
+        message: Bits,
+        targets: Sequence[Picture8],
+        seed: int,
+    ) -> list[Row]:
+        attacker = {
+            "attack": f"{setting.name} {attack!r}",
+            "naturals": digest(getattr(attack, "naturals", None)),
+            "sources": digest(*sources),
+            "message": digest(message),
+        }
+        keys = [self._key("forgery", seed, **attacker, target=digest(target)) for target in targets]
+        rows = [self._run.ledger.recall(**key) for key in keys]
+        missing = [i for i, row in enumerate(rows) if row is None]
+        if missing:
+            victims = [targets[i] for i in missing]
+            forged = self._forged(attack, sources, message, victims)
+            pictures = [to_8_bit(picture) for picture in forged]
+            code = self._mark(sources[0], message)[1] if len(sources) == 1 else None
+            looks = self.verifier.examine(pictures, message, [code] * len(pictures))
+            for i, look, victim, picture in zip(missing, looks, victims, pictures, strict=True):
+                rows[i] = look.to_dict() | similarity(victim, picture)
+                self._run.ledger.keep(rows[i], **keys[i])
+        return [row for row in rows if row is not None]
+
+    def _forged(
+        self,
+        attack: Attack | OracleAttack,
+        sources: Sequence[Picture8],
+        message: Bits,
+        targets: Sequence[Picture8],
+    ) -> Images:
+        marked = _stack([self._mark(source, message)[0] for source in sources])
+        if isinstance(attack, OracleAttack):
+            return attack.forge(marked, _stack(targets), originals=_stack(sources))
+        return attack.forge(marked, _stack(targets))
+
+    def _mark(self, source: Picture8, message: Bits) -> tuple[Picture8, Bits | None]:
+        name = digest(source, message)
+        if name not in self._marks:
+            if len(self._marks) >= MARKS_IN_MEMORY:
+                self._marks.clear()
+            self._marks[name] = self.verifier.mark(source, message)
+        return self._marks[name]
+
+    def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
+        lock = {"defense": self._defense, "lock": self._lock, "fpr": self._fpr}
+        return {"kind": kind, "seed": seed, **lock, **more}
+
+
+def _attack(setting: Setting, division: Division) -> Attack | OracleAttack:
+    """The attack, once it is clear that there are pictures enough for it."""
+    attack = setting.attack(naturals=_stack(division.targets))
+    wanted = references_of(attack)
+    if wanted > len(division.sources):
+        raise NotMeasuredError(
+            f"needs {wanted} marked pictures and other targets, there are {len(division.sources)}"
+        )
+    return attack
+
+
+def references_of(attack: Attack | OracleAttack) -> int:
+    """How many marked pictures an attack takes: its ``references`` or ``sources``, or one."""
+    count: int = getattr(attack, "references", None) or getattr(attack, "sources", None) or 1
+    return count
+
+
+def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
+    """PSNR in decibels and SSIM between two pictures; equal ones have no PSNR."""
+    try:
+        from skimage.metrics import structural_similarity
+    except ImportError as error:
+        raise MissingModelError(
+            "SSIM needs scikit-image: pip install 'coverlock-sdk[bench]'"
+        ) from error
+    psnr = read(original).psnr(read(changed))
+    ssim = structural_similarity(  # type: ignore[no-untyped-call]
+        original, changed, channel_axis=2, data_range=255
+    )
+    return {"psnr": min(psnr, 100.0), "ssim": float(ssim)}
+
+
+def _stack(pictures: Sequence[Picture8]) -> Images:
+    return np.stack([to_float(picture) for picture in pictures])

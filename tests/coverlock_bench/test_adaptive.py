@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from coverlock_bench import adaptive as study  # noqa: E402
+from coverlock_bench.attacks.feature_collision import FeatureCollision  # noqa: E402
+from coverlock_bench.ledger import Run  # noqa: E402
+from coverlock_bench.levers import KeyedViews, SeveralHashes, instability  # noqa: E402
+from coverlock_bench.white_box import Dct, GuessedViews, Nano, Several, white_box  # noqa: E402
+from coverlock_sdk import CoverLock, Key, load_hash  # noqa: E402
+from coverlock_sdk.errors import CoverLockError  # noqa: E402
+from coverlock_sdk.testing import natural_pictures  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def crowd() -> np.ndarray:
+    return natural_pictures(4, (128, 128), seed=9)
+
+
+@pytest.fixture(scope="module")
+def images(crowd) -> np.ndarray:
+    return study.floats(crowd)
+
+
+@pytest.mark.parametrize("name", ["nano", "dct"])
+def test_a_white_box_is_the_hash_it_stands_for(name, images):
+    seen = white_box(name).logits(torch.from_numpy(images), np.random.default_rng(0))
+    np.testing.assert_allclose(seen.numpy(), load_hash(name).logits(images), atol=1e-3)
+
+
+def test_several_hashes_share_the_code(images):
+    both = SeveralHashes(["nano", "dct"]).logits(images) > 0
+    parts = [load_hash(name).logits(images)[:, :128] > 0 for name in ("nano", "dct")]
+    known = Several((Nano(), Dct())).logits(torch.from_numpy(images), np.random.default_rng(0))
+    # Pictures go through one more resampling inside, so bits at the edge may differ.
+    assert (np.concatenate(parts, axis=1) == both).mean() > 0.98
+    assert ((known.numpy() > 0) == both).mean() > 0.98
+
+
+def test_views_depend_on_the_key_and_on_nothing_else(images, key):
+    def code(secret: Key) -> np.ndarray:
+        return KeyedViews("nano", secret, views=2, least=0.6, covered=0.3).logits(images) > 0
+
+    other = Key(bytes(32), id="other")
+    np.testing.assert_array_equal(code(key), code(key))
+    assert (code(key) != code(other)).mean() > 0.01
+
+
+def test_whoever_guesses_everything_sees_the_plain_hash(images):
+    guessed = GuessedViews(Nano(), views=1, least=1.0, covered=0.0)
+    seen = guessed.logits(torch.from_numpy(images), np.random.default_rng(0))
+    np.testing.assert_allclose(seen.numpy(), load_hash("nano").logits(images), atol=1e-3)
+
+
+def test_a_flat_picture_is_less_stable_than_a_photo(crowd):
+    rng, nano = np.random.default_rng(0), load_hash("nano")
+    flat = np.full_like(crowd[0], 127)
+    assert instability(nano, flat, rng) > instability(nano, crowd[0], rng)
+
+
+def test_a_collision_keeps_its_budget_and_brings_codes_nearer(images):
+    marked, targets = np.clip(images[:1] + 0.01, 0, 1), images[2:3]
+    attack = FeatureCollision(budget=32, steps=5, hash="dct")
+    forged = attack.forge(marked, targets, originals=images[:1])
+    residual = marked - images[:1]
+    assert np.abs(forged - np.clip(targets + residual, 0, 1)).max() <= 32.01 / 255
+    dct = load_hash("dct")
+    aim = dct.logits(marked) > 0
+    before, after = ((dct.logits(p) > 0) == aim for p in (targets, forged))
+    assert after.mean() > before.mean() + 0.05
+
+
+def test_no_budget_is_a_plain_transplant(images):
+    marked = np.clip(images[:1] + 0.01, 0, 1)
+    forged = FeatureCollision(budget=0, hash="dct").forge(marked, images[2:3], originals=images[:1])
+    pasted = np.clip(images[2:3] + marked - images[:1], 0, 1)
+    np.testing.assert_allclose(forged, pasted, atol=1e-6)
+
+
+def test_a_hash_without_gradients_is_named():
+    with pytest.raises(CoverLockError, match="'phash': use nano or dct"):
+        white_box("phash")
+
+
+def test_a_scene_judges_genuine_and_foreign_pictures(additive, crowd, key):
+    locked = CoverLock(key=key).protect(additive)
+    scene = study.Scene(locked, originals=list(crowd[:2]), targets=list(crowd[2:]))
+    marked, originals = scene.released([0, 1])
+    genuine = scene.judge(marked, scene.originals)
+    foreign = scene.judge(study.floats(scene.targets), scene.targets)
+    assert genuine["soft"]["successes"] == 2
+    assert foreign["soft"]["successes"] == 0
+    assert foreign["soft"]["high"] > 0.5
+    assert genuine["psnr"] < foreign["psnr"]
+    assert not np.array_equal(marked, originals)
+
+
+def test_too_few_photos_are_counted(tmp_path):
+    with pytest.raises(CoverLockError, match="need 60 photos, but there are 3"):
+        study.adaptive("additive", "nano", [tmp_path] * 3, 30, 1e-6, 0, Run())

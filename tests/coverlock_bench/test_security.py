@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from coverlock_bench import presets, security
+from coverlock_bench.assessment import Assessment, Plan
+from coverlock_bench.collection import Collection
+from coverlock_bench.intervals import rate
+from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.settings import Setting
+from coverlock_bench.tables import render
+from coverlock_bench.trials import Division, Trials
+from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.contract import Attack
+from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.manager import plugin_manager
+from tests.conftest import AdditivePlugin
+
+pytest.importorskip("scipy")
+pytest.importorskip("skimage")
+
+TINY = presets.Preset(
+    name="tiny",
+    pairs=2,
+    attacks={"gt": 2, "twice": 1, "averaging": 2},
+    rt_sources=(1,),
+    rt_targets=2,
+    rt_messages=1,
+    locked_sources=2,
+    seeds=(0, 1),
+    hashes=(),
+)
+
+
+class Elsewhere:
+    """A watermark without its weights, and an attack of a third party."""
+
+    @hookimpl
+    def register_watermarks(self, register):
+        def absent():
+            raise MissingModelError("the weights of 'mbrs' are not here")
+
+        register(absent, "mbrs")
+
+    @hookimpl
+    def register_attacks(self, register):
+        class Twice(Attack):
+            name = "twice"
+            references = 2
+
+            def forge(self, references, targets):
+                assert len(references) == 2
+                return targets
+
+        register(Twice)
+
+
+@pytest.fixture(autouse=True)
+def _plugins(monkeypatch):
+    plugin_manager.cache_clear()
+    plugin_manager().add("additive", AdditivePlugin())
+    plugin_manager().add("elsewhere", Elsewhere())
+    monkeypatch.setitem(presets.PRESETS, "smoke", TINY)
+    monkeypatch.setattr(security, "SIDE", 128)
+    yield
+    plugin_manager.cache_clear()
+
+
+@pytest.fixture
+def folders(tmp_path, photos):
+    for name, chosen in (("coco", photos[:5]), ("div2k-crops", photos[5:9])):
+        (tmp_path / name).mkdir()
+        for index, photo in enumerate(chosen):
+            Image.fromarray(photo).save(tmp_path / name / f"{index}.png")
+    return [tmp_path / "coco", tmp_path / "div2k-crops"]
+
+
+def test_tables_for_every_system_defence_and_collection(folders, tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "results" / "security.json"
+    arguments = ["bench", "security", "-w", "additive", "-w", "mbrs", "--preset", "smoke"]
+    arguments += ["-d", "none", "-d", "coverlock:hash=dct"]
+    arguments += [word for folder in folders for word in ("--images", str(folder))]
+    arguments += ["--cache", str(tmp_path / "kept.sqlite"), "-o", str(out)]
+    result = CliRunner().invoke(build_cli(), arguments)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(out.read_text())["figures"]
+    assert figures["systems"]["mbrs"]["not_measured"] == "the weights of 'mbrs' are not here"
+    behind = figures["systems"]["additive"]["security"]
+    assert list(behind) == ["coco", "div2k-crops"]
+    gt = {name: cell["attacks"]["gt"]["asr"]["hard"] for name, cell in behind["coco"].items()}
+    assert (gt["none"]["successes"], gt["none"]["trials"]) == (4, 4)
+    assert gt["none"]["over_seeds"] == {"mean": 1.0, "std": 0.0, "seeds": 2}
+    assert gt["coverlock:hash=dct"]["successes"] == 0
+    assert gt["coverlock:hash=dct"]["high"] > 0.3
+    locked = behind["coco"]["coverlock:hash=dct"]["genuine"]
+    assert locked["clean"]["tpr"]["soft"]["rate"] == 1
+    assert locked["jpeg"]["error"]["hash"] is not None
+    assert behind["coco"]["none"]["genuine"]["jpeg"]["error"]["hash"] is None
+    assert list(behind["div2k-crops"]["none"]["genuine"]) == ["clean"]
+    assert behind["coco"]["none"]["attacks"]["twice"]["asr"]["soft"]["successes"] == 0
+    assert "needs 100 marked pictures" in result.output
+    assert "MBRS (no weights here)" in result.output
+    assert "| additive | coco | GT@1 | 4 of 4 (39.8-100.0 %) ± 0.0 |" in result.output
+    for name in ("security-tradeoff.png", "security-errors.png", "security.md"):
+        assert (out.parent / name).stat().st_size > 1000
+    page = "<!-- table: security-rt -->\n<!-- end of table -->"
+    assert "RT@1000" in render(page, out.parent)
+
+
+def test_sources_and_targets_are_disjoint(photos):
+    division = Division.of(list(photos), 100, seed=5)
+    assert len(division.sources) == len(division.targets) == 6
+    robbed = {picture.tobytes() for picture in division.sources}
+    assert not robbed & {picture.tobytes() for picture in division.targets}
+
+
+def test_work_is_kept_per_picture_payload_and_attack(additive, photos, tmp_path, monkeypatch):
+    division = Division.of(list(photos), 3, seed=0)
+    first = Trials(additive, Setting("none"), 1e-6, Run(Ledger(tmp_path / "l.sqlite")))
+    rows = first.forgeries(Setting("gt"), division, 2)
+    again = Trials(additive, Setting("none"), 1e-6, Run(Ledger(tmp_path / "l.sqlite")))
+    marked = []
+    monkeypatch.setattr(again.verifier, "mark", lambda *a: marked.append(a) or first._mark(*a))
+    assert again.forgeries(Setting("gt"), division, 2) == rows
+    assert not marked
+    assert again.forgeries(Setting("gt"), division, 3)[:2] == rows
+    assert len(marked) == 1
+
+
+def test_other_weights_under_the_same_name_are_measured_anew(additive, photos):
+    class Darker(Watermark):
+        name, bits, native_size = "additive", additive.bits, additive.native_size
+
+        def embed(self, images, payloads):
+            return np.clip(additive.embed(images, payloads) * 0.9, 0, 1)
+
+        def decode(self, images):
+            return additive.decode(images)
+
+    run = Run()
+    rows = {}
+    for system in (additive, Darker()):
+        trials = Trials(system, Setting("none"), 1e-6, run)
+        rows[system] = trials.genuine(photos[:1], 0, {})["clean"]
+    assert rows[additive][0]["psnr"] > rows[system][0]["psnr"] + 1
+
+
+def test_payload_and_hash_errors_make_up_the_message_errors(additive, photos):
+    trials = Trials(additive, Setting.parse("coverlock:hash=dct"), 1e-6, Run())
+    noisy = {"noise": lambda picture, rng: rng.integers(0, 256, picture.shape, dtype=np.uint8)}
+    [row] = trials.genuine(photos[:1], 0, noisy)["noise"]
+    errors = row["bits"] - row["matches"]
+    assert row["payload_errors"] > 0
+    assert row["hash_errors"] > 0
+    assert abs(row["payload_errors"] - row["hash_errors"]) <= errors
+    assert errors <= row["payload_errors"] + row["hash_errors"]
+
+
+class Whim(Defense):
+    """Accepts the brighter of the pictures that carry their message."""
+
+    name = "whim"
+
+    def protect(self, watermark):
+        bare = Setting("none").defense(fpr=1e-6).protect(watermark)
+
+        class Filtered(ProtectedWatermark):
+            bits, fpr = bare.bits, bare.fpr
+
+            def __init__(self):
+                self.watermark = watermark
+
+            def embed(self, pictures, messages):
+                return bare.embed(pictures, messages)
+
+            def decode(self, pictures):
+                return bare.decode(pictures)
+
+            def scores(self, pictures):
+                return np.array([picture.mean() / 255 for picture in pictures])
+
+            def verify(self, pictures, messages):
+                passed = zip(bare.verify(pictures, messages), self.scores(pictures), strict=True)
+                return [replace(v, accepted=v.accepted and s >= 0.5) for v, s in passed]
+
+        return Filtered()
+
+
+def test_a_filter_is_swept_over_its_threshold(additive, photos):
+    class Plugin:
+        @hookimpl
+        def register_defenses(self, register):
+            register(Whim)
+
+    plugin_manager().add("whim", Plugin())
+    collection = Collection("photos", list(photos[:8]), 128, 8)
+    plan = Plan(replace(TINY, seeds=(0,), pairs=4), (Setting("whim"),), 1e-6)
+    behind = Assessment(additive, plan, Run()).security(collection, distortions=False)["whim"]
+    sweep = behind["genuine"]["clean"]["sweep"]
+    assert sweep["soft"][0] == 1
+    assert sweep["soft"][-1] == 0
+    assert sweep["soft"][sweep["thresholds"].index(0.5)] == pytest.approx(
+        behind["genuine"]["clean"]["tpr"]["soft"]["rate"]
+    )
+
+
+def test_settings_are_read_and_written():
+    setting = Setting.parse("coverlock:hash=dct,rounds=1")
+    assert setting.options == (("hash", "dct"), ("rounds", 1))
+    assert str(setting) == "coverlock:hash=dct,rounds=1"
+    assert setting.defense(fpr=1e-3).rounds == 1
+    with pytest.raises(CoverLockError, match="'dct' in 'coverlock:dct' is not OPTION=VALUE"):
+        Setting.parse("coverlock:dct")
+
+
+def test_zero_of_a_hundred_is_not_zero():
+    none = rate(0, 100)
+    assert (none["rate"], none["low"]) == (0, 0)
+    assert none["high"] == pytest.approx(1 - 0.025 ** (1 / 100))
+
+
+def test_a_damaged_ledger_is_one_sentence(tmp_path):
+    (tmp_path / "l.sqlite").write_text("not a database, and long enough to be noticed" * 100)
+    with pytest.raises(CoverLockError, match=r"l.sqlite cannot be read or written"):
+        Ledger(tmp_path / "l.sqlite").recall(kind="x")
