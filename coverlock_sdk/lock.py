@@ -374,7 +374,7 @@ class BoundWatermark(ProtectedWatermark):
             return marked
         decoded, hashed = self._logits(picture.view(self.watermark.native_size)[None])
         [reading] = self.format.readings(decoded, hashed, self.keys[0])
-        verdict = self._judge_own(reading, message)
+        verdict = self.examiner.judge_own(reading, message)
         if marked.verdict.accepted and not verdict.accepted:
             return marked
         code = self.format.code(hashed, self.keys[0])[0]

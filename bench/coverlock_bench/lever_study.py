@@ -83,7 +83,7 @@ def lever_study(
         raise CoverLockError(f"{2 * count} photos are needed, but there are {len(photos)}")
     order = np.random.default_rng(seed).permutation(len(photos))[: 2 * count]
     squares = load_squares([photos[row] for row in order], SIDE)
-    depends = {"count": count, "bits": bits, "fpr": fpr, "seed": seed}
+    depends: dict[str, Any] = {"count": count, "bits": bits, "fpr": fpr, "seed": seed}
     depends["photos"] = digest([str(photo.resolve()) for photo in photos])
     figures: dict[str, Any] = {}
     for name in run.steps(list(LEVERS), "levers"):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from coverlock_bench.levers import draw_views
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing import dct, nano
-from coverlock_sdk.hashing.network import HashNetwork
 from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.manager import load_hash
 from coverlock_sdk.resampling import resample_matrix
 
 
@@ -27,34 +26,15 @@ class WhiteBox(Protocol):
 
 
 @dataclass(frozen=True)
-class Nano:
-    """``nano``: nothing about it is secret."""
+class Public:
+    """A hash as it is published: nothing about it is secret."""
+
+    name: str
 
     def logits(self, pictures: Tensor, rng: np.random.Generator) -> Tensor:
         """Its 256 logits."""
-        logits: Tensor = _nano()(resampled(pictures, _nano().backbone.size))
-        return logits
-
-
-@dataclass(frozen=True)
-class Dct:
-    """``dct``, written again for its gradient."""
-
-    def logits(self, pictures: Tensor, rng: np.random.Generator) -> Tensor:
-        """Its 256 logits."""
-        to_ycc, basis, matrix, mean = _dct()
-        channels = torch.einsum("cd,ndhw->nchw", to_ycc, resampled(pictures, dct.SIDE))
-        spectrum = basis @ channels @ basis.T
-        low = {
-            b: torch.from_numpy(dct._low_frequencies(b)) for b in (dct.LUMA_BAND, dct.CHROMA_BAND)
-        }
-        luma = spectrum[:, 0][:, low[dct.LUMA_BAND]]
-        chroma = spectrum[:, 1:][:, :, low[dct.CHROMA_BAND]].flatten(1)
-        parts = [
-            values / values.norm(dim=1, keepdim=True).clamp(min=least)
-            for values, least in ((luma, dct.LEAST_CONTRAST), (chroma, dct.LEAST_COLOUR))
-        ]
-        logits: Tensor = (torch.cat(parts, dim=1) - mean) @ matrix
+        module, side = _module(self.name)
+        logits: Tensor = module(resampled(pictures, side))
         return logits
 
 
@@ -97,12 +77,8 @@ class GuessedViews:
 
 def white_box(name: str) -> WhiteBox:
     """The differentiable version of the hash ``name``."""
-    known: dict[str, WhiteBox] = {"nano": Nano(), "dct": Dct()}
-    if name not in known:
-        raise CoverLockError(
-            f"there is no differentiable version of the hash '{name}': use {' or '.join(known)}"
-        )
-    return known[name]
+    _module(name)
+    return Public(name)
 
 
 def resampled(pictures: Tensor, side: int) -> Tensor:
@@ -114,15 +90,10 @@ def resampled(pictures: Tensor, side: int) -> Tensor:
     return rows @ pictures @ columns.T
 
 
-@lru_cache(maxsize=1)
-def _nano() -> HashNetwork:
-    return nano.network().requires_grad_(False)
-
-
-@lru_cache(maxsize=1)
-def _dct() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    weights = dct._weights()
-    matrix = weights["whitening"] @ weights["projection"]
-    arrays = (dct._RGB_TO_YCC, dct._dct_basis(dct.SIDE), matrix, weights["mean"])
-    to_ycc, basis, directions, mean = (torch.from_numpy(np.array(array)) for array in arrays)
-    return to_ycc, basis, directions, mean
+@cache
+def _module(name: str) -> tuple[nn.Module, int]:
+    image_hash = load_hash(name)
+    module = image_hash.module()
+    if module is None:
+        raise CoverLockError(f"there is no differentiable version of the hash '{name}'")
+    return module.requires_grad_(False).eval(), image_hash.input_size[0]

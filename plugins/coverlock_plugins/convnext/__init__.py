@@ -9,7 +9,6 @@ was shown; the paper finds that it does not carry over to others.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +20,9 @@ import numpy.typing as npt
 from coverlock_sdk.assets import cache_folder
 from coverlock_sdk.contract import Defense, Logits, ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.examiner import announce
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_RULE, BoundWatermark
-from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.pictures import read_batch
 from coverlock_sdk.verdict import Rule, Verdict
 
@@ -97,14 +96,8 @@ class FilteredWatermark(ProtectedWatermark):
             replace(verdict, accepted=verdict.accepted and bool(passed))
             for verdict, passed in zip([verdicts] if single else verdicts, genuine, strict=True)
         ]
-        self._announce(filtered, pictures)
+        announce(filtered, pictures, self.watermark.name, None)
         return filtered[0] if single else filtered
-
-    def _announce(self, verdicts: Sequence[Verdict], pictures: Any) -> None:
-        sources = pictures if isinstance(pictures, list | tuple) else [pictures] * len(verdicts)
-        for verdict, source in zip(verdicts, sources, strict=True):
-            path = str(source) if isinstance(source, str | os.PathLike) else None
-            plugin_manager().announce(verdict, self.watermark.name, None, path)
 
 
 class _Unannounced(BoundWatermark):
