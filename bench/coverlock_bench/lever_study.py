@@ -22,7 +22,7 @@ from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Run, digest
 from coverlock_bench.levers import KeyedViews, SeveralHashes, instability
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
-from coverlock_bench.white_box import Dct, GuessedViews, Nano, Several, WhiteBox
+from coverlock_bench.white_box import GuessedViews, Public, Several, WhiteBox
 from coverlock_sdk import Key, load_hash
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.distortions import EVALUATION, draw_training_distortion
@@ -54,22 +54,22 @@ class Lever:
 
 
 LEVERS: dict[str, Callable[[], Lever]] = {
-    "none": lambda: Lever(load_hash("nano"), Nano()),
-    "key that selects bits": lambda: Lever(load_hash("nano"), Nano(), key=SECRET),
+    "none": lambda: Lever(load_hash("nano"), Public("nano")),
+    "key that selects bits": lambda: Lever(load_hash("nano"), Public("nano"), key=SECRET),
     "secret windows": lambda: Lever(
         KeyedViews("nano", SECRET, views=2, least=0.6, covered=0.0),
-        GuessedViews(Nano(), views=2, least=0.6, covered=0.0),
+        GuessedViews(Public("nano"), views=2, least=0.6, covered=0.0),
     ),
     "secret masks": lambda: Lever(
         KeyedViews("nano", SECRET, views=2, least=1.0, covered=0.5),
-        GuessedViews(Nano(), views=2, least=1.0, covered=0.5),
+        GuessedViews(Public("nano"), views=2, least=1.0, covered=0.5),
     ),
     "nano and dct together": lambda: Lever(
-        SeveralHashes(["nano", "dct"]), Several((Nano(), Dct()))
+        SeveralHashes(["nano", "dct"]), Several((Public("nano"), Public("dct")))
     ),
     "stability check": lambda: Lever(
         load_hash("nano"),
-        GuessedViews(Nano(), views=1, least=0.97, covered=0.0, noise=0.02),
+        GuessedViews(Public("nano"), views=1, least=0.97, covered=0.0, noise=0.02),
         checked=True,
     ),
 }
