@@ -60,8 +60,8 @@ def test_what_was_hardened_verifies_without_hardening(additive, photos, key):
 
 def test_a_hash_without_gradients_is_refused(additive):
     pytest.importorskip("torch")
-    with pytest.raises(CoverLockError, match="'dct' has no PyTorch module"):
-        CoverLock(hash="dct", harden=True).protect(additive)
+    with pytest.raises(CoverLockError, match="'phash' has no PyTorch module"):
+        CoverLock(hash="phash", harden=True).protect(additive)
 
 
 def test_hardening_without_torch_names_the_extra(additive, monkeypatch):
