@@ -37,11 +37,11 @@ class Haar(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(N, 3, H, W) -> (N, 12, H/2, W/2)."""
         bands = functional.conv2d(images, self.haar_weights, stride=2, groups=3) / 4
-        return bands.reshape(len(bands), 3, 4, *bands.shape[2:]).transpose(1, 2).flatten(1, 2)
+        return bands.reshape(-1, 3, 4, *bands.shape[2:]).transpose(1, 2).flatten(1, 2)
 
     def inverse(self, bands: Tensor) -> Tensor:
         """(N, 12, H/2, W/2) -> (N, 3, H, W)."""
-        by_band = bands.reshape(len(bands), 4, 3, *bands.shape[2:])
+        by_band = bands.reshape(-1, 4, 3, *bands.shape[2:])
         by_colour = by_band.transpose(1, 2).flatten(1, 2)
         return functional.conv_transpose2d(by_colour, self.haar_weights, stride=2, groups=3)
 

@@ -44,7 +44,7 @@ class FixedAttention(nn.Module):
 
     def forward(self, frames: Tensor) -> Tensor:
         """(N, 3, H, W) -> (N, D, H, W), whatever is in the frames."""
-        return self.pattern.to(frames.dtype).expand(len(frames), -1, -1, -1)
+        return self.pattern.to(frames.dtype).expand(frames.shape[0], -1, -1, -1)
 
 
 class RivaganNetwork(WatermarkNetwork):
