@@ -91,7 +91,7 @@ def export(
         from coverlock_export.exporting import Request, export_bundle
     except ModuleNotFoundError as error:
         raise MissingModelError(
-            f"an export needs the package '{error.name}': pip install 'coverlock-sdk[export]'"
+            f"an export needs the package '{error.name}': pip install 'coverlock-sdk[export,cpu]'"
         ) from error
     lock = open_lock(watermark, hash, key_file, fpr, rule)
     photos = [source.path for source in find_pictures([images])]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import torch
 from torch import nn
 
@@ -46,7 +47,7 @@ LEAST_PHOTOS = 32
 MOST_CALIBRATION_PHOTOS = 64
 ENCODER_PHOTOS = 4
 
-_PACKAGES = ("coverlock-sdk", "torch", "onnx", "onnxscript", "onnxruntime", "numpy")
+_PACKAGES = ("coverlock-sdk", "torch", "onnx", "onnxscript", "numpy")
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ def _manifest(request: Request, graphs: dict[str, dict[str, str]]) -> Manifest:
             "time": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in _PACKAGES},
+            "onnxruntime": onnxruntime.__version__,  # whichever of its distributions it is from
         },
     )
 
