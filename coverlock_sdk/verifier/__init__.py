@@ -197,7 +197,14 @@ class Verifier:
         """
         height, width = self.bundle.manifest.size
         images = np.zeros((batch, height, width, 3), dtype=np.uint8)
-        run_in_parts(self.runtime, images, self.max_batch)
+        decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
+        widths = (self.bundle.manifest.format.payload_bits, CODE_BITS)
+        if (decoded.shape[1], hashed.shape[1]) != widths:
+            raise BundleError(
+                f"the graph of {self.bundle.path} answers with {decoded.shape[1]} and "
+                f"{hashed.shape[1]} logits, but its manifest says {widths[0]} and {widths[1]}: "
+                "export it again"
+            )
 
     def close(self) -> None:
         """Answer what is waiting, then give back the runtime. Closing twice does no harm."""

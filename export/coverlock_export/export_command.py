@@ -38,7 +38,11 @@ PRECISIONS = ("fp32", "fp16", "int8")
     help="Folder of photos, at least 32: for calibration and for the parity gate.",
 )
 @click.option(
-    "--count", default=500, show_default=True, help="At most so many photos in the parity gate."
+    "--count",
+    default=500,
+    show_default=True,
+    type=click.IntRange(16),
+    help="At most so many photos in the parity gate.",
 )
 @click.option(
     "--precision",
