@@ -21,7 +21,12 @@ from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
 from coverlock_sdk import Verifier, load_hash, wrap  # noqa: E402
 from coverlock_sdk.bundle import INPUT, OUTPUTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
-from coverlock_sdk.errors import BundleError, CoverLockError, PluginError  # noqa: E402
+from coverlock_sdk.errors import (  # noqa: E402
+    BundleError,
+    CoverLockError,
+    MissingModelError,
+    PluginError,
+)
 from coverlock_sdk.pictures import read  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
@@ -352,3 +357,17 @@ def test_layers_know_their_place_in_the_module_tree():
         for mine, theirs in zip(answers, expected, strict=True):
             assert ((mine > 0) == (theirs > 0)).mean() > 0.95
             assert np.isfinite(mine).all()
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["steganogan", "rivagan"])
+def test_published_watermarks_pass_the_gate_on_real_photos(name, shared_data, tmp_path):
+    try:
+        real = wrap(name)
+    except MissingModelError as error:
+        pytest.skip(str(error))
+    photos = sorted((shared_data / "cc0").glob("*.jpg"))
+    bundle = export_bundle(Request(real, photos, count=16), tmp_path / "bundle", ignore)
+    assert set(bundle.manifest.graphs["verify"]) == {"fp32", "fp16", "int8"}
+    assert bundle.manifest.parity["graphs"]["fp32"]["accepted"] >= 7

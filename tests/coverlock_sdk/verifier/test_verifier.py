@@ -114,6 +114,13 @@ def test_identifiers_and_books_work_as_in_the_lock(verifier, photos):
     assert verifier.identify(photos[1], book).label is None
 
 
+def test_many_pictures_are_run_in_batches(bundle, marked, photos):
+    pictures = [*marked, *photos]
+    with Verifier.open(bundle, "cpu", threads=1, max_batch=5) as small:
+        verdicts = small.verify_batch(pictures, MESSAGE)
+    assert [verdict.accepted for verdict in verdicts] == [True] * 12 + [False] * 12
+
+
 def test_no_pictures_give_no_verdicts(verifier):
     assert verifier.verify_batch([], MESSAGE) == []
 
