@@ -78,6 +78,7 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
     calibration, photos = _split(request)
     with building(out) as folder:
         network = _network(request)
+        _refuse_unreadable([*calibration, *photos], steps)
         graphs: dict[str, dict[str, str]] = {"verify": {}}
         advance = steps("exporting graphs", len(request.precisions))
         for precision, graph in _precisions(request, network, calibration):
@@ -111,6 +112,14 @@ def _split(request: Request) -> tuple[list[Path], list[Path]]:
     shuffled = [request.photos[index] for index in order]
     cut = min(len(shuffled) // 2, MOST_CALIBRATION_PHOTOS)
     return shuffled[:cut], shuffled[cut : cut + request.count]
+
+
+def _refuse_unreadable(photos: list[Path], steps: Steps) -> None:
+    """Stop at a damaged photo now rather than after minutes of work."""
+    advance = steps("reading photos", len(photos))
+    for photo in photos:
+        read(photo)
+        advance()
 
 
 def _network(request: Request) -> Verification:

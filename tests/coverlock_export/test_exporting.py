@@ -25,6 +25,7 @@ from coverlock_sdk.errors import (  # noqa: E402
     BundleError,
     CoverLockError,
     MissingModelError,
+    PictureError,
     PluginError,
 )
 from coverlock_sdk.pictures import read  # noqa: E402
@@ -250,6 +251,15 @@ def test_too_few_photos_are_an_error_and_nothing_is_written(lock, folder, tmp_pa
     with pytest.raises(BundleError, match="at least 32 photos.*there are 31"):
         export_bundle(request, tmp_path / "bundle", ignore)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_photo_is_named_before_anything_is_exported(lock, folder, tmp_path, monkeypatch):
+    (tmp_path / "damaged.png").write_bytes(b"not a picture")
+    photos = [*sorted(folder.iterdir()), tmp_path / "damaged.png"]
+    monkeypatch.setattr(exporting, "export_graph", None)
+    with pytest.raises(PictureError, match="damaged.png is not a picture"):
+        export_bundle(Request(lock, photos), tmp_path / "bundle", ignore)
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged.png"]
 
 
 def test_an_fp32_graph_that_answers_otherwise_fails_whatever_is_forced(
