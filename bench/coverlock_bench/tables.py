@@ -285,7 +285,25 @@ def _parity_table(results: Path) -> str:
     return _table([*header, *largest, "equal verdicts"], rows)
 
 
+def _overhead_table(results: Path) -> str:
+    """What the Verifier and fusing cost, and how long opening takes."""
+    document = json.loads((results / "overhead.json").read_text())
+    figures = document["figures"]
+    rows = [
+        [
+            f"{document['config']['watermark']}, {document['config']['hash']}",
+            str(figures["batch"]),
+            f"{figures['verifier_to_session']:.2f} x",
+            f"{figures['fused_to_apart']:.2f} x",
+            f"{figures['import_and_open_seconds']:.2f} s",
+        ]
+    ]
+    header = ["bundle", "batch", "Verifier to a bare session", "one fused graph to two"]
+    return _table([*header, "import and open"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
+    "overhead": _overhead_table,
     "parity": _parity_table,
     "latency": _latency_table,
     "latency-stages": _latency_stages_table,
