@@ -11,7 +11,7 @@ from coverlock_sdk.cli import build_cli
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from tests.toy_bundle import write_toy_bundle  # noqa: E402
+from tests.toy_bundle import write_toy_bundle
 
 
 def test_overheads_are_ratios_of_what_was_timed(photos, tmp_path):
@@ -19,11 +19,8 @@ def test_overheads_are_ratios_of_what_was_timed(photos, tmp_path):
     for number, photo in enumerate(photos[:3]):
         Image.fromarray(photo).save(tmp_path / f"{number}.png")
     out = tmp_path / "overhead.json"
-    answer = CliRunner().invoke(
-        build_cli(),
-        ["bench", "overhead", str(bundle.path), "--images", str(tmp_path)]
-        + ["--batch", "2", "--rounds", "1", "-o", str(out)],
-    )
+    command = f"bench overhead {bundle.path} --images {tmp_path} --batch 2 --rounds 1 -o {out}"
+    answer = CliRunner().invoke(build_cli(), command.split())
     assert answer.exit_code == 0, answer.output
     figures = json.loads(out.read_text())["figures"]
     assert figures["batch"] == 2
