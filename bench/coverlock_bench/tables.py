@@ -258,6 +258,21 @@ def _latency_stages_table(results: Path) -> str:
     return _table(["watermark+hash", "stage", "by", "share"], rows)
 
 
+def _scaling_table(results: Path) -> str:
+    """Several processes against one: pictures a second, and processor time a picture."""
+    document = json.loads((results / "scaling.json").read_text())
+    config, figures = document["config"], document["figures"]
+    row = [
+        f"{config['watermark']}+{config['hash']}",
+        str(config["workers"]),
+        _ratio(figures["speed_ratio"]),
+        _ratio(figures["cost_ratio"]),
+        f"{figures['cores']}, load average {figures['load_average']:.0f}",
+    ]
+    header = ["watermark+hash", "processes", "pictures a second", "processor time a picture"]
+    return _table([*header, "cores"], [row])
+
+
 def _ratio(ratio: dict[str, float]) -> str:
     return f"{ratio['median']:.2f} x ({ratio['min']:.2f}-{ratio['max']:.2f})"
 
@@ -307,6 +322,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "parity": _parity_table,
     "latency": _latency_table,
     "latency-stages": _latency_stages_table,
+    "scaling": _scaling_table,
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
     "calibration": _calibration_table,
