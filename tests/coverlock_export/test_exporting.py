@@ -11,7 +11,7 @@ pytest.importorskip("onnxscript")
 
 from torch import nn  # noqa: E402
 
-from coverlock_export import exporting  # noqa: E402
+from coverlock_export import exporting, graphs  # noqa: E402
 from coverlock_export.encoder import export_encoder  # noqa: E402
 from coverlock_export.exporting import Request, export_bundle  # noqa: E402
 from coverlock_export.fused import Preprocessing, Resampling, Verification  # noqa: E402
@@ -316,6 +316,18 @@ def test_a_module_with_a_fixed_batch_is_refused_with_the_remedy():
         export_graph(
             Fixed(), [torch.zeros(1, 8, 8, 3, dtype=torch.uint8)], [INPUT], ["x"], "the module"
         )
+
+
+@pytest.mark.parametrize(("antialias", "refused"), [(0, False), (1, True)])
+def test_only_antialiased_resizing_is_refused(antialias, refused):
+    node = onnx.helper.make_node("Resize", ["x"], ["y"], antialias=antialias)
+    assert graphs._is_refused(node) == refused
+
+
+def test_a_network_too_large_for_a_file_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr(graphs, "LARGEST", 100)
+    with pytest.raises(CoverLockError, match="the module has .* use a smaller network"):
+        export_graph(nn.Linear(8, 8), [torch.zeros(1, 8)], ["x"], ["y"], "the module")
 
 
 def test_an_encoder_that_does_not_export_is_left_out_with_its_reason(pictures, additive):
