@@ -47,5 +47,5 @@ $(VENV)/dev: $(VENV)/base
 ifeq ($(shell uname -s)$(HAS_CUDA),Linux)
 	@$(PIP) install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_CPU) "torch==$(TORCH)+cpu"
 endif
-	@$(PIP) install --quiet "torch==$(TORCH)" --editable ".[dev,torch]"
+	@$(PIP) install --quiet "torch==$(TORCH)" --editable ".[dev,export]"
 	@touch $@

@@ -283,6 +283,30 @@ def parity(
 
 
 @bench.command()
+@click.argument("bundle", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@images_option
+@click.option("--batch", default=8, show_default=True, type=click.IntRange(1))
+@click.option("--rounds", default=9, show_default=True, type=click.IntRange(1))
+@out_option
+@json_option
+def overhead(
+    bundle: Path, images: Path | None, batch: int, rounds: int, out: Path, as_json: bool
+) -> None:
+    """Compare the Verifier with a bare session, and one fused graph with two."""
+    from coverlock_bench.overhead import overhead as measure
+    from coverlock_sdk.bundle import Bundle
+
+    manifest = Bundle.open(bundle).manifest
+    figures = measure(bundle, find_photos(images), batch, rounds)
+    config = {
+        "watermark": manifest.watermark,
+        "hash": manifest.hash,
+        "graph": manifest.files[manifest.graphs["verify"]["fp32"]],
+    }
+    _finish(out, "bench overhead", config, figures, as_json)
+
+
+@bench.command()
 @click.option("-w", "--watermark", default="steganogan", show_default=True)
 @click.option("--hash", "hashes", multiple=True, default=("nano", "dct"), show_default=True)
 @click.option("--pages", default=6, show_default=True)

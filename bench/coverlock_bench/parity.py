@@ -34,7 +34,8 @@ def parity(
     lock = wrap(watermark, hash=image_hash)
     with tempfile.TemporaryDirectory() as folder:
         # The first photos serve the export's own gate; the figures here are on the others.
-        request = Request(lock, photos[:LEAST_PHOTOS], precisions, count=2, seed=seed)
+        wanted = tuple({"fp32", *precisions})
+        request = Request(lock, photos[:LEAST_PHOTOS], wanted, count=2, seed=seed)
         bundle = export_bundle(request, Path(folder) / "bundle", lambda *_: lambda: None)
         runs: dict[str, Run] = {"sdk": sdk_logits(lock, request.hash)}
         runs |= {precision: open_cpu(bundle, precision, None).run for precision in precisions}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import click
 
@@ -15,20 +15,31 @@ from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.job import Row, VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
+from coverlock_sdk.verifier import Verifier
 
 
-def pictures_per_second(job: VerificationJob, files: list[str], workers: int) -> float:
-    """The rate between the first answers and the last: starting up is not counted."""
+class TimedJob(VerificationJob):
+    """A job that notes the processor time of every picture."""
+
+    def check(self, verifier: Verifier, files: Sequence[str]) -> list[Row]:
+        """Verify, and divide the time among the pictures."""
+        start = time.process_time()
+        rows = super().check(verifier, files)
+        seconds = (time.process_time() - start) / len(files)
+        return [{**row, "seconds": seconds} for row in rows]
+
+
+def measure(job: VerificationJob, files: list[str], workers: int) -> tuple[float, float]:
+    """Pictures a second once everything has started, and processor seconds of a picture."""
     rows = verify_files(job, files, workers)
-    next(rows)
+    seconds = [next(rows)["seconds"]]
     start = time.perf_counter()
     # By now every worker has finished about one batch.
     remaining = len(files) - workers * job.max_batch
-    for _ in rows:
-        pass
-    return remaining / (time.perf_counter() - start)
+    seconds += [row["seconds"] for row in rows]
+    return remaining / (time.perf_counter() - start), median(seconds)
 
 
 @click.command()
@@ -56,17 +67,20 @@ def scaling(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Compare several processes of one thread each with a single one, turn by turn."""
+    """Compare several processes of one thread each with a single one, turn by turn.
+
+    The speed ratio is of pictures a second, and means something on a quiet machine only. The cost
+    ratio is of processor time a picture, and shows how far the processes hinder each other.
+    """
     photos = [str(photo) for photo in find_photos(images)]
     files = [photos[index % len(photos)] for index in range(count)]
-    job = VerificationJob(str(bundle), "scaling", runtime=runtime, threads=1, max_batch=batch)
-    rates: list[dict[str, Any]] = []
-    for _ in range(turns):
-        one, many = (pictures_per_second(job, files, number) for number in (1, workers))
-        rates.append({"one": round(one, 3), "many": round(many, 3), "ratio": round(many / one, 3)})
+    job = TimedJob(str(bundle), "scaling", runtime=runtime, threads=1, max_batch=batch)
+    turns_taken = [[measure(job, files, number) for number in (1, workers)] for _ in range(turns)]
+    speed = [many[0] / one[0] for one, many in turns_taken]
+    cost = [many[1] / one[1] for one, many in turns_taken]
     figures = {
-        "ratio": median(turn["ratio"] for turn in rates),
-        "turns": rates,
+        "speed_ratio": {"median": median(speed), "min": min(speed), "max": max(speed)},
+        "cost_ratio": {"median": median(cost), "min": min(cost), "max": max(cost)},
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
     }

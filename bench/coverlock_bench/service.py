@@ -56,7 +56,7 @@ def load_test(
     """Serve ``bundle`` in a process of its own; steady load, overload, then many requests."""
     with _service(bundle, options) as (url, token, process):
         headers = {"Authorization": f"Bearer {token}"}
-        asyncio.run(_ask(url, headers, pictures, _SETTLED, connections))
+        asyncio.run(_ask(url, headers, pictures, min(requests, _SETTLED), connections))
         before = _resident(process)
         steady = asyncio.run(_ask(url, headers, pictures, requests, connections))
         after = _resident(process)

@@ -393,7 +393,11 @@ def _latency_subjects(results: Path) -> dict[str, Any]:
     """Of all latency runs: each watermark and hash was timed in one of them."""
     subjects: dict[str, Any] = {}
     for path in sorted(results.glob("latency*.json")):
-        subjects |= _figures(path)["subjects"]
+        document = json.loads(path.read_text())
+        random = document["config"]["random_weights"]
+        for name, subject in document["figures"]["subjects"].items():
+            made_up = name.partition("+")[2] in random
+            subjects[f"{name} (random weights)" if made_up else name] = subject
     return subjects
 
 
@@ -443,6 +447,21 @@ def _latency_stages_table(results: Path) -> str:
     return table(["watermark+hash", "stage", "by", "share"], rows)
 
 
+def _scaling_table(results: Path) -> str:
+    """Several processes against one: pictures a second, and processor time a picture."""
+    document = json.loads((results / "scaling.json").read_text())
+    config, figures = document["config"], document["figures"]
+    row = [
+        f"{config['watermark']}+{config['hash']}",
+        str(config["workers"]),
+        _ratio(figures["speed_ratio"]),
+        _ratio(figures["cost_ratio"]),
+        f"{figures['cores']}, load average {figures['load_average']:.0f}",
+    ]
+    header = ["watermark+hash", "processes", "pictures a second", "processor time a picture"]
+    return _table([*header, "cores"], [row])
+
+
 def _ratio(ratio: dict[str, float]) -> str:
     return f"{ratio['median']:.2f} x ({ratio['min']:.2f}-{ratio['max']:.2f})"
 
@@ -470,10 +489,29 @@ def _parity_table(results: Path) -> str:
     return table([*header, *largest, "equal verdicts"], rows)
 
 
+def _overhead_table(results: Path) -> str:
+    """What the Verifier and fusing cost, and how long opening takes."""
+    document = json.loads((results / "overhead.json").read_text())
+    figures = document["figures"]
+    rows = [
+        [
+            f"{document['config']['watermark']}, {document['config']['hash']}",
+            str(figures["batch"]),
+            f"{figures['verifier_to_session']:.2f} x",
+            f"{figures['fused_to_apart']:.2f} x",
+            f"{figures['import_and_open_seconds']:.2f} s",
+        ]
+    ]
+    header = ["bundle", "batch", "Verifier to a bare session", "one fused graph to two"]
+    return _table([*header, "import and open"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
+    "overhead": _overhead_table,
     "parity": _parity_table,
     "latency": _latency_table,
     "latency-stages": _latency_stages_table,
+    "scaling": _scaling_table,
     "rules": _rules_table,
     "roundtrip": _roundtrip_table,
     "calibration": _calibration_table,

@@ -521,6 +521,23 @@ def test_decoder_module(legible: Guarded, marked: Marked) -> None:
     )
 
 
+def test_encoder_module(legible: Guarded, marked: Marked) -> None:
+    """``encoder_module()``, where there is one, makes the pictures that ``embed`` makes."""
+    torch = pytest.importorskip("torch")
+    module = legible.encoder_module()
+    if module is None:
+        pytest.skip("there is no encoder_module(), so bundles of this watermark only verify")
+    _promise(not module.training, "encoder_module() is in training mode: call .eval() on it")
+    images, payloads = _as_floats(marked.originals[:2]), marked.payloads[:2]
+    with torch.no_grad():
+        pictures = module(torch.from_numpy(images), torch.from_numpy(payloads).float()).numpy()
+    difference = _apart(pictures, legible.embed(images, payloads))
+    _promise(
+        difference <= PICTURE_TOLERANCE,
+        f"encoder_module() and embed differ by {difference:.2g} (allowed: {PICTURE_TOLERANCE:g})",
+    )
+
+
 # Whether it can be locked
 
 

@@ -179,16 +179,22 @@ class Verifier:
         return self._examiner.book(messages)
 
     def logits(self, pictures: Any) -> tuple[Logits, Logits]:
-        """Decoder logits (N, bits) and hash logits (N, 256) of pictures of any kind and size."""
-        batch = read_batch(pictures)
-        size, layout = self.bundle.manifest.size, self.bundle.manifest.format
-        if not batch.pictures:
-            empty = np.empty((0, layout.payload_bits), np.float32)
-            return empty, np.empty((0, CODE_BITS), np.float32)
+        """Decoder logits (N, bits) and hash logits (N, 256) of pictures of any kind and size.
+
+        No more than a batch of them is in memory at a time, besides what the caller holds.
+        """
         if self._closed:
             raise CoverLockError("the verifier is closed: open the bundle again")
-        images: Pixels = np.stack([picture.to_bytes(size) for picture in batch.pictures])
-        return run_in_parts(self.runtime, images, self.max_batch)
+        manifest, batches = self.bundle.manifest, self._batches(pictures)
+        parts = [
+            run_in_parts(self.runtime, _pixels(batch, manifest.size), self.max_batch)
+            for batch in batches
+        ]
+        if not parts:
+            empty = np.empty((0, manifest.format.payload_bits), np.float32)
+            return empty, np.empty((0, CODE_BITS), np.float32)
+        decoded, hashed = zip(*parts, strict=True)
+        return np.concatenate(decoded), np.concatenate(hashed)
 
     def warm_up(self, batch: int = 1) -> None:
         """Run a blank batch, so that the first caller does not wait for what is done only once.
@@ -197,13 +203,27 @@ class Verifier:
         """
         height, width = self.bundle.manifest.size
         images = np.zeros((batch, height, width, 3), dtype=np.uint8)
-        run_in_parts(self.runtime, images, self.max_batch)
+        decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
+        widths = (self.bundle.manifest.format.payload_bits, CODE_BITS)
+        if (decoded.shape[1], hashed.shape[1]) != widths:
+            raise BundleError(
+                f"the graph of {self.bundle.path} answers with {decoded.shape[1]} and "
+                f"{hashed.shape[1]} logits, but its manifest says {widths[0]} and {widths[1]}: "
+                "export it again"
+            )
 
     def close(self) -> None:
         """Answer what is waiting, then give back the runtime. Closing twice does no harm."""
         self._closed = True
         self._batcher.close()
         self.runtime.close()
+
+    def _batches(self, pictures: Any) -> list[Any]:
+        """Many pictures in slices of ``max_batch``; one picture as it is."""
+        if not isinstance(pictures, list | tuple) and getattr(pictures, "ndim", 0) != 4:
+            return [pictures]
+        starts = range(0, len(pictures), self.max_batch)
+        return [pictures[start : start + self.max_batch] for start in starts]
 
     def _queued(self, picture: Any) -> tuple[Logits, Logits]:
         row = self._batcher.submit(read(picture).to_bytes(self.bundle.manifest.size)).result()
@@ -215,6 +235,10 @@ class Verifier:
             for verdict, path in zip(verdicts, paths_of(pictures, len(verdicts)), strict=True):
                 self._audit.verdict_reached(verdict, manifest.watermark, manifest.hash, path)
         announce(verdicts, pictures, manifest.watermark, manifest.hash)
+
+
+def _pixels(pictures: Any, size: tuple[int, int]) -> Pixels:
+    return np.stack([picture.to_bytes(size) for picture in read_batch(pictures).pictures])
 
 
 def _require_key(manifest: Manifest, keyring: Keyring | None, bundle: Bundle) -> None:

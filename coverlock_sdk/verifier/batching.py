@@ -104,7 +104,10 @@ def _answer(runtime: Runtime, images: list[Pixels], answers: Sequence[Future[Row
 
 
 def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Logits]:
-    """Run any number of pictures, at most ``max_batch`` at once, and fewer if memory is short."""
+    """Run any number of pictures, at most ``max_batch`` at once, and fewer if memory is short.
+
+    Logits that are not numbers are an error: no verdict can be made of them.
+    """
     parts = []
     start = 0
     while start < len(images):
@@ -119,5 +122,9 @@ def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logi
             max_batch = len(part) // 2
             continue
         start += len(part)
-    decoded, hashed = zip(*parts, strict=True)
-    return np.concatenate(decoded), np.concatenate(hashed)
+    decoded, hashed = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if not (np.isfinite(decoded).all() and np.isfinite(hashed).all()):
+        raise CoverLockError(
+            f"the graph answers with NaN or infinite values on '{runtime.name}': use fp32"
+        )
+    return decoded, hashed

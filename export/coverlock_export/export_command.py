@@ -38,7 +38,11 @@ PRECISIONS = ("fp32", "fp16", "int8")
     help="Folder of photos, at least 32: for calibration and for the parity gate.",
 )
 @click.option(
-    "--count", default=500, show_default=True, help="At most so many photos in the parity gate."
+    "--count",
+    default=500,
+    show_default=True,
+    type=click.IntRange(16),
+    help="At most so many photos in the parity gate.",
 )
 @click.option(
     "--precision",
@@ -91,7 +95,7 @@ def export(
         from coverlock_export.exporting import Request, export_bundle
     except ModuleNotFoundError as error:
         raise MissingModelError(
-            f"an export needs the package '{error.name}': pip install 'coverlock-sdk[export]'"
+            f"an export needs the package '{error.name}': pip install 'coverlock-sdk[export,cpu]'"
         ) from error
     lock = open_lock(watermark, hash, key_file, fpr, rule)
     photos = [source.path for source in find_pictures([images])]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import torch
 from torch import nn
 
@@ -46,7 +47,7 @@ LEAST_PHOTOS = 32
 MOST_CALIBRATION_PHOTOS = 64
 ENCODER_PHOTOS = 4
 
-_PACKAGES = ("coverlock-sdk", "torch", "onnx", "onnxscript", "onnxruntime", "numpy")
+_PACKAGES = ("coverlock-sdk", "torch", "onnx", "onnxscript", "numpy")
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
     calibration, photos = _split(request)
     with building(out) as folder:
         network = _network(request)
+        _refuse_unreadable([*calibration, *photos], steps)
         graphs: dict[str, dict[str, str]] = {"verify": {}}
         advance = steps("exporting graphs", len(request.precisions))
         for precision, graph in _precisions(request, network, calibration):
@@ -110,6 +112,14 @@ def _split(request: Request) -> tuple[list[Path], list[Path]]:
     shuffled = [request.photos[index] for index in order]
     cut = min(len(shuffled) // 2, MOST_CALIBRATION_PHOTOS)
     return shuffled[:cut], shuffled[cut : cut + request.count]
+
+
+def _refuse_unreadable(photos: list[Path], steps: Steps) -> None:
+    """Stop at a damaged photo now rather than after minutes of work."""
+    advance = steps("reading photos", len(photos))
+    for photo in photos:
+        read(photo)
+        advance()
 
 
 def _network(request: Request) -> Verification:
@@ -200,6 +210,7 @@ def _manifest(request: Request, graphs: dict[str, dict[str, str]]) -> Manifest:
             "time": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in _PACKAGES},
+            "onnxruntime": onnxruntime.__version__,  # whichever of its distributions it is from
         },
     )
 

@@ -6,8 +6,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import onnx
 import torch
@@ -21,8 +20,11 @@ NVIDIA's builder has no fp32 kernel for."""
 
 _TRACED = 2  # batch size while tracing; one would be taken for a constant
 
-REFUSED = {"BitwiseXor", "Resize", "DynamicQuantizeLinear", "MatMulInteger"}
-"""Operations that NVIDIA's parser refuses, or that runtimes disagree on."""
+LARGEST = 2**31
+"""Bytes of weights that fit into one ONNX file."""
+
+REFUSED = {"BitwiseXor", "DynamicQuantizeLinear", "MatMulInteger"}
+"""Operations that NVIDIA's parser refuses; it also refuses antialiased resizing."""
 
 
 def export_graph(
@@ -33,6 +35,12 @@ def export_graph(
     what: str,
 ) -> onnx.ModelProto:
     """``module`` as an ONNX graph whose batch size is free. ``inputs`` hold one example each."""
+    weights = sum(tensor.nbytes for tensor in module.state_dict().values())
+    if weights >= LARGEST:
+        raise CoverLockError(
+            f"{what} has {weights / 2**30:.1f} GB of weights, and an ONNX file holds less than 2: "
+            "use a smaller network"
+        )
     examples = tuple(example.expand(_TRACED, *example.shape[1:]).contiguous() for example in inputs)
     batch = torch.export.Dim("batch", min=1, max=4096)
     try:
@@ -90,8 +98,8 @@ def scope_of(node: onnx.NodeProto) -> str:
 
 def _check(model: onnx.ModelProto, what: str) -> None:
     onnx.checker.check_model(model, full_check=True)
-    used = {node.op_type for node in model.graph.node}
-    if refused := used & REFUSED:
+    refused = {node.op_type for node in model.graph.node if _is_refused(node)}
+    if refused:
         raise CoverLockError(
             f"{what} uses {', '.join(sorted(refused))}, which TensorRT's parser refuses: "
             "compute it once outside the module, or with other operations"
@@ -105,18 +113,20 @@ def _check(model: onnx.ModelProto, what: str) -> None:
             )
 
 
+def _is_refused(node: onnx.NodeProto) -> bool:
+    antialiased = any(entry.name == "antialias" and entry.i for entry in node.attribute)
+    return node.op_type in REFUSED or (node.op_type == "Resize" and antialiased)
+
+
 @contextlib.contextmanager
-def _quiet() -> Any:
+def _quiet() -> Iterator[None]:
     """Keep the exporter's progress and advice to itself; what matters is checked afterwards."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
     try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -11,7 +11,7 @@ pytest.importorskip("onnxscript")
 
 from torch import nn  # noqa: E402
 
-from coverlock_export import exporting  # noqa: E402
+from coverlock_export import exporting, graphs  # noqa: E402
 from coverlock_export.encoder import export_encoder  # noqa: E402
 from coverlock_export.exporting import Request, export_bundle  # noqa: E402
 from coverlock_export.fused import Preprocessing, Resampling, Verification  # noqa: E402
@@ -21,7 +21,13 @@ from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
 from coverlock_sdk import Verifier, load_hash, wrap  # noqa: E402
 from coverlock_sdk.bundle import INPUT, OUTPUTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
-from coverlock_sdk.errors import BundleError, CoverLockError, PluginError  # noqa: E402
+from coverlock_sdk.errors import (  # noqa: E402
+    BundleError,
+    CoverLockError,
+    MissingModelError,
+    PictureError,
+    PluginError,
+)
 from coverlock_sdk.pictures import read  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
@@ -247,6 +253,15 @@ def test_too_few_photos_are_an_error_and_nothing_is_written(lock, folder, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_damaged_photo_is_named_before_anything_is_exported(lock, folder, tmp_path, monkeypatch):
+    (tmp_path / "damaged.png").write_bytes(b"not a picture")
+    photos = [*sorted(folder.iterdir()), tmp_path / "damaged.png"]
+    monkeypatch.setattr(exporting, "export_graph", None)
+    with pytest.raises(PictureError, match="damaged.png is not a picture"):
+        export_bundle(Request(lock, photos), tmp_path / "bundle", ignore)
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged.png"]
+
+
 def test_an_fp32_graph_that_answers_otherwise_fails_whatever_is_forced(
     lock, folder, tmp_path, monkeypatch
 ):
@@ -303,6 +318,18 @@ def test_a_module_with_a_fixed_batch_is_refused_with_the_remedy():
         )
 
 
+@pytest.mark.parametrize(("antialias", "refused"), [(0, False), (1, True)])
+def test_only_antialiased_resizing_is_refused(antialias, refused):
+    node = onnx.helper.make_node("Resize", ["x"], ["y"], antialias=antialias)
+    assert graphs._is_refused(node) == refused
+
+
+def test_a_network_too_large_for_a_file_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr(graphs, "LARGEST", 100)
+    with pytest.raises(CoverLockError, match="the module has .* use a smaller network"):
+        export_graph(nn.Linear(8, 8), [torch.zeros(1, 8)], ["x"], ["y"], "the module")
+
+
 def test_an_encoder_that_does_not_export_is_left_out_with_its_reason(pictures, additive):
     class Branching(nn.Module):
         def forward(self, images, payloads):
@@ -352,3 +379,17 @@ def test_layers_know_their_place_in_the_module_tree():
         for mine, theirs in zip(answers, expected, strict=True):
             assert ((mine > 0) == (theirs > 0)).mean() > 0.95
             assert np.isfinite(mine).all()
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["steganogan", "rivagan"])
+def test_published_watermarks_pass_the_gate_on_real_photos(name, shared_data, tmp_path):
+    try:
+        real = wrap(name)
+    except MissingModelError as error:
+        pytest.skip(str(error))
+    photos = sorted((shared_data / "cc0").glob("*.jpg"))
+    bundle = export_bundle(Request(real, photos, count=16), tmp_path / "bundle", ignore)
+    assert set(bundle.manifest.graphs["verify"]) == {"fp32", "fp16", "int8"}
+    assert bundle.manifest.parity["graphs"]["fp32"]["accepted"] >= 7

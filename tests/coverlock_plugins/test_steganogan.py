@@ -72,6 +72,15 @@ def test_the_torch_decoder_agrees(watermark: SteganoGan) -> None:
     np.testing.assert_allclose(watermark.decode(images), expected, atol=1e-4)
 
 
+def test_the_torch_encoder_agrees(watermark: SteganoGan, payloads: npt.NDArray[np.uint8]) -> None:
+    torch = pytest.importorskip("torch")
+    images = scenes(2)
+    with torch.no_grad():
+        bits = torch.from_numpy(payloads).float()
+        expected = watermark.encoder_module()(torch.from_numpy(images), bits).numpy()
+    np.testing.assert_allclose(watermark.embed(images, payloads), expected, atol=1e-4)
+
+
 def test_nothing_but_numpy_is_needed(watermark: SteganoGan) -> None:
     script = """
 import sys

@@ -133,7 +133,11 @@ class Cases:
     def _add_runtime(self, subject: Subject, runtime: str, precision: str) -> None:
         try:
             verifier = Verifier.open(
-                subject.bundle, runtime, precision=precision, threads=self.threads
+                subject.bundle,
+                runtime,
+                precision=precision,
+                threads=self.threads,
+                max_batch=max(self.batches),  # all are open at once, and memory is finite
             )
         except RuntimeUnavailableError as error:
             self.left_out[f"{subject.name} on {runtime} in {precision}"] = str(error)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,14 +107,22 @@ class SteganoGan(Watermark):
 
     def decoder_module(self) -> torch.nn.Module:
         """The same decoder in PyTorch, for export and analysis."""
-        try:
-            from coverlock_plugins.steganogan.module import Decoder
-        except ModuleNotFoundError as error:
-            raise MissingModelError(
-                "the decoder of 'steganogan' as a module needs PyTorch: "
-                'pip install "coverlock-sdk[torch]"'
-            ) from error
-        return Decoder(self._weights, self._flips, self.bits)
+        return _modules().Decoder(self._weights, self._flips, self.bits)
+
+    def encoder_module(self) -> torch.nn.Module:
+        """The same encoder in PyTorch, for export."""
+        return _modules().Encoder(self._weights, self._flips, DEPTH)
+
+
+def _modules() -> ModuleType:
+    try:
+        from coverlock_plugins.steganogan import module
+    except ModuleNotFoundError as error:
+        raise MissingModelError(
+            "the networks of 'steganogan' as modules need PyTorch: "
+            'pip install "coverlock-sdk[torch]"'
+        ) from error
+    return module
 
 
 @hookimpl

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
+from coverlock_sdk import Keyring
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.scaling import pool
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
-from tests.toy_bundle import toy_lock
+from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
 def run(*arguments: str):
@@ -104,3 +106,19 @@ def test_options_that_do_not_go_together(arguments, complaint):
     result = CliRunner().invoke(build_cli(), ["verify", "x.png", *arguments, "--id", "alice"])
     assert result.exit_code == 2
     assert complaint in result.output
+
+
+def test_keys_travel_as_the_path_of_their_file(tmp_path, photos):
+    key_file = tmp_path / "keys.json"
+    CliRunner().invoke(build_cli(), ["keygen", str(key_file)])
+    keyring = Keyring.load(key_file)
+    bundle = write_toy_bundle(tmp_path / "bundle", keyring.primary.fingerprint)
+    marked = toy_lock(keyring).embed(photos[0], "alice")
+    Image.fromarray(marked).save(tmp_path / "marked.png")
+    line = [str(tmp_path / "marked.png"), "--bundle", str(bundle.path), "--workers", "2"]
+    code, answer = run(*line, "--key-file", str(key_file))
+    assert code == 0
+    assert answer["results"][0]["key_id"] == keyring.primary.id
+    refused = CliRunner().invoke(build_cli(), ["verify", *line, "--id", "alice"])
+    assert refused.exit_code == 2
+    assert "was exported for the key" in refused.output

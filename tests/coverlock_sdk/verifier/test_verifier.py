@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import metadata
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import Key, Verifier
+from coverlock_sdk.bundle import seal
 from coverlock_sdk.errors import (
     BundleError,
     CoverLockError,
@@ -110,6 +112,13 @@ def test_identifiers_and_books_work_as_in_the_lock(verifier, photos):
     book = verifier.book([f"order-{n}" for n in range(50)])
     assert verifier.identify(carrier, book).label == "order-2"
     assert verifier.identify(photos[1], book).label is None
+
+
+def test_many_pictures_are_run_in_batches(bundle, marked, photos):
+    pictures = [*marked, *photos]
+    with Verifier.open(bundle, "cpu", threads=1, max_batch=5) as small:
+        verdicts = small.verify_batch(pictures, MESSAGE)
+    assert [verdict.accepted for verdict in verdicts] == [True] * 12 + [False] * 12
 
 
 def test_no_pictures_give_no_verdicts(verifier):
@@ -299,6 +308,22 @@ def test_a_batch_that_does_not_fit_into_memory_is_run_in_parts():
     assert max(runtime.batches) <= 3
     with pytest.raises(CoverLockError, match="single picture does not fit"):
         run_in_parts(Recorder(fits=0), images, max_batch=10)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_logits_that_are_no_numbers_never_become_a_verdict(value):
+    runtime = Recorder()
+    runtime.run = lambda images: (np.full((len(images), 1), value, np.float32),) * 2
+    with pytest.raises(CoverLockError, match="NaN or infinite.*use fp32"):
+        run_in_parts(runtime, np.stack([image(1)]), max_batch=1)
+
+
+def test_a_graph_that_is_not_the_manifests_is_refused(tmp_path):
+    bundle = write_toy_bundle(tmp_path / "bundle")
+    layout = replace(bundle.manifest.format, payload_bits=BITS + 1)
+    seal(bundle.path, replace(bundle.manifest, format=layout))
+    with pytest.raises(BundleError, match="48 and 256 logits.*says 49 and 256"):
+        Verifier.open(bundle.path, "cpu")
 
 
 def test_the_verifier_needs_neither_torch_nor_plugins_to_be_imported(bundle):
