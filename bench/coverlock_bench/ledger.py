@@ -107,7 +107,7 @@ def digest(*parts: Any) -> str:
 
 def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     """Changes when the networks behind a name do: a digest of what it makes of a fixed picture."""
-    watermark: Watermark = getattr(marker, "watermark", marker)
+    watermark = marker if isinstance(marker, Watermark) else marker.watermark
     embed: Callable[..., Any] = marker.embed  # which takes pictures of any kind
     decode: Callable[..., Any] = marker.decode
     [picture] = natural_pictures(1, watermark.native_size)

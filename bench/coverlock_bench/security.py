@@ -46,6 +46,13 @@ CACHE = Path("runs/security.sqlite")
 )
 @click.option("--preset", type=click.Choice(list(PRESETS)), default="standard", show_default=True)
 @click.option(
+    "-a",
+    "--attack",
+    "attacks",
+    multiple=True,
+    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise those of the preset.",
+)
+@click.option(
     "-d",
     "--defense",
     "defenses",
@@ -72,6 +79,7 @@ def security_command(
     watermarks: tuple[str, ...],
     folders: tuple[Path, ...],
     preset: str,
+    attacks: tuple[str, ...],
     defenses: tuple[str, ...],
     fpr: float,
     cache: Path,
@@ -86,7 +94,7 @@ def security_command(
     from coverlock_bench.figures import draw_errors, draw_tradeoff
     from coverlock_bench.security_tables import document
 
-    plan = Plan.of(PRESETS[preset], defenses, fpr)
+    plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
     run = Run(Ledger(cache), quiet=False)
     wanted = folders or (None,)
     collections = {

@@ -202,7 +202,7 @@ def test_a_filter_is_swept_over_its_threshold(additive, photos):
 
     plugin_manager().add("whim", Plugin())
     collection = Collection("photos", list(photos[:8]), 128, 8)
-    plan = Plan(replace(TINY, seeds=(0,), pairs=4), (Setting("whim"),), 1e-6)
+    plan = Plan.of(replace(TINY, seeds=(0,), pairs=4), ["gt"], ["whim"], 1e-6)
     behind = Assessment(additive, plan, Run()).security(collection, distortions=False)["whim"]
     sweep = behind["genuine"]["clean"]["sweep"]
     assert sweep["soft"][0] == 1
