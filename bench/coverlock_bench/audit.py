@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def audit(
     figures["out_of_time"] = run.out_of_time
     verdict = findings(figures)
     document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)
-    document["verdict"] = vars(verdict)
+    document["verdict"] = {**asdict(verdict), "paragraph": verdict.paragraph}
     failed = [gate for gate in gates if gate.holds(figures["metrics"])]
     document["failed"] = [str(gate) for gate in failed]
     _write(out, document, verdict, shown, _command(images, plan, watermark, attacks, defenses))
