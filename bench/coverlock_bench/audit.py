@@ -16,7 +16,7 @@ from coverlock_bench.collection import SIDE, Collection, collect
 from coverlock_bench.exhibits import Exhibit, exhibits
 from coverlock_bench.findings import Findings, findings, is_oracle, metrics
 from coverlock_bench.gate import Condition
-from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import result_document, write_document
 from coverlock_sdk import load_watermark
@@ -112,13 +112,9 @@ def audit(
     deadline = None if minutes is None else started + 60 * minutes
     run = Run(Ledger(out / "measurements.sqlite"), deadline, quiet=False)
     assessment = Assessment(system, plan, run)
-    try:
+    with resumable(out):
         figures = _measure(assessment, collection)
         shown = exhibits(assessment, collection)
-    except KeyboardInterrupt:
-        raise CoverLockError(
-            f"interrupted; what was measured is kept in {out}, and the same command goes on"
-        ) from None
     figures["out_of_time"] = run.out_of_time
     verdict = findings(figures)
     document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)

@@ -12,7 +12,7 @@ import click
 from coverlock_bench import paper
 from coverlock_bench.assessment import Assessment, Plan
 from coverlock_bench.collection import SIDE, Collection, collect
-from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import write_result
 from coverlock_sdk import load_watermark
@@ -101,10 +101,12 @@ def security_command(
         c.name: c for c in (collect(f, plan.preset.pictures, SIDE, quiet=False) for f in wanted)
     }
     names = watermarks or sorted({*plugin_manager().names("watermark"), *paper.SYSTEMS})
-    figures: dict[str, Any] = {
+    with resumable(cache):
+        systems = {name: assess(name, collections, plan, run) for name in names}
+    figures = {
         "defenses": [str(defense) for defense in plan.defenses],
         "pictures": {name: _sizes(c) for name, c in collections.items()},
-        "systems": {name: assess(name, collections, plan, run) for name in names},
+        "systems": systems,
     }
     write_result(out, "bench security", plan.to_dict(), figures)
     text = document(figures)
