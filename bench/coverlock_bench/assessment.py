@@ -150,8 +150,7 @@ class Assessment:
         }
         if distortions:
             attacks = {attack: n for attack, n in attacks.items() if str(attack) == "gt"}
-            for name in self.plan.preset.hashes:
-                defense = Setting("coverlock", (("hash", name),))
+            for defense in map(Setting.parse, self.plan.preset.variants):
                 figures[str(defense)] = _or_reason(
                     partial(self._behind, defense, attacks, collection, changes, share)
                 )

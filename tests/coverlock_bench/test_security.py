@@ -37,7 +37,7 @@ TINY = presets.Preset(
     rt_messages=1,
     locked_sources=2,
     seeds=(0, 1),
-    hashes=(),
+    variants=(),
 )
 
 
@@ -240,7 +240,8 @@ def test_a_filter_is_swept_over_its_threshold(additive, photos):
 def test_settings_are_read_and_written():
     setting = Setting.parse("coverlock:hash=dct,rounds=1")
     assert setting.options == (("hash", "dct"), ("rounds", 1))
-    assert str(setting) == "coverlock:hash=dct,rounds=1"
+    for text in ("coverlock:hash=dct,rounds=1", "coverlock:harden=true", "none"):
+        assert str(Setting.parse(text)) == text
     assert setting.defense(fpr=1e-3).rounds == 1
     with pytest.raises(CoverLockError, match="'dct' in 'coverlock:dct' is not OPTION=VALUE"):
         Setting.parse("coverlock:dct")
