@@ -40,27 +40,34 @@ ABSENT = (NotMeasuredError, MissingModelError, CorruptModelError, UnknownNameErr
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run: sizes, defences, and the false-positive rate all of them are held to."""
+    """What is run: sizes, attacks, defences, and the false-positive rate they are held to."""
 
     preset: Preset
+    attacks: dict[Setting, int]
+    """Attacks, and how many targets each forges at most."""
     defenses: tuple[Setting, ...]
     fpr: float
 
     @classmethod
-    def of(cls, preset: Preset, defenses: Sequence[str], fpr: float) -> Plan:
-        """The defences named, or every one of the paper's that is installed."""
-        installed = plugin_manager().names("defense")
-        for name in (Setting.parse(text).name for text in defenses):
-            if name not in installed:
-                plugin_manager().get("defense", name)  # says what there is instead
+    def of(
+        cls, preset: Preset, attacks: Sequence[str], defenses: Sequence[str], fpr: float
+    ) -> Plan:
+        """What was named; otherwise the attacks of the preset, and the paper's defences at hand."""
         usual = ("none", "convnext", "mhdw", "coverlock")
-        chosen = defenses or [name for name in usual if name in installed]
-        return cls(preset, tuple(Setting.parse(text) for text in chosen), fpr)
+        at_hand = plugin_manager().names("defense")
+        chosen = {Setting.parse(text): preset.pairs for text in attacks} or preset.settings()
+        behind = defenses or [name for name in usual if name in at_hand]
+        plan = cls(preset, chosen, tuple(Setting.parse(text) for text in behind), fpr)
+        for role, settings in (("attack", chosen if attacks else ()), ("defense", plan.defenses)):
+            for setting in settings:
+                plugin_manager().get(role, setting.name)  # says what there is instead
+        return plan
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values."""
         return {
             "preset": asdict(self.preset),
+            "attacks": {str(attack): count for attack, count in self.attacks.items()},
             "defenses": [str(defense) for defense in self.defenses],
             "fpr": self.fpr,
         }
@@ -134,7 +141,7 @@ class Assessment:
         on a few. Without ``distortions`` genuine pictures are only verified as they are.
         """
         changes = EVALUATION if distortions else {}
-        attacks = self.plan.preset.settings()
+        attacks = self.plan.attacks
         figures = {
             str(defense): _or_reason(
                 partial(self._behind, defense, attacks, collection, changes, share)
@@ -143,8 +150,7 @@ class Assessment:
         }
         if distortions:
             attacks = {attack: n for attack, n in attacks.items() if str(attack) == "gt"}
-            for name in self.plan.preset.hashes:
-                defense = Setting("coverlock", (("hash", name),))
+            for defense in map(Setting.parse, self.plan.preset.variants):
                 figures[str(defense)] = _or_reason(
                     partial(self._behind, defense, attacks, collection, changes, share)
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from coverlock_bench.collection import SIDE, Collection, collect
 from coverlock_bench.exhibits import Exhibit, exhibits
 from coverlock_bench.findings import Findings, findings, is_oracle, metrics
 from coverlock_bench.gate import Condition
-from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import result_document, write_document
 from coverlock_sdk import load_watermark
@@ -57,6 +58,13 @@ FIRST_SHARE = 0.25
     help="Begin nothing new after this time, and report what there is.",
 )
 @click.option(
+    "-a",
+    "--attack",
+    "attacks",
+    multiple=True,
+    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise those of the preset.",
+)
+@click.option(
     "-d",
     "--defense",
     "defenses",
@@ -78,6 +86,7 @@ def audit(
     out: Path,
     preset: str,
     minutes: float | None,
+    attacks: tuple[str, ...],
     defenses: tuple[str, ...],
     fpr: float,
     conditions: tuple[str, ...],
@@ -91,7 +100,7 @@ def audit(
     started = time.monotonic()
     gates = [Condition.parse(text) for text in conditions]
     system = load_watermark(watermark)
-    plan = Plan.of(PRESETS[preset], defenses, fpr)
+    plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
     side = max(SIDE, *system.native_size)
     collection = collect(images, plan.preset.pictures, side, quiet=False)
     if len(collection.pictures) < FEWEST_PICTURES:
@@ -103,20 +112,16 @@ def audit(
     deadline = None if minutes is None else started + 60 * minutes
     run = Run(Ledger(out / "measurements.sqlite"), deadline, quiet=False)
     assessment = Assessment(system, plan, run)
-    try:
+    with resumable(out):
         figures = _measure(assessment, collection)
         shown = exhibits(assessment, collection)
-    except KeyboardInterrupt:
-        raise CoverLockError(
-            f"interrupted; what was measured is kept in {out}, and the same command goes on"
-        ) from None
     figures["out_of_time"] = run.out_of_time
     verdict = findings(figures)
     document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)
-    document["verdict"] = vars(verdict)
+    document["verdict"] = {**asdict(verdict), "paragraph": verdict.paragraph}
     failed = [gate for gate in gates if gate.holds(figures["metrics"])]
     document["failed"] = [str(gate) for gate in failed]
-    _write(out, document, verdict, shown, _command(watermark, images, preset, defenses, fpr))
+    _write(out, document, verdict, shown, _command(images, plan, watermark, attacks, defenses))
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
@@ -133,8 +138,8 @@ def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
     figures["signatures"] = assessment.signatures(collection)
     figures["security"] = assessment.security(collection)
     figures["defenses"] = [str(defense) for defense in assessment.plan.defenses]
-    attacks = assessment.plan.preset.settings()
-    figures["oracles"] = [str(attack) for attack in attacks if is_oracle(str(attack))]
+    attacks = [str(attack) for attack in assessment.plan.attacks]
+    figures["oracles"] = [attack for attack in attacks if is_oracle(attack)]
     figures["pictures"] = {
         "name": collection.name,
         "read": len(collection.pictures),
@@ -160,14 +165,13 @@ def _write(
 
 
 def _command(
-    watermark: str, images: Path, preset: str, defenses: tuple[str, ...], fpr: float
+    images: Path, plan: Plan, watermark: str, attacks: tuple[str, ...], defenses: tuple[str, ...]
 ) -> str:
-    chosen = "".join(f" -d '{defense}'" for defense in defenses)
-    rate = "" if fpr == DEFAULT_FPR else f" --fpr {fpr:g}"
-    return (
-        f"coverlock audit {watermark} --images {images.name} --preset {preset}{chosen}{rate} "
-        "--out audit"
-    )
+    """The command that makes the same figures again."""
+    words = ["coverlock audit", watermark, "--images", images.name, "--preset", plan.preset.name]
+    words += [f"-a {attack}" for attack in attacks] + [f"-d {defense}" for defense in defenses]
+    words += [] if plan.fpr == DEFAULT_FPR else [f"--fpr {plan.fpr:g}"]
+    return " ".join([*words, "--out audit"])
 
 
 def _print(verdict: Findings, out: Path, run: Run, failed: list[Condition]) -> None:

@@ -527,6 +527,7 @@ def adaptive(
 @click.option("--held-out", is_flag=True, help="Only photos that training leaves out.")
 @click.option("--count", default=24, show_default=True, help="Forgeries of each attack.")
 @click.option("--bits", default=32, show_default=True, help="Bits of a message.")
+@click.option("--only", multiple=True, help="A lever of the table; may be repeated.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @work_option
@@ -537,6 +538,7 @@ def levers(
     held_out: bool,
     count: int,
     bits: int,
+    only: tuple[str, ...],
     fpr: float,
     seed: int,
     work: Path,
@@ -545,11 +547,12 @@ def levers(
 ) -> None:
     """Measure what would raise the bar for a feature collision, and what it would cost."""
     from coverlock_bench.ledger import Ledger, Run
-    from coverlock_bench.lever_study import lever_study
+    from coverlock_bench.lever_study import LEVERS, lever_study
     from coverlock_bench.tables import levers_summary
 
     photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)
-    figures = lever_study(photos, count, bits, fpr, seed, Run(Ledger(work), quiet=as_json))
+    run = Run(Ledger(work), quiet=as_json)
+    figures = lever_study(photos, count, bits, fpr, seed, run, only or tuple(LEVERS))
     config = {"count": count, "bits": bits, "held_out": held_out, "fpr": fpr, "seed": seed}
     _finish(out, "bench levers", config, figures, as_json, levers_summary(figures))
 

@@ -48,7 +48,7 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
         "patterns": partial(_patterns, assessment, collection),
         "theft": partial(_theft, assessment, collection),
     }
-    wanted = dict.fromkeys([GT, *assessment.plan.preset.settings()])
+    wanted = dict.fromkeys([GT, *assessment.plan.attacks])
     for setting in wanted:
         makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
     watermark, run = assessment.watermark, assessment.run

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from coverlock_bench.intervals import rate
 from coverlock_bench.security_tables import attack_name
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.lock import DEFAULT_RULE
@@ -28,7 +29,12 @@ class Findings:
 
     level: Level
     headline: str
-    paragraph: str
+    sentences: tuple[str, ...]
+
+    @property
+    def paragraph(self) -> str:
+        """The whole verdict, for a terminal or an e-mail."""
+        return " ".join(self.sentences)
 
 
 def metrics(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> dict[str, float]:
@@ -74,7 +80,7 @@ def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
         _lock_sentence(figures, rule),
         _cost_sentence(figures, rule),
     ]
-    return Findings(level, HEADLINES[level], " ".join(filter(None, sentences)))
+    return Findings(level, HEADLINES[level], tuple(filter(None, sentences)))
 
 
 def is_oracle(setting: str) -> bool:
@@ -120,16 +126,21 @@ def _transfer_sentence(figures: dict[str, Any]) -> str:
     )
 
 
+def accepted(figures: dict[str, Any], defense: str, rule: Rule = DEFAULT_RULE) -> dict[str, Any]:
+    """Forgeries accepted behind a defence, over all attacks; empty where none was measured."""
+    cells = [cell["asr"][rule] for cell in _attacks(figures["security"].get(defense, {})).values()]
+    if not cells:
+        return {}
+    return rate(sum(c["successes"] for c in cells), sum(c["trials"] for c in cells))
+
+
 def _lock_sentence(figures: dict[str, Any], rule: Rule) -> str:
-    locked = _attacks(figures["security"].get("coverlock", {}))
-    if not locked:
+    pooled = accepted(figures, "coverlock", rule)
+    if not pooled:
         return ""
-    accepted = sum(cell["asr"][rule]["successes"] for cell in locked.values())
-    tried = sum(cell["asr"][rule]["trials"] for cell in locked.values())
-    worst = max(locked, key=lambda name: locked[name]["asr"][rule]["high"])
-    high = locked[worst]["asr"][rule]["high"]
-    sentence = f"Behind CoverLock {accepted} of {tried} forgeries by the same attacks were accepted"
-    return f"{sentence} (upper 95 % bound of the worst, {attack_name(worst)}: {100 * high:.1f} %)."
+    passed = f"{pooled['successes']} of {pooled['trials']} forgeries by the same attacks"
+    interval = f"{100 * pooled['low']:.1f} to {100 * pooled['high']:.1f} %"
+    return f"Behind CoverLock {passed} were accepted (95 % interval {interval})."
 
 
 def _cost_sentence(figures: dict[str, Any], rule: Rule) -> str:

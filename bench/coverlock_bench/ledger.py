@@ -11,6 +11,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -91,6 +92,17 @@ class Run:
                 self.out_of_time = True
                 return
             yield item
+
+
+@contextmanager
+def resumable(kept: Path) -> Iterator[None]:
+    """Answer Ctrl-C with one sentence: nothing that is in ``kept`` was lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CoverLockError(
+            f"interrupted; what was measured is kept in {kept}, and the same command goes on"
+        ) from None
 
 
 def digest(*parts: Any) -> str:

@@ -7,7 +7,7 @@ bits of the code are used. Each attacker is adapted to the lever that is attacke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,13 @@ LEVERS: dict[str, Callable[[], Lever]] = {
 
 
 def lever_study(
-    photos: list[Path], count: int, bits: int, fpr: float, seed: int, run: Run
+    photos: list[Path],
+    count: int,
+    bits: int,
+    fpr: float,
+    seed: int,
+    run: Run,
+    only: Sequence[str] = tuple(LEVERS),
 ) -> dict[str, Any]:
     """For each lever: collisions accepted by budget, and genuine pictures after distortion."""
     if len(photos) < 2 * count:
@@ -86,7 +92,7 @@ def lever_study(
     depends: dict[str, Any] = {"count": count, "bits": bits, "fpr": fpr, "seed": seed}
     depends["photos"] = digest([str(photo.resolve()) for photo in photos])
     figures: dict[str, Any] = {}
-    for name in run.steps(list(LEVERS), "levers"):
+    for name in run.steps([name for name in LEVERS if name in only], "levers"):
         found = run.ledger.recall(**depends, lever=name)
         if found is None:
             found = _measure(LEVERS[name](), squares[count:], squares[:count], bits, fpr, seed)

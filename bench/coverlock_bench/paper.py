@@ -75,6 +75,9 @@ _ASR: dict[str, dict[str, tuple[float, ...]]] = {
     },
 }
 
+AVERAGE_ASR = {"gt": 0.243, "averaging": 0.015, "wmforger": 0.059}
+"""Table 2's last row for CoverLock, in percent."""
+
 BIT_ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
     "cin": {
         "none": (99.98, 99.92, 100.00, 96.28, 100.00, 100.00, 99.36),

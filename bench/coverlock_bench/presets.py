@@ -21,8 +21,8 @@ class Preset:
     rt_messages: int
     locked_sources: int
     seeds: tuple[int, ...]
-    hashes: tuple[str, ...]
-    """Hashes besides the default with which CoverLock's trade-off is measured."""
+    variants: tuple[str, ...]
+    """Further settings of CoverLock, of which only the trade-off is measured."""
 
     @property
     def pictures(self) -> int:
@@ -52,7 +52,7 @@ PRESETS = {
             rt_messages=2,
             locked_sources=12,
             seeds=(0,),
-            hashes=(),
+            variants=(),
         ),
         Preset(
             name="standard",
@@ -61,15 +61,14 @@ PRESETS = {
                 "gt": 100,
                 "averaging": 100,
                 "wmforger": 25,
-                "denoise": 50,
-                "gt:sources=100": 50,
+                "denoise": 25,
             },
             rt_sources=(1, 10, 100),
             rt_targets=50,
             rt_messages=5,
             locked_sources=100,
             seeds=(0,),
-            hashes=("dct",),
+            variants=("coverlock:hash=dct", "coverlock:harden=true"),
         ),
         Preset(
             name="full",
@@ -87,7 +86,12 @@ PRESETS = {
             rt_messages=5,
             locked_sources=1000,
             seeds=(0, 1, 2),
-            hashes=("dct", "phash", "pdq"),
+            variants=(
+                "coverlock:harden=true",
+                "coverlock:hash=dct",
+                "coverlock:hash=phash",
+                "coverlock:hash=pdq",
+            ),
         ),
     )
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from coverlock_bench.exhibits import Exhibit
 from coverlock_bench.figures import distortion_panel, new_figure, rt_panel, tradeoff_panel
-from coverlock_bench.findings import Findings, is_oracle
+from coverlock_bench.findings import ARMS, Findings, accepted, is_oracle
 from coverlock_bench.intervals import LEVEL
 from coverlock_bench.security_tables import attack_name, defense_name, rate_text, tradeoff
 from coverlock_sdk.distortions import EVALUATION
@@ -46,6 +46,7 @@ def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], c
         document=document,
         figures=figures,
         findings=findings,
+        forged={arm: accepted(figures, arm) for arm in ARMS.values()},
         exhibits={group: [e for e in shown if e.group == group] for group in _groups(shown)},
         plots=_plots(figures),
         rules=sorted(RULES, key=lambda rule: rule != DEFAULT_RULE),

@@ -12,7 +12,7 @@ import click
 from coverlock_bench import paper
 from coverlock_bench.assessment import Assessment, Plan
 from coverlock_bench.collection import SIDE, Collection, collect
-from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import write_result
 from coverlock_sdk import load_watermark
@@ -46,6 +46,13 @@ CACHE = Path("runs/security.sqlite")
 )
 @click.option("--preset", type=click.Choice(list(PRESETS)), default="standard", show_default=True)
 @click.option(
+    "-a",
+    "--attack",
+    "attacks",
+    multiple=True,
+    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise those of the preset.",
+)
+@click.option(
     "-d",
     "--defense",
     "defenses",
@@ -72,6 +79,7 @@ def security_command(
     watermarks: tuple[str, ...],
     folders: tuple[Path, ...],
     preset: str,
+    attacks: tuple[str, ...],
     defenses: tuple[str, ...],
     fpr: float,
     cache: Path,
@@ -86,17 +94,19 @@ def security_command(
     from coverlock_bench.figures import draw_errors, draw_tradeoff
     from coverlock_bench.security_tables import document
 
-    plan = Plan.of(PRESETS[preset], defenses, fpr)
+    plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
     run = Run(Ledger(cache), quiet=False)
     wanted = folders or (None,)
     collections = {
         c.name: c for c in (collect(f, plan.preset.pictures, SIDE, quiet=False) for f in wanted)
     }
     names = watermarks or sorted({*plugin_manager().names("watermark"), *paper.SYSTEMS})
-    figures: dict[str, Any] = {
+    with resumable(cache):
+        systems = {name: assess(name, collections, plan, run) for name in names}
+    figures = {
         "defenses": [str(defense) for defense in plan.defenses],
         "pictures": {name: _sizes(c) for name, c in collections.items()},
-        "systems": {name: assess(name, collections, plan, run) for name in names},
+        "systems": systems,
     }
     write_result(out, "bench security", plan.to_dict(), figures)
     text = document(figures)

@@ -27,6 +27,8 @@ DEFENSE_NAMES = {
     "convnext": "ConvNeXt filter",
 }
 REDUCED = "†"
+HIGH_RT = 0.5
+"""RT above which a system counts as one whose marks move."""
 PUBLISHED = "-published"
 """Ends the name of a plugin that runs the published weights of a system a user has imported."""
 
@@ -99,6 +101,46 @@ def asr_table(figures: Figures, rule: Rule) -> str:
                 rows.append([_label(name, system), dataset, attack_name(attack), *cells])
     header = ["system", "pictures", "attack", *map(defense_name, figures["defenses"])]
     return table(header, rows)
+
+
+def summary_table(figures: Figures) -> str:
+    """What the tables come to: transferability, forgeries, and the price of the lock."""
+    rows = []
+    points = {n: _point(s, 100) for n, s in _measured(figures)}
+    high = [p["rt"] for p in points.values() if p and p["rt"] > HIGH_RT]
+    if high:
+        rows.append(
+            [f"RT@100, lowest of {len(high)} systems above {HIGH_RT}", f"{min(high):.3f}", "0.98"]
+        )
+    locked = [s["rt"]["locked"] for _, s in _measured(figures) if "rt" in s["rt"]["locked"]]
+    if locked:
+        sources = min(figure["sources"] for figure in locked)
+        worst = f"{max(figure['rt'] for figure in locked):.3f}"
+        rows.append([f"RT@1 through CoverLock, highest, {sources} sources or more", worst, ""])
+    for rule in RULES:
+        for attack, published in paper.AVERAGE_ASR.items():
+            cells = _cells(figures, "coverlock", attack, rule)
+            if cells:
+                label = (
+                    f"{attack_name(attack)} behind CoverLock, {rule}: mean of {len(cells)} cells"
+                )
+                shown = f"{published:.3f} %" if rule == "hard" else ""
+                rows.append([label, _mean_rate(cells), shown])
+    lost = _lost(figures, "bit_accuracy")
+    if lost:
+        rows.append(
+            [
+                "bit accuracy lost to the lock, mean",
+                f"{100 * _mean(lost):.2f} points",
+                "3.2-4.8 points",
+            ]
+        )
+    for rule in RULES:
+        lost = _lost(figures, "tpr", rule, "rate")
+        if lost:
+            label = f"TPR lost to the lock under distortion, {rule}, where it was above 50 %"
+            rows.append([label, f"{100 * _mean(lost):.2f} points", ""])
+    return table(["figure", "ours", "paper"], rows)
 
 
 def bit_accuracy_table(figures: Figures) -> str:
@@ -221,6 +263,7 @@ def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]
 
 
 TABLES: dict[str, tuple[str, Callable[[Figures], str]]] = {
+    "summary": ("What it comes to", summary_table),
     "systems": ("Systems and RT@100 (table 1)", systems_table),
     "asr-hard": ("Forgeries accepted, hard rule (table 2)", lambda f: asr_table(f, "hard")),
     "asr-soft": ("Forgeries accepted, soft rule", lambda f: asr_table(f, "soft")),
@@ -267,6 +310,38 @@ def _asr_cell(
     return text if published is None else f"{text} [{published:.2f}]"
 
 
+def _cells(figures: Figures, defense: str, attack: str, rule: Rule) -> list[Figures]:
+    """The ASR of every system and collection for one attack and defence."""
+    found = [
+        behind.get(defense, {}).get("attacks", {}).get(attack, {})
+        for _, system in _measured(figures)
+        for behind in system["security"].values()
+    ]
+    return [cell["asr"][rule] for cell in found if "asr" in cell]
+
+
+def _mean_rate(cells: list[Figures]) -> str:
+    accepted, tried = (sum(cell[part] for cell in cells) for part in ("successes", "trials"))
+    return f"{100 * _mean([cell['rate'] for cell in cells]):.3f} % ({accepted} of {tried})"
+
+
+def _lost(figures: Figures, *path: str) -> list[float]:
+    """What the lock takes from a figure under each distortion where it was above one half."""
+    lost = []
+    for _, system in _measured(figures):
+        first = _first(system)
+        bare = _under_distortion(first.get("none", {}), *path)
+        locked = _under_distortion(first.get("coverlock", {}), *path)
+        if bare and locked:
+            pairs = zip(bare, locked, strict=True)
+            lost += [before - after for before, after in pairs if before > 0.5]
+    return lost
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
 def _under_distortion(cell: Figures, *path: str) -> list[Any] | None:
     """The figure at ``path`` under each of the six distortions; None unless all have it."""
     values: list[Any] = []
@@ -304,12 +379,16 @@ def _label(name: str, system: Figures) -> str:
     return f"{shown} {REDUCED}" if is_reduced(system) else shown
 
 
+def _point(system: Figures, sources: int, eight_bit: bool = True) -> Figures | None:
+    points: list[Figures] = system.get("rt", {}).get("points", [])
+    return next((p for p in points if (p["sources"], p["eight_bit"]) == (sources, eight_bit)), None)
+
+
 def _rt(system: Figures, sources: int, eight_bit: bool = True) -> str:
-    curve = system.get("rt", {})
-    for point in curve.get("points", []):
-        if (point["sources"], point["eight_bit"]) == (sources, eight_bit):
-            return f"{point['rt']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
-    missing = curve.get("missing", {}).get(str(sources))
+    point = _point(system, sources, eight_bit)
+    if point:
+        return f"{point['rt']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
+    missing = system.get("rt", {}).get("missing", {}).get(str(sources))
     return f"*{missing} pictures short*" if missing and eight_bit else ""
 
 

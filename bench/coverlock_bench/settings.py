@@ -33,7 +33,7 @@ class Setting:
         return cls(name.strip(), tuple(options))
 
     def __str__(self) -> str:
-        options = ",".join(f"{option}={value}" for option, value in self.options)
+        options = ",".join(f"{option}={_text(value)}" for option, value in self.options)
         return f"{self.name}:{options}" if options else self.name
 
     def attack(self, naturals: Images) -> Attack | OracleAttack:
@@ -62,3 +62,7 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

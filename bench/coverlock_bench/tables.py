@@ -529,6 +529,15 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "levers": _levers_table,
     **{
         f"security-{name}": _security_table(name)
-        for name in ("systems", "asr-hard", "asr-soft", "bit-accuracy", "tpr", "errors", "rt")
+        for name in (
+            "summary",
+            "systems",
+            "asr-hard",
+            "asr-soft",
+            "bit-accuracy",
+            "tpr",
+            "errors",
+            "rt",
+        )
     },
 }

@@ -33,7 +33,7 @@ TINY = presets.Preset(
     rt_messages=2,
     locked_sources=4,
     seeds=(0,),
-    hashes=(),
+    variants=(),
 )
 
 

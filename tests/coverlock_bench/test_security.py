@@ -13,12 +13,14 @@ from coverlock_bench.assessment import Assessment, Plan
 from coverlock_bench.collection import Collection
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.security_tables import summary_table
 from coverlock_bench.settings import Setting
 from coverlock_bench.tables import render
 from coverlock_bench.trials import Division, Trials
 from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
+from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.manager import plugin_manager
 from tests.conftest import AdditivePlugin
@@ -35,7 +37,7 @@ TINY = presets.Preset(
     rt_messages=1,
     locked_sources=2,
     seeds=(0, 1),
-    hashes=(),
+    variants=(),
 )
 
 
@@ -113,6 +115,29 @@ def test_tables_for_every_system_defence_and_collection(folders, tmp_path):
         assert (out.parent / name).stat().st_size > 1000
     page = "<!-- table: security-rt -->\n<!-- end of table -->"
     assert "RT@1000" in render(page, out.parent)
+
+
+def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
+    def behind(successes, accuracy):
+        share = {"rate": successes / 10, "successes": successes, "trials": 10}
+        shares = {"hard": share, "soft": share}
+        seen = {"bit_accuracy": accuracy, "tpr": {r: {"rate": accuracy} for r in shares}}
+        return {"attacks": {"gt": {"asr": shares}}, "genuine": dict.fromkeys(EVALUATION, seen)}
+
+    point = {"sources": 100, "eight_bit": True, "rt": 0.97}
+    system = {
+        "rt": {"points": [point], "locked": {"rt": 0.02, "sources": 100}},
+        "security": {
+            "coco": {"none": behind(10, 0.95), "coverlock": behind(0, 0.93)},
+            "div2k": {"none": behind(10, 0.95), "coverlock": behind(1, 0.93)},
+        },
+    }
+    text = summary_table({"systems": {"mbrs": system}})
+    assert "| RT@100, lowest of 1 systems above 0.5 | 0.970 | 0.98 |" in text
+    assert "| RT@1 through CoverLock, highest, 100 sources or more | 0.020 |" in text
+    assert "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20) | 0.243 % |" in text
+    assert "| bit accuracy lost to the lock, mean | 2.00 points | 3.2-4.8 points |" in text
+    assert "TPR lost to the lock under distortion, soft, where it was above 50 % | 2.00" in text
 
 
 def test_sources_and_targets_are_disjoint(photos):
@@ -202,7 +227,7 @@ def test_a_filter_is_swept_over_its_threshold(additive, photos):
 
     plugin_manager().add("whim", Plugin())
     collection = Collection("photos", list(photos[:8]), 128, 8)
-    plan = Plan(replace(TINY, seeds=(0,), pairs=4), (Setting("whim"),), 1e-6)
+    plan = Plan.of(replace(TINY, seeds=(0,), pairs=4), ["gt"], ["whim"], 1e-6)
     behind = Assessment(additive, plan, Run()).security(collection, distortions=False)["whim"]
     sweep = behind["genuine"]["clean"]["sweep"]
     assert sweep["soft"][0] == 1
@@ -215,7 +240,8 @@ def test_a_filter_is_swept_over_its_threshold(additive, photos):
 def test_settings_are_read_and_written():
     setting = Setting.parse("coverlock:hash=dct,rounds=1")
     assert setting.options == (("hash", "dct"), ("rounds", 1))
-    assert str(setting) == "coverlock:hash=dct,rounds=1"
+    for text in ("coverlock:hash=dct,rounds=1", "coverlock:harden=true", "none"):
+        assert str(Setting.parse(text)) == text
     assert setting.defense(fpr=1e-3).rounds == 1
     with pytest.raises(CoverLockError, match="'dct' in 'coverlock:dct' is not OPTION=VALUE"):
         Setting.parse("coverlock:dct")
