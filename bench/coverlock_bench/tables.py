@@ -459,7 +459,7 @@ def _scaling_table(results: Path) -> str:
         f"{figures['cores']}, load average {figures['load_average']:.0f}",
     ]
     header = ["watermark+hash", "processes", "pictures a second", "processor time a picture"]
-    return _table([*header, "cores"], [row])
+    return table([*header, "cores"], [row])
 
 
 def _ratio(ratio: dict[str, float]) -> str:
@@ -503,7 +503,7 @@ def _overhead_table(results: Path) -> str:
         ]
     ]
     header = ["bundle", "batch", "Verifier to a bare session", "one fused graph to two"]
-    return _table([*header, "import and open"], rows)
+    return table([*header, "import and open"], rows)
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
