@@ -168,7 +168,7 @@ class Bundle:
         if trust is not None:
             from coverlock_sdk.signing import check_signature
 
-            missing = f"{folder} is not signed: sign it with 'coverlock sign {folder}'"
+            missing = f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
             check_signature(content, _read(folder / SIGNATURE, missing), trust, folder)
         bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), trust is not None)
         for name, digest in bundle.manifest.files.items():

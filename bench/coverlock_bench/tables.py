@@ -478,13 +478,14 @@ def _parity_table(results: Path) -> str:
                     document["config"]["hash"],
                     precision,
                     str(figures["photos"]),
+                    f"{100 * figures['bits']:.3f} %",
                     f"{100 * figures['all_bits']:.3f} %",
                     f"{figures['max_decoder_difference']:.1g}",
                     f"{figures['max_hash_difference']:.1g}",
                     _of(figures["verdicts"], figures["photos"]),
                 ]
             )
-    header = ["watermark", "hash", "precision", "photos", "equal bits"]
+    header = ["watermark", "hash", "precision", "photos", "equal bits", "unmarked payloads too"]
     largest = ["largest difference of a payload logit", "of a hash logit"]
     return table([*header, *largest, "equal verdicts"], rows)
 

@@ -42,7 +42,10 @@ def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Tensor
     for engine in engines:
         library, misfit = _library(engine, gpu)
         if library is not None:
-            return TensorRtRuntime(library, engine, bundle.read(engine.file), gpu)
+            try:
+                return TensorRtRuntime(library, engine, bundle.read(engine.file), gpu)
+            except MemoryError:
+                misfit = f"{gpu.name} has no memory left for batches of {engine.batches[2]}"
         misfits.append(f"{engine.file}: {misfit}")
     raise RuntimeUnavailableError("no engine of the bundle fits: " + "; ".join(misfits))
 
@@ -78,9 +81,11 @@ class TensorRtRuntime:
         self._sizes = batch_sizes(engine.batches[0], engine.batches[2])
         self._cuda = Cuda()
         self._stream = self._cuda.stream()
-        self._context = _context(library, self._engine)
-        self._own_graphs = engine.target == "tensorrt"
+        self._library = library
+        self._contexts: dict[int, Any] = {}
         self._graphs: dict[int, Any] = {}
+        # TensorRT-RTX specialises kernels while it runs, and so records its graphs by itself.
+        self._own_graphs = engine.target == "tensorrt"
         self._buffers = {
             name: self._cuda.buffer(
                 (self._sizes[-1], *tuple(self._engine.get_tensor_shape(name))[1:]),
@@ -88,8 +93,6 @@ class TensorRtRuntime:
             )
             for name in (INPUT, *OUTPUTS)
         }
-        for name, buffer in self._buffers.items():
-            self._context.set_tensor_address(name, buffer.device)
 
     def run(self, images: Pixels) -> tuple[Logits, Logits]:
         """Run the engine on a batch of any size."""
@@ -102,13 +105,15 @@ class TensorRtRuntime:
     def close(self) -> None:
         """Free graphs, buffers and the stream."""
         with self._lock:
+            if self._engine is None:
+                return
             for graph in self._graphs.values():
                 self._cuda.call("cudaGraphExecDestroy", graph)
             for buffer in self._buffers.values():
                 self._cuda.free(buffer)
             self._cuda.call("cudaStreamDestroy", self._stream)
-            self._graphs, self._buffers = {}, {}
-            self._context = self._engine = self._runtime = None
+            self._graphs, self._buffers, self._contexts = {}, {}, {}
+            self._engine = self._runtime = None
 
     def _run(self, images: Pixels) -> tuple[Logits, Logits]:
         count = len(images)
@@ -127,11 +132,20 @@ class TensorRtRuntime:
         decoded, hashed = (self._buffers[name].host[:count].astype(np.float32) for name in OUTPUTS)
         return decoded, hashed
 
+    def _context(self, size: int) -> Any:
+        """The execution context of one batch size: what is recorded of it stays valid."""
+        if size not in self._contexts:
+            context = _new_context(self._library, self._engine)
+            context.set_input_shape(INPUT, (size, *self._buffers[INPUT].host.shape[1:]))
+            for name, buffer in self._buffers.items():
+                context.set_tensor_address(name, buffer.device)
+            self._contexts[size] = context
+        return self._contexts[size]
+
     def _enqueue(self, size: int) -> None:
-        source = self._buffers[INPUT]
-        self._context.set_input_shape(INPUT, (size, *source.host.shape[1:]))
-        self._cuda.copy_in(source, size, self._stream)
-        if not self._context.execute_async_v3(int(self._stream)):
+        context = self._context(size)
+        self._cuda.copy_in(self._buffers[INPUT], size, self._stream)
+        if not context.execute_async_v3(int(self._stream)):
             raise EngineError(f"TensorRT failed on a batch of {size} pictures")
         for name in OUTPUTS:
             self._cuda.copy_out(self._buffers[name], size, self._stream)
@@ -154,8 +168,8 @@ def batch_sizes(smallest: int, largest: int) -> list[int]:
     return sizes
 
 
-def _context(library: Any, engine: Any) -> Any:
-    """An execution context; TensorRT-RTX, which specialises kernels later, records by itself."""
+def _new_context(library: Any, engine: Any) -> Any:
+    """An execution context, which in TensorRT-RTX is told to record by itself."""
     if not hasattr(library, "CudaGraphStrategy"):
         return engine.create_execution_context()
     config = engine.create_runtime_config()

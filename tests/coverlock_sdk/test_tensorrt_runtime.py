@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import sys
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -132,17 +133,22 @@ class PretendedTensorRt:
     Logger = SimpleNamespace
     nptype = staticmethod(lambda dtype: dtype)
 
-    def __init__(self, context: PretendedContext, accepts: bool = True) -> None:
+    def __init__(self, cuda: PretendedCuda, accepts: bool = True) -> None:
+        self.contexts: list[PretendedContext] = []
         engine = SimpleNamespace(
             get_tensor_shape=lambda name: (-1, *SHAPES[name]),
             get_tensor_dtype=lambda name: TYPES[name],
-            create_execution_context=lambda: context,
+            create_execution_context=lambda: self.context(cuda),
         )
         self.Logger = lambda level: None
         self.Logger.ERROR = 1
         self.Runtime = lambda logger: SimpleNamespace(
             deserialize_cuda_engine=lambda plan: engine if accepts else None
         )
+
+    def context(self, cuda: PretendedCuda) -> PretendedContext:
+        self.contexts.append(PretendedContext(cuda))
+        return self.contexts[-1]
 
 
 @pytest.fixture
@@ -153,13 +159,13 @@ def cuda(monkeypatch) -> PretendedCuda:
 
 
 @pytest.fixture
-def context(cuda) -> PretendedContext:
-    return PretendedContext(cuda)
+def library(cuda) -> PretendedTensorRt:
+    return PretendedTensorRt(cuda)
 
 
 @pytest.fixture
-def runtime(context):
-    return TensorRtRuntime(PretendedTensorRt(context), ENGINE, b"plan", ADA)
+def runtime(library):
+    return TensorRtRuntime(library, ENGINE, b"plan", ADA)
 
 
 def pictures(count: int, seed: int = 0) -> np.ndarray:
@@ -176,10 +182,10 @@ def test_batches_of_any_size_come_back_whole_and_in_order(runtime, count):
         assert np.array_equal(hashed, images[:, 0, 0])
 
 
-def test_each_size_is_recorded_once_and_then_replayed(runtime, cuda, context):
-    for count in (3, 4, 3, 4, 3):
+def test_each_size_is_recorded_once_in_a_context_of_its_own_and_replayed(runtime, cuda, library):
+    for count in (3, 4, 7, 3, 4, 3):
         runtime.run(pictures(count))
-    assert context.sizes == [4]
+    assert [context.sizes for context in library.contexts] == [[4], [8]]
     assert cuda.launches == 4
 
 
@@ -188,21 +194,22 @@ def test_everything_allocated_is_given_back(runtime, cuda):
     assert len(cuda.memory) == 6  # an input and two outputs, on both sides
     runtime.close()
     assert not cuda.memory
+    runtime.close()  # again does no harm
 
 
-def test_a_full_gpu_is_a_memory_error_and_others_are_named(runtime, cuda, context, monkeypatch):
+def test_a_full_gpu_is_a_memory_error_and_others_are_named(runtime, cuda, library, monkeypatch):
     cuda.room = 16
     with pytest.raises(MemoryError):
-        TensorRtRuntime(PretendedTensorRt(context), ENGINE, b"plan", ADA)
+        TensorRtRuntime(library, ENGINE, b"plan", ADA)
     unknown = cuda.cudaError_t.cudaErrorUnknown
     monkeypatch.setattr(cuda, "cudaStreamSynchronize", lambda stream: (unknown,), raising=False)
     with pytest.raises(EngineError, match="cudaStreamSynchronize failed: cudaErrorUnknown"):
         runtime.run(pictures(1))
 
 
-def test_an_engine_that_tensorrt_refuses_is_reported(context):
+def test_an_engine_that_tensorrt_refuses_is_reported(cuda):
     with pytest.raises(EngineError, match="compile the bundle here"):
-        TensorRtRuntime(PretendedTensorRt(context, accepts=False), ENGINE, b"plan", ADA)
+        TensorRtRuntime(PretendedTensorRt(cuda, accepts=False), ENGINE, b"plan", ADA)
 
 
 def test_batch_sizes_double_up_to_the_largest():
@@ -221,9 +228,7 @@ def test_engines_of_an_unsigned_bundle_are_never_loaded(tmp_path):
         open_tensorrt(bundle.with_engine(b"code", fitting.to_entry()), "fp32", None)
 
 
-def test_an_engine_for_another_gpu_is_passed_over_with_the_reason(tmp_path, cuda, monkeypatch):
-    from dataclasses import replace
-
+def test_an_engine_is_taken_where_it_fits_and_passed_over_elsewhere(tmp_path, cuda, monkeypatch):
     bundle = write_toy_bundle(tmp_path / "bundle")
     source = bundle.manifest.files["verify.onnx"]
     foreign = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm90", (1, 8, 32), 3, False)
@@ -231,6 +236,16 @@ def test_an_engine_for_another_gpu_is_passed_over_with_the_reason(tmp_path, cuda
     monkeypatch.setattr("coverlock_sdk.verifier.tensorrt_runtime.first_gpu", lambda: ADA)
     monkeypatch.setitem(sys.modules, "tensorrt", SimpleNamespace(__version__="11.4.0"))
     with pytest.raises(RuntimeUnavailableError, match="built for sm90, and a pretended GPU is"):
+        open_tensorrt(signed, "fp32", None)
+
+    fitting = replace(foreign, architecture="sm89")
+    signed = replace(bundle.with_engine(b"code", fitting.to_entry()), signed=True)
+    library = PretendedTensorRt(cuda)
+    library.__version__ = "11.4.0"
+    monkeypatch.setitem(sys.modules, "tensorrt", library)
+    assert open_tensorrt(signed, "fp32", None).providers == ("tensorrt 11.4.0", ADA.name)
+    cuda.room = 16
+    with pytest.raises(RuntimeUnavailableError, match="no memory left for batches of 32"):
         open_tensorrt(signed, "fp32", None)
 
 
@@ -241,8 +256,6 @@ def test_a_real_engine_gives_the_logits_of_onnx_runtime(tmp_path, target):
         first_gpu()
     except NoGpuError as reason:
         pytest.skip(str(reason))
-    from dataclasses import replace
-
     from coverlock_export.tensorrt import BuildSettings, compile_bundle
     from coverlock_sdk.bundle import Bundle
     from coverlock_sdk.verifier.onnx_runtime import open_cpu
