@@ -22,7 +22,7 @@ from coverlock_bench.signatures import residual_patterns
 from coverlock_sdk.contract import Images
 
 TILE = 256
-GT = Setting("gt")
+GT, GT_100 = Setting("gt"), Setting("gt", (("sources", 100),))
 
 Picture8 = npt.NDArray[np.uint8]
 
@@ -48,7 +48,7 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
         "patterns": partial(_patterns, assessment, collection),
         "theft": partial(_theft, assessment, collection),
     }
-    wanted = dict.fromkeys([GT, *assessment.plan.attacks])
+    wanted = dict.fromkeys([GT, GT_100, *assessment.plan.attacks])
     for setting in wanted:
         makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
     watermark, run = assessment.watermark, assessment.run

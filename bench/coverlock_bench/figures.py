@@ -138,6 +138,9 @@ def rt_panel(axes: Any, curve: dict[str, Any]) -> None:
             label="behind CoverLock",
         )
     axes.set_xscale("log")
+    shown = sorted({p["sources"] for p in curve["points"]})
+    axes.set_xticks(shown, [str(count) for count in shown])
+    axes.minorticks_off()
     axes.set_ylim(-0.03, 1.05)
     axes.set_xlabel("sources averaged, s")
     axes.set_ylabel("RT@s")

@@ -10,6 +10,7 @@ import hashlib
 import json
 import sqlite3
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from rich.console import Console
 from rich.progress import track
 
 from coverlock_sdk import ProtectedWatermark, Watermark
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
 from coverlock_sdk.testing import natural_pictures
 
 Item = TypeVar("Item")
@@ -124,7 +125,9 @@ def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     decode: Callable[..., Any] = marker.decode
     [picture] = natural_pictures(1, watermark.native_size)
     message = (np.arange(marker.bits) % 2).astype(np.uint8)
-    marked = embed([picture], message)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakMarkWarning)  # the picture is synthetic
+        marked = embed([picture], message)[0]
     logits = np.round(decode([marked]), 2) + 0.0
     score = getattr(marker, "scores", lambda _: None)([marked])
     return digest(watermark.name, marker.bits, marked, logits, score)

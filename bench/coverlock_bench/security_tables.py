@@ -136,7 +136,7 @@ def summary_table(figures: Figures) -> str:
             ]
         )
     for rule in RULES:
-        lost = _lost(figures, "tpr", rule, "rate")
+        lost = _lost(figures, "tpr", rule, "rate", above=0.5)
         if lost:
             label = f"TPR lost to the lock under distortion, {rule}, where it was above 50 %"
             rows.append([label, f"{100 * _mean(lost):.2f} points", ""])
@@ -325,8 +325,8 @@ def _mean_rate(cells: list[Figures]) -> str:
     return f"{100 * _mean([cell['rate'] for cell in cells]):.3f} % ({accepted} of {tried})"
 
 
-def _lost(figures: Figures, *path: str) -> list[float]:
-    """What the lock takes from a figure under each distortion where it was above one half."""
+def _lost(figures: Figures, *path: str, above: float = 0.0) -> list[float]:
+    """What the lock takes from a figure under each distortion where it was higher than that."""
     lost = []
     for _, system in _measured(figures):
         first = _first(system)
@@ -334,7 +334,7 @@ def _lost(figures: Figures, *path: str) -> list[float]:
         locked = _under_distortion(first.get("coverlock", {}), *path)
         if bare and locked:
             pairs = zip(bare, locked, strict=True)
-            lost += [before - after for before, after in pairs if before > 0.5]
+            lost += [before - after for before, after in pairs if before > above]
     return lost
 
 
