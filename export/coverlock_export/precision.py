@@ -25,9 +25,14 @@ Pixels = npt.NDArray[np.uint8]
 
 _HALVED_OPERATIONS = {
     "Add", "BatchNormalization", "Concat", "Conv", "Gelu", "Gemm", "LeakyRelu", "MatMul", "Mul",
-    "Relu", "Reshape", "Sigmoid", "Slice", "Split", "Squeeze", "Sub", "Tanh", "Transpose",
+    "Relu", "Reshape", "Sigmoid", "Slice", "Softmax", "Split", "Squeeze", "Sub", "Tanh",
+    "Transpose",
 }  # fmt: skip
-"""What half precision is good enough for. Sums over many values, roots and quotients are not."""
+"""What half precision is good enough for. Sums over many values, roots and quotients are not.
+
+Softmax is one of those, but NVIDIA's builder fuses attention only as a whole and fails on a cast
+inside it; runtimes add up in fp32 there of their own accord.
+"""
 
 _EXACT_SCOPES = ("preprocessing", "resampling", "hash", "hash.backbone")
 """Modules whose own operations (not those of their layers) stay exact: constant products."""

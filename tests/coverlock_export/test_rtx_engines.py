@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from PIL import Image
 
@@ -9,29 +12,49 @@ pytest.importorskip("tensorrt_rtx", reason="pip install 'coverlock-sdk[rtx]'")
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
+from coverlock_bench.latency.subjects import write_random_hash
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_export.tensorrt import BuildSettings, compile_bundle
 from coverlock_sdk import wrap
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.hashing import dinov2
+from coverlock_sdk.hashing.dinov2 import Dinov2Hash
 from coverlock_sdk.testing import natural_pictures
 from tests.coverlock_export.test_exporting import ExportableMark
 
 pytestmark = pytest.mark.slow
 
 
-def locked(name: str, image_hash: str):
+def locked(name: str, image_hash: str, folder: Path):
+    chosen = shallow_dinov2(folder) if image_hash == "dinov2-s" else image_hash
     try:
-        return wrap(ExportableMark() if name == "additive" else name, hash=image_hash)
+        return wrap(ExportableMark() if name == "additive" else name, hash=chosen)
     except MissingModelError as error:
         pytest.skip(str(error))
 
 
+def shallow_dinov2(folder: Path) -> Dinov2Hash:
+    """The paper's hash with random weights and two of its twelve layers."""
+    pytest.importorskip("transformers", reason="pip install 'coverlock-sdk[dinov2]'")
+    variant = replace(dinov2.VARIANTS["dinov2-s"], layers=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(dinov2.VARIANTS, "dinov2-s", variant)
+        write_random_hash("dinov2-s", folder)
+    return dinov2.Dinov2Hash("dinov2-s", folder)
+
+
 @pytest.mark.parametrize(
-    ("watermark", "image_hash"), [("additive", "dct"), ("additive", "nano"), ("steganogan", "nano")]
+    ("watermark", "image_hash"),
+    [
+        ("additive", "dct"),
+        ("additive", "nano"),
+        ("additive", "dinov2-s"),
+        ("steganogan", "nano"),
+    ],
 )
 def test_an_engine_is_built_of_every_exported_graph(watermark, image_hash, tmp_path):
-    lock = locked(watermark, image_hash)
+    lock = locked(watermark, image_hash, tmp_path / "hash")
     photos = tmp_path / "photos"
     photos.mkdir()
     for number, picture in enumerate(natural_pictures(40, lock.watermark.native_size, seed=5)):
