@@ -32,6 +32,7 @@ from coverlock_sdk.verdict import RULES
 NONE = Setting("none")
 COVERLOCK = Setting("coverlock")
 SIGNATURE_PICTURES = 20
+NO_TIME = "there was no time"
 THRESHOLDS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 """Of a filter's score, for the trade-off."""
 ABSENT = (NotMeasuredError, MissingModelError, CorruptModelError, UnknownNameError)
@@ -126,10 +127,11 @@ class Assessment:
         figures = {}
         parts = {"residuals": _correlations, "features": _variation}
         for name in self.run.steps(list(parts), f"{self.watermark.name}: signatures"):
-            figures[name] = self.run.ledger.recall(**kept, part=name)
-            if figures[name] is None:
-                figures[name] = _or_reason(partial(parts[name], self.watermark, pictures))
-                self.run.ledger.keep(figures[name], **kept, part=name)
+            found = self.run.ledger.recall(**kept, part=name)
+            if found is None and self.run.may_begin():
+                found = _or_reason(partial(parts[name], self.watermark, pictures))
+                self.run.ledger.keep(found, **kept, part=name)
+            figures[name] = found or {"not_measured": NO_TIME}
         return figures
 
     def security(
@@ -216,7 +218,7 @@ def _cell(name: str, by_seed: list[list[Row]]) -> dict[str, Any]:
     """A cell of a table: how many were accepted, and what was read from them."""
     rows = [row for rows in by_seed for row in rows]
     if not rows:
-        return {"not_measured": "there was no time"}
+        return {"not_measured": NO_TIME}
     cell = {name: _rates(by_seed), "bit_accuracy": _bit_accuracy(rows), "error": _errors(rows)}
     return cell | _similarity(rows) | _sweep(rows)
 

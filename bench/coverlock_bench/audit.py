@@ -14,7 +14,7 @@ from rich.console import Console
 from coverlock_bench.assessment import Assessment, Plan
 from coverlock_bench.collection import SIDE, Collection, collect
 from coverlock_bench.exhibits import Exhibit, exhibits
-from coverlock_bench.findings import Findings, findings, is_oracle, metrics
+from coverlock_bench.findings import Findings, findings, is_oracle, metric_names, metrics
 from coverlock_bench.gate import Condition
 from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.presets import PRESETS
@@ -101,6 +101,10 @@ def audit(
     gates = [Condition.parse(text) for text in conditions]
     system = load_watermark(watermark)
     plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
+    for gate in gates:
+        if gate.metric not in metric_names(plan):
+            names = ", ".join(metric_names(plan))
+            raise CoverLockError(f"there is no metric '{gate.metric}': use one of {names}")
     side = max(SIDE, *system.native_size)
     collection = collect(images, plan.preset.pictures, side, quiet=False)
     if len(collection.pictures) < FEWEST_PICTURES:
@@ -119,13 +123,16 @@ def audit(
     verdict = findings(figures)
     document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)
     document["verdict"] = {**asdict(verdict), "paragraph": verdict.paragraph}
-    failed = [gate for gate in gates if gate.holds(figures["metrics"])]
+    decided = [gate for gate in gates if gate.metric in figures["metrics"]]
+    failed = [gate for gate in decided if gate.holds(figures["metrics"])]
     document["failed"] = [str(gate) for gate in failed]
     _write(out, document, verdict, shown, _command(images, plan, watermark, attacks, defenses))
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
         _print(verdict, out, run, failed)
+    for gate in gates:
+        gate.holds(figures["metrics"])  # one that cannot be decided is an error, not a pass
     if failed:
         raise click.exceptions.Exit(1)
 

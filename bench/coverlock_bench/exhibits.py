@@ -61,14 +61,14 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
     shown: list[Exhibit] = []
     for name in run.steps(list(makers), f"{watermark.name}: pictures"):
         kept = run.ledger.recall(**key, exhibit=name)
-        if kept is None:
+        if kept is None and run.may_begin():
             try:
                 made = makers[name]()
             except ABSENT:
                 made = []
             kept = [vars(exhibit) for exhibit in made]
             run.ledger.keep(kept, **key, exhibit=name)
-        shown += [Exhibit(**fields) for fields in kept]
+        shown += [Exhibit(**fields) for fields in kept or ()]
     return shown
 
 

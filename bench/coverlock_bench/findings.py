@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from coverlock_bench.assessment import Plan
 from coverlock_bench.intervals import rate
 from coverlock_bench.security_tables import attack_name
 from coverlock_sdk.distortions import EVALUATION
@@ -63,6 +64,15 @@ def metrics(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> dict[str, flo
     if "rt" in figures["rt"].get("locked", {}):
         named["locked_rt"] = figures["rt"]["locked"]["rt"]
     return named
+
+
+def metric_names(plan: Plan) -> list[str]:
+    """Every metric that a run of ``plan`` may have, to refuse a misspelt one before it starts."""
+    attacks = [f"asr_{attack}" for attack in plan.attacks]
+    genuine = ["tpr", "tpr_distorted", "bit_accuracy_distorted", "psnr", "ssim"]
+    both = ["asr", "asr_high", *attacks, *genuine, "rt"]
+    curve = [f"rt@{count}" for count in plan.preset.rt_sources]
+    return [*both, *curve, *(f"locked_{name}" for name in both)]
 
 
 def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:

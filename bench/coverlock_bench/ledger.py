@@ -85,14 +85,16 @@ class Run:
     """Whether something was left out because the deadline had passed."""
 
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
-        """``items`` one by one, with progress, as long as there is time."""
+        """``items`` one by one, with progress."""
         console = Console(stderr=True)
         silent = self.quiet or not console.is_terminal
-        for item in track(items, label, console=console, transient=True, disable=silent):
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                self.out_of_time = True
-                return
-            yield item
+        yield from track(items, label, console=console, transient=True, disable=silent)
+
+    def may_begin(self) -> bool:
+        """Whether there is time for another measurement; what is kept costs none."""
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        self.out_of_time |= late
+        return not late
 
 
 @contextmanager

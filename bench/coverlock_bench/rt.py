@@ -150,6 +150,8 @@ def locked_transferability(
         own = {**key, "pictures": digest(source, victim), "index": index}
         row = run.ledger.recall(**own)
         if row is None:
+            if not run.may_begin():
+                continue
             rng = np.random.default_rng([seed, index])
             message = rng.integers(0, 2, protected.bits, dtype=np.uint8)
             mark = protected.mark(to_8_bit(source), message)
@@ -199,6 +201,8 @@ def _points(
             (s, d): run.ledger.recall(**key, sources=s, eight_bit=d, message=index) for s, d in kept
         }
         if any(row is None for row in rows.values()):
+            if not run.may_begin():
+                continue
             rng = np.random.default_rng([seed, index])
             message = rng.integers(0, 2, watermark.bits, dtype=np.uint8)
             chosen = rng.permutation(pool)[: max(counts)]

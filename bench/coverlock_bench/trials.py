@@ -95,12 +95,14 @@ class Trials:
             kept: dict[str, Any] = {n: self._run.ledger.recall(**key) for n, key in keys.items()}
             missing = [name for name, row in kept.items() if row is None]
             if missing:
+                if not self._run.may_begin():
+                    continue
                 marked, code = self._mark(source, message)
-                rng = np.random.default_rng([seed, index])
-                seen = [
-                    change(marked, rng) if change else marked
-                    for change in (changes[name] for name in missing)
-                ]
+                seen = []
+                for name in missing:
+                    change = changes[name]
+                    rng = np.random.default_rng([seed, index, list(changes).index(name)])
+                    seen.append(change(marked, rng) if change else marked)
                 looks = self.verifier.examine(seen, message, [code] * len(seen))
                 for name, look in zip(missing, looks, strict=True):
                     row = look.to_dict()
@@ -168,7 +170,7 @@ class Trials:
         keys = [self._key("forgery", seed, **attacker, target=digest(target)) for target in targets]
         rows = [self._run.ledger.recall(**key) for key in keys]
         missing = [i for i, row in enumerate(rows) if row is None]
-        if missing:
+        if missing and self._run.may_begin():
             victims = [targets[i] for i in missing]
             forged = self._forged(attack, sources, message, victims)
             pictures = [to_8_bit(picture) for picture in forged]

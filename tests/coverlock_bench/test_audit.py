@@ -236,6 +236,23 @@ def test_a_deadline_leaves_cells_empty_and_says_so(tmp_path, folder):
     assert "No attack on 'additive' could be run" in " ".join(result.output.split())
 
 
+def test_what_is_kept_is_reported_even_without_time(finished, folder):
+    result = run(folder, finished[0], "--minutes", "0.0001", "--fail-if", "locked_asr>0.01")
+    assert result.exit_code == 0, result.output
+    assert "GT@1 4 of 4" in " ".join(result.output.split())
+    assert "Time ran out" not in result.output
+
+
+def test_a_condition_is_checked_before_and_decided_after(tmp_path, folder):
+    misspelt = run(folder, tmp_path / "out", "--fail-if", "ars>0.01")
+    assert misspelt.exit_code == 2
+    assert "there is no metric 'ars'" in misspelt.output
+    undecided = run(folder, tmp_path / "out", "--minutes", "0.0001", "--fail-if", "asr>0.01")
+    assert undecided.exit_code == 2
+    assert "'asr' was not measured" in undecided.output
+    assert (tmp_path / "out" / "report.html").exists()
+
+
 def test_conditions():
     assert Condition.parse("asr>0.01").holds({"asr": 0.02})
     assert not Condition.parse(" rt@100 <= 1e-1 ").holds({"rt@100": 0.2})
