@@ -56,10 +56,6 @@ class Lever:
 LEVERS: dict[str, Callable[[], Lever]] = {
     "none": lambda: Lever(load_hash("nano"), Public("nano")),
     "key that selects bits": lambda: Lever(load_hash("nano"), Public("nano"), key=SECRET),
-    "secret windows": lambda: Lever(
-        KeyedViews("nano", SECRET, views=2, least=0.6, covered=0.0),
-        GuessedViews(Public("nano"), views=2, least=0.6, covered=0.0),
-    ),
     "secret masks": lambda: Lever(
         KeyedViews("nano", SECRET, views=2, least=1.0, covered=0.5),
         GuessedViews(Public("nano"), views=2, least=1.0, covered=0.5),

@@ -11,11 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coverlock_plugins.cin import Cin  # noqa: E402
 from coverlock_plugins.cin import convert as convert_cin  # noqa: E402
 from coverlock_plugins.cin.network import CinNetwork  # noqa: E402
 from coverlock_plugins.cin.selector import JpegSelector  # noqa: E402
-from coverlock_plugins.hidden import Hidden, PublishedHidden  # noqa: E402
+from coverlock_plugins.hidden import PublishedHidden  # noqa: E402
 from coverlock_plugins.hidden import convert as convert_hidden  # noqa: E402
 from coverlock_plugins.hidden.network import HiddenNetwork  # noqa: E402
 from coverlock_plugins.mbrs import Mbrs  # noqa: E402
@@ -213,9 +212,8 @@ def test_a_damaged_weight_file_is_refused(tmp_path: Path) -> None:
         load_network(tmp_path / "none.safetensors", MbrsNetwork)
 
 
-@pytest.mark.parametrize("system", [Mbrs, Cin])
-def test_high_rt_systems_are_read_on_their_own_picture_and_on_any_other(system: type) -> None:
-    watermark = system()
+def test_mbrs_is_read_on_its_own_picture_and_on_any_other() -> None:
+    watermark = Mbrs()
     rng = np.random.default_rng(0)
     payloads = rng.integers(0, 2, (4, watermark.bits), dtype=np.uint8)
     covers, targets = scenes(4), scenes(4, seed=9)
@@ -225,13 +223,7 @@ def test_high_rt_systems_are_read_on_their_own_picture_and_on_any_other(system: 
     assert ((watermark.decode(forged) > 0) == payloads).mean() > 0.9
 
 
-def test_hidden_is_read_on_its_own_picture_and_hardly_on_any_other() -> None:
-    watermark = Hidden()
-    rng = np.random.default_rng(0)
-    payloads = rng.integers(0, 2, (4, watermark.bits), dtype=np.uint8)
-    covers, targets = scenes(4), scenes(4, seed=9)
-    marked = eight_bit(watermark.embed(covers, payloads))
-    own = ((watermark.decode(marked) > 0) == payloads).mean()
-    forged = eight_bit(targets + (marked - covers))
-    assert own > 0.8
-    assert ((watermark.decode(forged) > 0) == payloads).mean() < own - 0.1
+@pytest.mark.parametrize("name", ["hidden", "cin"])
+def test_a_system_without_reference_weights_says_how_to_train_some(name: str) -> None:
+    with pytest.raises(MissingModelError, match=f"coverlock train watermark {name} PHOTOS"):
+        load_watermark(name)
