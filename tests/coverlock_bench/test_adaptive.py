@@ -9,7 +9,7 @@ from coverlock_bench import adaptive as study  # noqa: E402
 from coverlock_bench.attacks.feature_collision import FeatureCollision  # noqa: E402
 from coverlock_bench.ledger import Run  # noqa: E402
 from coverlock_bench.levers import KeyedViews, SeveralHashes, instability  # noqa: E402
-from coverlock_bench.white_box import Dct, GuessedViews, Nano, Several, white_box  # noqa: E402
+from coverlock_bench.white_box import GuessedViews, Public, Several, white_box  # noqa: E402
 from coverlock_sdk import CoverLock, Key, load_hash  # noqa: E402
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
@@ -34,7 +34,9 @@ def test_a_white_box_is_the_hash_it_stands_for(name, images):
 def test_several_hashes_share_the_code(images):
     both = SeveralHashes(["nano", "dct"]).logits(images) > 0
     parts = [load_hash(name).logits(images)[:, :128] > 0 for name in ("nano", "dct")]
-    known = Several((Nano(), Dct())).logits(torch.from_numpy(images), np.random.default_rng(0))
+    known = Several((Public("nano"), Public("dct"))).logits(
+        torch.from_numpy(images), np.random.default_rng(0)
+    )
     # Pictures go through one more resampling inside, so bits at the edge may differ.
     assert (np.concatenate(parts, axis=1) == both).mean() > 0.98
     assert ((known.numpy() > 0) == both).mean() > 0.98
@@ -50,7 +52,7 @@ def test_views_depend_on_the_key_and_on_nothing_else(images, key):
 
 
 def test_whoever_guesses_everything_sees_the_plain_hash(images):
-    guessed = GuessedViews(Nano(), views=1, least=1.0, covered=0.0)
+    guessed = GuessedViews(Public("nano"), views=1, least=1.0, covered=0.0)
     seen = guessed.logits(torch.from_numpy(images), np.random.default_rng(0))
     np.testing.assert_allclose(seen.numpy(), load_hash("nano").logits(images), atol=1e-3)
 
@@ -81,7 +83,7 @@ def test_no_budget_is_a_plain_transplant(images):
 
 
 def test_a_hash_without_gradients_is_named():
-    with pytest.raises(CoverLockError, match="'phash': use nano or dct"):
+    with pytest.raises(CoverLockError, match="no differentiable version of the hash 'phash'"):
         white_box("phash")
 
 

@@ -58,6 +58,7 @@ class Broken:
 
 @pytest.fixture(autouse=True)
 def _plugins(monkeypatch):
+    monkeypatch.setenv("COVERLOCK_PLUGINS", "bench")
     plugin_manager.cache_clear()
     plugin_manager().add("additive", AdditivePlugin())
     plugin_manager().add("broken", Broken())

@@ -66,6 +66,7 @@ class Elsewhere:
 
 @pytest.fixture(autouse=True)
 def _plugins(monkeypatch):
+    monkeypatch.setenv("COVERLOCK_PLUGINS", "bench")
     plugin_manager.cache_clear()
     plugin_manager().add("additive", AdditivePlugin())
     plugin_manager().add("elsewhere", Elsewhere())
