@@ -43,7 +43,7 @@ def register_importers(register: Callable[..., None]) -> None:
 @hookimpl
 def register_hashes(register: Callable[..., None]) -> None:
     """Perceptual hashes in wide use, as baselines."""
-    from coverlock_bench.baseline_hashes import Pdq, PHash
+    from coverlock_bench.hashes.baseline_hashes import Pdq, PHash
 
     register(PHash)
     register(Pdq)
@@ -52,7 +52,7 @@ def register_hashes(register: Callable[..., None]) -> None:
 @hookimpl
 def register_assets(register: Callable[..., None]) -> None:
     """Photographs for the demo, and pretrained backbones to compare hashes with."""
-    from coverlock_bench.backbone_assets import AUGNET, EFFICIENTNET
+    from coverlock_bench.hashes.backbone_assets import AUGNET, EFFICIENTNET
     from coverlock_bench.photos import DEMO_PHOTOS
 
     for asset in (DEMO_PHOTOS, AUGNET, EFFICIENTNET):
@@ -62,13 +62,13 @@ def register_assets(register: Callable[..., None]) -> None:
 @hookimpl
 def register_commands(cli: click.Group) -> None:
     """``coverlock audit``, ``coverlock demo`` and ``coverlock bench ...``."""
-    from coverlock_bench.audit import audit
+    from coverlock_bench.auditing.audit import audit
     from coverlock_bench.commands import bench
     from coverlock_bench.demo import demo
-    from coverlock_bench.latency.command import latency
+    from coverlock_bench.deployment.latency.command import latency
+    from coverlock_bench.deployment.scaling import scaling
+    from coverlock_bench.deployment.service_command import service
     from coverlock_bench.preference.command import train_preference_command
-    from coverlock_bench.scaling import scaling
-    from coverlock_bench.service_command import service
 
     for command in (latency, scaling, service):
         bench.add_command(command)

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from coverlock_bench.auditing.security import security_command
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
-from coverlock_bench.security import security_command
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hardening import Hardening
@@ -94,7 +94,7 @@ def calibration(
     as_json: bool,
 ) -> None:
     """Check the p-values of unmarked photos, with each of many messages held fixed."""
-    from coverlock_bench.null_calibration import null_calibration
+    from coverlock_bench.hashes.null_calibration import null_calibration
 
     photos = find_photos(images)[:count]
     figures = {name: null_calibration(name, hashes, photos, messages, seed) for name in watermarks}
@@ -156,7 +156,7 @@ def hardening(
     as_json: bool,
 ) -> None:
     """Errors of the code on marked photos, as bound and hardened: gain, cost, and forgeries."""
-    from coverlock_bench.hardening import hardening as measure
+    from coverlock_bench.hashes.hardening import hardening as measure
     from coverlock_bench.tables import hardening_summary
 
     photos = _chosen(images, held_out)[:count]
@@ -192,8 +192,8 @@ def hash_command(
     as_json: bool,
 ) -> None:
     """Compare hashes: errors under distortion, agreement of different pictures, size, speed."""
-    from coverlock_bench.hash_picture import draw_hashes
-    from coverlock_bench.hash_report import hash_report, settings
+    from coverlock_bench.hashes.hash_picture import draw_hashes
+    from coverlock_bench.hashes.hash_report import hash_report, settings
     from coverlock_bench.tables import hash_summary
 
     photos = find_photos(images)[:count]
@@ -223,7 +223,7 @@ def hash_command(
 @json_option
 def hash_variants_command(images: Path, run: Path, out: Path, as_json: bool) -> None:
     """Compare hashes from scratch, on frozen pretrained backbones, and distilled."""
-    from coverlock_bench.hash_variants import hash_variants, settings
+    from coverlock_bench.hashes.hash_variants import hash_variants, settings
     from coverlock_bench.tables import hash_variants_summary
 
     figures = hash_variants(images, run)
@@ -241,7 +241,7 @@ def hash_latency_command(
     hashes: tuple[str, ...], threads: int, turns: int, out: Path, as_json: bool
 ) -> None:
     """Time hashes in ONNX Runtime beside a network of the shape of DINOv2-S."""
-    from coverlock_bench.hash_latency import hash_latency
+    from coverlock_bench.hashes.hash_latency import hash_latency
 
     figures = hash_latency(hashes, threads, turns)
     config = {"threads": threads, "turns": turns, "reference": "dinov2-s, random weights"}
@@ -268,7 +268,7 @@ def parity(
     as_json: bool,
 ) -> None:
     """Compare exported graphs with the SDK; the result file grows with every twenty photos."""
-    from coverlock_bench.parity import parity as measure
+    from coverlock_bench.deployment.parity import parity as measure
 
     photos = find_photos(images)[: count + 32]
     config = {"watermark": watermark, "hash": hash, "seed": seed}
@@ -293,7 +293,7 @@ def overhead(
     bundle: Path, images: Path | None, batch: int, rounds: int, out: Path, as_json: bool
 ) -> None:
     """Compare the Verifier with a bare session, and one fused graph with two."""
-    from coverlock_bench.overhead import overhead as measure
+    from coverlock_bench.deployment.overhead import overhead as measure
     from coverlock_sdk.bundle import Bundle
 
     manifest = Bundle.open(bundle).manifest
@@ -317,7 +317,7 @@ def documents(
     watermark: str, hashes: tuple[str, ...], pages: int, fpr: float, out: Path, as_json: bool
 ) -> None:
     """Forge between pages of text, where the lock is weaker than between photos."""
-    from coverlock_bench.documents import documents as measure
+    from coverlock_bench.hashes.documents import documents as measure
 
     figures = measure(watermark, list(hashes), pages, fpr)
     config = {"watermark": watermark, "pages": pages, "fpr": fpr}
@@ -371,9 +371,9 @@ def interventions(
     as_json: bool,
 ) -> None:
     """Train the paper's architectural variants on PHOTOS and compare their RT."""
-    from coverlock_bench.intervention_picture import draw_interventions
-    from coverlock_bench.interventions import interventions as measure
     from coverlock_bench.tables import interventions_summary
+    from coverlock_bench.zoo.intervention_picture import draw_interventions
+    from coverlock_bench.zoo.interventions import interventions as measure
 
     measured = find_photos(images)
     figures = measure(variants, photos, measured, runs, seeds, bf16)
@@ -421,7 +421,7 @@ def training_factors_command(
 ) -> None:
     """Vary dataset, message length, loss weight and noise, and see whether RT follows."""
     from coverlock_bench.tables import training_factors_summary
-    from coverlock_bench.training_factors import training_factors
+    from coverlock_bench.zoo.training_factors import training_factors
 
     measured = find_photos(images)
     figures = training_factors(systems, changes, photos, other_photos, measured, runs, seeds, bf16)
@@ -459,8 +459,8 @@ def filters_command(
     as_json: bool,
 ) -> None:
     """Train classifiers that tell forgeries from genuine pictures, and compare their ROC-AUC."""
-    from coverlock_bench.filters import filters
     from coverlock_bench.tables import filters_summary
+    from coverlock_bench.zoo.filters import filters
     from coverlock_plugins.convnext.training import Recipe
 
     recipe = Recipe(pictures=pictures, validation=validation, steps=steps, seed=seed)
@@ -474,8 +474,8 @@ def filters_command(
 @click.argument("picture", type=click.Path(dir_okay=False, path_type=Path))
 def draw(result: Path, picture: Path) -> None:
     """Draw the figures of a RESULT file to a PICTURE (PNG, PDF or SVG)."""
-    from coverlock_bench.calibration_picture import draw_calibration
-    from coverlock_bench.hash_picture import draw_hashes
+    from coverlock_bench.hashes.calibration_picture import draw_calibration
+    from coverlock_bench.hashes.hash_picture import draw_hashes
 
     drawers = {"bench hash": draw_hashes, "bench calibration": draw_calibration}
     document = json.loads(result.read_text())
@@ -509,8 +509,8 @@ def adaptive(
     as_json: bool,
 ) -> None:
     """Attack the lock as someone who knows it: best match, feature collision, same scene."""
-    from coverlock_bench.adaptive import ATTACKS
-    from coverlock_bench.adaptive import adaptive as measure
+    from coverlock_bench.adaptive.attackers import ATTACKS
+    from coverlock_bench.adaptive.attackers import adaptive as measure
     from coverlock_bench.ledger import Ledger, Run
     from coverlock_bench.tables import adaptive_summary
 
@@ -546,8 +546,8 @@ def levers(
     as_json: bool,
 ) -> None:
     """Measure what would raise the bar for a feature collision, and what it would cost."""
+    from coverlock_bench.adaptive.lever_study import LEVERS, lever_study
     from coverlock_bench.ledger import Ledger, Run
-    from coverlock_bench.lever_study import LEVERS, lever_study
     from coverlock_bench.tables import levers_summary
 
     photos = split(images, HELD_OUT)[1] if images and held_out else find_photos(images)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_bench.auditing.verification import examine
 from coverlock_bench.intervals import BOOTSTRAPS, mean_interval, percentiles
 from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit
-from coverlock_bench.verification import examine
 from coverlock_sdk import Watermark
 from coverlock_sdk.contract import Images
 from coverlock_sdk.lock import BoundWatermark

@@ -307,7 +307,7 @@ def _security_table(name: str) -> Callable[[Path], str]:
     """A table of ``coverlock bench security``."""
 
     def make(results: Path) -> str:
-        from coverlock_bench import security_tables
+        from coverlock_bench.auditing import security_tables
 
         return security_tables.TABLES[name][1](_figures(results / "security.json"))
 

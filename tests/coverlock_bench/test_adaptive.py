@@ -5,11 +5,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coverlock_bench import adaptive as study  # noqa: E402
+from coverlock_bench.adaptive import attackers as study  # noqa: E402
+from coverlock_bench.adaptive.levers import KeyedViews, SeveralHashes, instability  # noqa: E402
+from coverlock_bench.adaptive.white_box import GuessedViews, Public, Several, white_box  # noqa: E402
 from coverlock_bench.attacks.feature_collision import FeatureCollision  # noqa: E402
 from coverlock_bench.ledger import Run  # noqa: E402
-from coverlock_bench.levers import KeyedViews, SeveralHashes, instability  # noqa: E402
-from coverlock_bench.white_box import GuessedViews, Public, Several, white_box  # noqa: E402
 from coverlock_sdk import CoverLock, Key, load_hash  # noqa: E402
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_bench import audit as audit_module
-from coverlock_bench import presets
-from coverlock_bench.gate import Condition
+from coverlock_bench.auditing import audit as audit_module
+from coverlock_bench.auditing import presets
+from coverlock_bench.auditing.gate import Condition
 from coverlock_sdk import Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError

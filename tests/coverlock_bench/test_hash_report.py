@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_bench import hash_report
-from coverlock_bench.hash_report import examine, fair_coins, similar_pairs
+from coverlock_bench.hashes import hash_report
+from coverlock_bench.hashes.hash_report import examine, fair_coins, similar_pairs
 from coverlock_bench.tables import render
 from coverlock_sdk import ImageHash, hookimpl, load_hash
 from coverlock_sdk.cli import build_cli

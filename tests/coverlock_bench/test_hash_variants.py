@@ -12,8 +12,8 @@ pytest.importorskip("matplotlib")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from coverlock_bench import backbones, hash_variants  # noqa: E402
-from coverlock_bench.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS  # noqa: E402
+from coverlock_bench.hashes import backbones, hash_variants  # noqa: E402
+from coverlock_bench.hashes.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.hashing.network import Backbone  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402

@@ -12,10 +12,10 @@ from PIL import Image
 pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
-from coverlock_bench import interventions, training_factors
-from coverlock_bench.intervention_picture import draw_interventions
 from coverlock_bench.tables import interventions_summary, training_factors_summary
-from coverlock_bench.trained import Variant
+from coverlock_bench.zoo import interventions, training_factors
+from coverlock_bench.zoo.intervention_picture import draw_interventions
+from coverlock_bench.zoo.trained import Variant
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.watermarking.trainer import Recipe

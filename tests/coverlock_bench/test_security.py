@@ -8,15 +8,15 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_bench import presets, security
-from coverlock_bench.assessment import Assessment, Plan
-from coverlock_bench.collection import Collection
+from coverlock_bench.auditing import presets, security
+from coverlock_bench.auditing.assessment import Assessment, Plan
+from coverlock_bench.auditing.collection import Collection
+from coverlock_bench.auditing.security_tables import summary_table
+from coverlock_bench.auditing.settings import Setting
+from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Ledger, Run
-from coverlock_bench.security_tables import summary_table
-from coverlock_bench.settings import Setting
 from coverlock_bench.tables import render
-from coverlock_bench.trials import Division, Trials
 from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from coverlock_bench.latency.subjects import _jpeg
-from coverlock_bench.service import load_test
+from coverlock_bench.deployment.latency.subjects import _jpeg
+from coverlock_bench.deployment.service import load_test
 from coverlock_sdk.testing import natural_pictures
 from tests.toy_bundle import write_toy_bundle
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
 from coverlock_bench.ledger import NotMeasuredError
-from coverlock_bench.signatures import feature_variation, residual_patterns
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import MissingModelError, PluginError
 

@@ -12,7 +12,7 @@ pytest.importorskip("tensorrt_rtx", reason="pip install 'coverlock-sdk[rtx]'")
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
-from coverlock_bench.latency.subjects import write_random_hash
+from coverlock_bench.deployment.latency.subjects import write_random_hash
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_export.tensorrt import BuildSettings, compile_bundle
 from coverlock_sdk import wrap

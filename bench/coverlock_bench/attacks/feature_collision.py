@@ -17,7 +17,7 @@ from coverlock_sdk.contract import Images
 from coverlock_sdk.errors import MissingModelError
 
 if TYPE_CHECKING:
-    from coverlock_bench.white_box import WhiteBox
+    from coverlock_bench.adaptive.white_box import WhiteBox
 
 TOGETHER = 16
 """Pictures that are attacked at once; more would only cost memory."""
@@ -51,7 +51,7 @@ class FeatureCollision(OracleAttack):
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Every target, changed and with the residual of its best match."""
         try:
-            from coverlock_bench import white_box
+            from coverlock_bench.adaptive import white_box
         except ImportError as error:
             raise MissingModelError(
                 "this attack needs PyTorch: pip install 'coverlock-sdk[torch]'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coverlock_bench.settings import Setting
+from coverlock_bench.auditing.settings import Setting
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from coverlock_bench.hash_picture import COLOURS, DASHES, MARKERS
-from coverlock_bench.security_tables import defense_name, error_parts, sweeps, tradeoff
+from coverlock_bench.auditing.security_tables import defense_name, error_parts, sweeps, tradeoff
+from coverlock_bench.hashes.hash_picture import COLOURS, DASHES, MARKERS
 from coverlock_sdk.errors import MissingModelError
 
 # Fixed for the defences that appear everywhere, so that a reader learns them once.

@@ -6,11 +6,11 @@ import io
 from pathlib import Path
 from typing import Any
 
-from coverlock_bench.exhibits import Exhibit
-from coverlock_bench.figures import distortion_panel, new_figure, rt_panel, tradeoff_panel
-from coverlock_bench.findings import ARMS, Findings, accepted, is_oracle
+from coverlock_bench.auditing.exhibits import Exhibit
+from coverlock_bench.auditing.figures import distortion_panel, new_figure, rt_panel, tradeoff_panel
+from coverlock_bench.auditing.findings import ARMS, Findings, accepted, is_oracle
+from coverlock_bench.auditing.security_tables import attack_name, defense_name, rate_text, tradeoff
 from coverlock_bench.intervals import LEVEL
-from coverlock_bench.security_tables import attack_name, defense_name, rate_text, tradeoff
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.lock import DEFAULT_RULE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from coverlock_bench.assessment import Plan
+from coverlock_bench.auditing.assessment import Plan
+from coverlock_bench.auditing.security_tables import attack_name
 from coverlock_bench.intervals import rate
-from coverlock_bench.security_tables import attack_name
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.lock import DEFAULT_RULE
 from coverlock_sdk.manager import plugin_manager

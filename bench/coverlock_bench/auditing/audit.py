@@ -11,13 +11,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from coverlock_bench.assessment import Assessment, Plan
-from coverlock_bench.collection import SIDE, Collection, collect
-from coverlock_bench.exhibits import Exhibit, exhibits
-from coverlock_bench.findings import Findings, findings, is_oracle, metric_names, metrics
-from coverlock_bench.gate import Condition
+from coverlock_bench.auditing.assessment import Assessment, Plan
+from coverlock_bench.auditing.collection import SIDE, Collection, collect
+from coverlock_bench.auditing.exhibits import Exhibit, exhibits
+from coverlock_bench.auditing.findings import Findings, findings, is_oracle, metric_names, metrics
+from coverlock_bench.auditing.gate import Condition
+from coverlock_bench.auditing.presets import PRESETS
 from coverlock_bench.ledger import Ledger, Run, resumable
-from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import result_document, write_document
 from coverlock_sdk import load_watermark
 from coverlock_sdk.cli.options import json_option
@@ -161,7 +161,7 @@ def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
 def _write(
     out: Path, document: dict[str, Any], verdict: Findings, shown: list[Exhibit], command: str
 ) -> None:
-    from coverlock_bench.report import render
+    from coverlock_bench.auditing.report import render
 
     pictures = out / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)

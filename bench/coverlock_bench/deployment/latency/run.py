@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from coverlock_bench.latency.cases import REFERENCE, Cases
-from coverlock_bench.latency.flops import graph_flops, matmul_peak
-from coverlock_bench.latency.subjects import Subject
+from coverlock_bench.deployment.latency.cases import REFERENCE, Cases
+from coverlock_bench.deployment.latency.flops import graph_flops, matmul_peak
+from coverlock_bench.deployment.latency.subjects import Subject
 from coverlock_sdk.errors import CoverLockError
 
 CLOCKS = {"cpu": "time.process_time", "wall": "time.perf_counter"}
@@ -58,7 +58,7 @@ def run_suite(
             code = pytest.main(
                 [
                     "--pyargs",
-                    "coverlock_bench.latency.test_latency",
+                    "coverlock_bench.deployment.latency.test_latency",
                     *("-q", "-p", "no:cacheprovider", "-m", "", "--no-header"),
                     *("-c", os.devnull, f"--rootdir={folder}"),
                     f"--benchmark-timer={CLOCKS[clock]}",

@@ -19,10 +19,10 @@ from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_bench.attacks.feature_collision import FeatureCollision
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.attacks.same_scene import PastedObject
+from coverlock_bench.auditing.verification import examine
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Run, digest
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
-from coverlock_bench.verification import examine
 from coverlock_sdk import CoverLock, Key, codeword, load_watermark
 from coverlock_sdk.contract import Images
 from coverlock_sdk.distortions import (

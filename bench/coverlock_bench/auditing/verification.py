@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.settings import Setting
+from coverlock_bench.auditing.settings import Setting
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import WeakMarkWarning
 from coverlock_sdk.lock import BoundWatermark

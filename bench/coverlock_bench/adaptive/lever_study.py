@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.adaptive import SECRET, floats
+from coverlock_bench.adaptive.attackers import SECRET, floats
+from coverlock_bench.adaptive.levers import KeyedViews, SeveralHashes, instability
+from coverlock_bench.adaptive.white_box import GuessedViews, Public, Several, WhiteBox
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_bench.attacks.feature_collision import FeatureCollision
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Run, digest
-from coverlock_bench.levers import KeyedViews, SeveralHashes, instability
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
-from coverlock_bench.white_box import GuessedViews, Public, Several, WhiteBox
 from coverlock_sdk import Key, load_hash
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.distortions import EVALUATION, draw_training_distortion

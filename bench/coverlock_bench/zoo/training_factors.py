@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coverlock_bench.interventions import VARIANTS
-from coverlock_bench.trained import Variant, describe, measure
+from coverlock_bench.zoo.interventions import VARIANTS
+from coverlock_bench.zoo.trained import Variant, describe, measure
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.watermarking.noise import EVERYDAY
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coverlock_bench.trained import Variant, describe, measure
+from coverlock_bench.zoo.trained import Variant, describe, measure
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.watermarking.trainer import Recipe
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from torch.nn import functional
 
-from coverlock_bench.backbones import augnet, efficientnet_lite0
+from coverlock_bench.hashes.backbones import augnet, efficientnet_lite0
 from coverlock_sdk.hashing import nano
 from coverlock_sdk.hashing.figures import figures_of
 from coverlock_sdk.hashing.held_out import HELD_OUT, split

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.pictures import new_figure
+from coverlock_bench.auditing.pictures import new_figure
 from coverlock_sdk.statistics import binomial_tail
 
 

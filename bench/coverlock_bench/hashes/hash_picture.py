@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.pictures import new_figure
+from coverlock_bench.auditing.pictures import new_figure
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.lock import DEFAULT_FPR

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.collection import Collection
+from coverlock_bench.auditing.collection import Collection
+from coverlock_bench.auditing.presets import Preset
+from coverlock_bench.auditing.settings import Setting
+from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
+from coverlock_bench.auditing.trials import CLEAN, Division, Row, Trials
 from coverlock_bench.intervals import rate, spread
 from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
-from coverlock_bench.presets import Preset
 from coverlock_bench.rt import locked_transferability, transferability_curve
-from coverlock_bench.settings import Setting
-from coverlock_bench.signatures import feature_variation, residual_patterns
-from coverlock_bench.trials import CLEAN, Division, Row, Trials
 from coverlock_sdk import Watermark
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import (

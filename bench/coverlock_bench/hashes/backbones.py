@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_bench.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS
+from coverlock_bench.hashes.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS
 from coverlock_sdk.assets import Asset, locate
 from coverlock_sdk.hashing.dinov2 import pool_patches
 from coverlock_sdk.hashing.network import Backbone

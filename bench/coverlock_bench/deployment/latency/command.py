@@ -81,8 +81,12 @@ def latency(
     if not bundles and not shapes:
         raise CoverLockError("name a bundle (see 'coverlock export'), or a --shape")
     try:
-        from coverlock_bench.latency.run import run_suite
-        from coverlock_bench.latency.subjects import jpeg_files, shaped_subject, subject_of
+        from coverlock_bench.deployment.latency.run import run_suite
+        from coverlock_bench.deployment.latency.subjects import (
+            jpeg_files,
+            shaped_subject,
+            subject_of,
+        )
     except ModuleNotFoundError as error:
         raise MissingModelError(
             f"the latency suite needs '{error.name}': pip install 'coverlock-sdk[bench,export]'"

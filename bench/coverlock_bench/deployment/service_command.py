@@ -44,8 +44,8 @@ def service(
     The client shares the machine with the service. It fails when a request gets no answer.
     """
     try:
-        from coverlock_bench.latency.subjects import jpeg_files
-        from coverlock_bench.service import load_test
+        from coverlock_bench.deployment.latency.subjects import jpeg_files
+        from coverlock_bench.deployment.service import load_test
     except ModuleNotFoundError as error:
         raise MissingModelError(
             f"the load test needs '{error.name}': pip install 'coverlock-sdk[bench,serve]'"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx
 from onnx.utils import Extractor
 
-from coverlock_bench.latency.subjects import MESSAGE, Subject
+from coverlock_bench.deployment.latency.subjects import MESSAGE, Subject
 from coverlock_sdk import Verifier
 from coverlock_sdk.bundle import INPUT, OUTPUTS
 from coverlock_sdk.errors import RuntimeUnavailableError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coverlock_bench.latency.cases import Case
+from coverlock_bench.deployment.latency.cases import Case
 
 
 def test_latency(benchmark: Any, case: Case, turn: int, rounds: int) -> None:

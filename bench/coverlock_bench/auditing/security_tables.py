@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coverlock_bench import paper
+from coverlock_bench.auditing import paper
 from coverlock_bench.tables import table
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.verdict import RULES, Rule

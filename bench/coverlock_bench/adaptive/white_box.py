@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coverlock_bench.levers import draw_views
+from coverlock_bench.adaptive.levers import draw_views
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.manager import load_hash

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_bench.auditing.settings import Setting
+from coverlock_bench.auditing.verification import Seen, Verifier
 from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit, to_float
-from coverlock_bench.settings import Setting
-from coverlock_bench.verification import Seen, Verifier
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
 from coverlock_sdk.contract import Images
 from coverlock_sdk.distortions import Distortion

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from coverlock_bench.assessment import ABSENT, COVERLOCK, NONE, Assessment
-from coverlock_bench.collection import Collection
+from coverlock_bench.auditing.assessment import ABSENT, COVERLOCK, NONE, Assessment
+from coverlock_bench.auditing.collection import Collection
+from coverlock_bench.auditing.security_tables import attack_name
+from coverlock_bench.auditing.settings import Setting
+from coverlock_bench.auditing.signatures import residual_patterns
 from coverlock_bench.ledger import digest, fingerprint
 from coverlock_bench.photos import to_8_bit
-from coverlock_bench.security_tables import attack_name
-from coverlock_bench.settings import Setting
-from coverlock_bench.signatures import residual_patterns
 from coverlock_sdk.contract import Images
 
 TILE = 256

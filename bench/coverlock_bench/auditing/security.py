@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from coverlock_bench import paper
-from coverlock_bench.assessment import Assessment, Plan
-from coverlock_bench.collection import SIDE, Collection, collect
+from coverlock_bench.auditing import paper
+from coverlock_bench.auditing.assessment import Assessment, Plan
+from coverlock_bench.auditing.collection import SIDE, Collection, collect
+from coverlock_bench.auditing.presets import PRESETS
 from coverlock_bench.ledger import Ledger, Run, resumable
-from coverlock_bench.presets import PRESETS
 from coverlock_bench.results import write_result
 from coverlock_sdk import load_watermark
 from coverlock_sdk.cli.options import json_option
@@ -91,8 +91,8 @@ def security_command(
     'smoke' takes about a minute a watermark, 'standard' hours for all of them, 'full' has the
     paper's sizes. Ctrl-C loses nothing: the same command goes on.
     """
-    from coverlock_bench.figures import draw_errors, draw_tradeoff
-    from coverlock_bench.security_tables import document
+    from coverlock_bench.auditing.figures import draw_errors, draw_tradeoff
+    from coverlock_bench.auditing.security_tables import document
 
     plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
     run = Run(Ledger(cache), quiet=False)

@@ -1,0 +1,1 @@
+"""Attackers who know CoverLock, and what would raise the bar for them."""

@@ -1,0 +1,1 @@
+"""The audit: what a watermark's forgeability is, measured, told and drawn."""

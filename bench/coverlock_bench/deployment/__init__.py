@@ -1,0 +1,1 @@
+"""What a deployment costs: parity, latency, overhead, scaling, the service under load."""

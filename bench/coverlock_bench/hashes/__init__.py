@@ -1,0 +1,1 @@
+"""Image hashes compared: errors, agreement, documents, latency, calibration."""

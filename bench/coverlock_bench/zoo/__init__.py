@@ -1,0 +1,1 @@
+"""Watermarks trained for a comparison: interventions, training choices, filters."""
