@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.hashing.trainer import History
+from coverlock_sdk.training_run import History
 
 
 def draw_curves(history: History, file: Path) -> None:

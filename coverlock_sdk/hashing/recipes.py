@@ -20,7 +20,7 @@ from coverlock_sdk.hashing.figures import Codes, figures_of
 from coverlock_sdk.hashing.held_out import split
 from coverlock_sdk.hashing.losses import Objective
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
-from coverlock_sdk.hashing.trainer import Figures, Hasher, History, Schedule, train
+from coverlock_sdk.hashing.trainer import Hasher, Schedule, train
 from coverlock_sdk.hashing.views import (
     Bytes,
     ComposedViews,
@@ -30,6 +30,7 @@ from coverlock_sdk.hashing.views import (
     evaluation_views,
     names_digest,
 )
+from coverlock_sdk.training_run import Figures, History
 
 Report = Callable[[str, int, Figures], None]
 """Told the stage, the step, and what was measured there."""

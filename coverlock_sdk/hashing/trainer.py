@@ -7,10 +7,9 @@ from its checkpoint is the run that was not.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.losses import Objective
 from coverlock_sdk.hashing.network import HashHead, HashNetwork
 from coverlock_sdk.hashing.views import Pairs
+from coverlock_sdk.training_run import Checkpoint, Figures, History, write_history
 
 Hasher = HashNetwork | HashHead
 """What is trained: a whole network on pictures, or a head alone on cached features."""
-
-Figures = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -55,14 +52,6 @@ class Schedule:
 
 
 @dataclass
-class History:
-    """The curves of a run: every loss term at every step, and each validation."""
-
-    steps: list[Figures] = field(default_factory=list)
-    validation: list[Figures] = field(default_factory=list)
-
-
-@dataclass
 class Run:
     """Everything a run needs to go on: weights, their average, optimiser, curves."""
 
@@ -80,26 +69,20 @@ class Run:
         return cls(model, copy.deepcopy(model), optimizer, History())
 
     def save(self, folder: Path) -> None:
-        """Write ``checkpoint.pt``, whole or not at all, and the curves as JSON."""
-        state = {
-            "model": self.model.state_dict(),
-            "averaged": self.averaged.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "history": asdict(self.history),
-            "step": self.step,
-        }
-        unfinished = folder / "checkpoint.part"
-        torch.save(state, unfinished)
-        unfinished.replace(folder / "checkpoint.pt")
-        (folder / "history.json").write_text(json.dumps(asdict(self.history)))
+        """Write ``checkpoint.pt`` and the curves."""
+        checkpoint = Checkpoint(folder / "checkpoint.pt")
+        checkpoint.save(self._parts, self.step, history=asdict(self.history))
+        write_history(self.history, folder)
 
     def load(self, folder: Path) -> None:
-        """Go back to the last checkpoint."""
-        state: dict[str, Any] = torch.load(folder / "checkpoint.pt", weights_only=True)
-        self.model.load_state_dict(state["model"])
-        self.averaged.load_state_dict(state["averaged"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.history, self.step = History(**state["history"]), state["step"]
+        """Go back to the last checkpoint, where there is one."""
+        state = Checkpoint(folder / "checkpoint.pt").load(self._parts)
+        if state is not None:
+            self.history, self.step = History(**state["history"]), state["step"]
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {"model": self.model, "averaged": self.averaged, "optimizer": self.optimizer}
 
 
 def train(
@@ -118,8 +101,7 @@ def train(
     """
     folder.mkdir(parents=True, exist_ok=True)
     run = Run.start(model, schedule)
-    if (folder / "checkpoint.pt").exists():
-        run.load(folder)
+    run.load(folder)
     device = next(model.parameters()).device
 
     def draw(step: int) -> Tensor:
@@ -159,12 +141,7 @@ def _step(
         embedding = run.model.embed(inputs).float()
     logits = run.model.logits_of(embedding)
     terms = objective.terms(*embedding.chunk(2), *logits.chunk(2))
-    if not torch.isfinite(terms["total"]):
-        last = folder / "checkpoint.pt"
-        raise CoverLockError(
-            f"the loss is {terms['total'].item()} at step {run.step}, learning rate {rate:.3g}; "
-            + (f"the last checkpoint is {last}" if last.exists() else "there is no checkpoint yet")
-        )
+    Checkpoint(folder / "checkpoint.pt").require_finite(terms["total"], run.step, rate)
     run.optimizer.zero_grad(set_to_none=True)
     terms["total"].backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)

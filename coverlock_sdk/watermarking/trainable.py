@@ -18,7 +18,7 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.distortions import EVALUATION, draw_training_distortion
 from coverlock_sdk.hashing.curves import draw_curves
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
-from coverlock_sdk.hashing.trainer import Figures
+from coverlock_sdk.training_run import Figures
 from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.photos import TrainingPhotos, square
 from coverlock_sdk.watermarking.trainer import Recipe, Report, train

@@ -8,7 +8,6 @@ run that was interrupted and resumed from its checkpoint is the run that was not
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -20,8 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.trainer import Figures, History
+from coverlock_sdk.training_run import Checkpoint, Figures, History, write_history
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.noise import NoiseLayer, draw
 from coverlock_sdk.watermarking.photos import TrainingPhotos
@@ -83,30 +81,23 @@ class Run:
         self.history, self.step = History(), 0
 
     def save(self, folder: Path) -> None:
-        """Write ``checkpoint.pt``, whole or not at all, and the curves as JSON."""
-        state: dict[str, Any] = {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "history": asdict(self.history),
-            "step": self.step,
-        }
-        if self.discriminator is not None:
-            state["discriminator"] = self.discriminator.state_dict()
-            state["opposition"] = self.opposition.state_dict()
-        unfinished = folder / "checkpoint.part"
-        torch.save(state, unfinished)
-        unfinished.replace(folder / "checkpoint.pt")
-        (folder / "history.json").write_text(json.dumps(asdict(self.history)))
+        """Write ``checkpoint.pt`` and the curves."""
+        checkpoint = Checkpoint(folder / "checkpoint.pt")
+        checkpoint.save(self._parts, self.step, history=asdict(self.history))
+        write_history(self.history, folder)
 
     def load(self, folder: Path) -> None:
-        """Go back to the last checkpoint."""
-        state: dict[str, Any] = torch.load(folder / "checkpoint.pt", weights_only=True)
-        self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        """Go back to the last checkpoint, where there is one."""
+        state = Checkpoint(folder / "checkpoint.pt").load(self._parts)
+        if state is not None:
+            self.history, self.step = History(**state["history"]), state["step"]
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {"network": self.network, "optimizer": self.optimizer}
         if self.discriminator is not None:
-            self.discriminator.load_state_dict(state["discriminator"])
-            self.opposition.load_state_dict(state["opposition"])
-        self.history, self.step = History(**state["history"]), state["step"]
+            parts |= {"discriminator": self.discriminator, "opposition": self.opposition}
+        return parts
 
 
 def train(
@@ -126,8 +117,7 @@ def train(
     """
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(network, recipe)
-    if (folder / "checkpoint.pt").exists():
-        run.load(folder)
+    run.load(folder)
 
     def prepare(step: int) -> tuple[Tensor, Tensor, np.random.Generator]:
         rng = np.random.default_rng([recipe.seed, step])
@@ -182,12 +172,7 @@ def _step(
     if run.discriminator is not None:
         opposed = functional.softplus(-run.discriminator(marked)).mean()
         total = total + recipe.adversarial_weight * opposed
-    if not torch.isfinite(total):
-        last = folder / "checkpoint.pt"
-        raise CoverLockError(
-            f"the loss is {total.item()} at step {run.step}, learning rate {rate:.3g}; "
-            + (f"the last checkpoint is {last}" if last.exists() else "there is no checkpoint yet")
-        )
+    Checkpoint(folder / "checkpoint.pt").require_finite(total, run.step, rate)
     run.optimizer.zero_grad(set_to_none=True)
     total.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(network.parameters(), 1.0)

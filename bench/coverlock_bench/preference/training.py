@@ -24,10 +24,10 @@ from coverlock_bench.preference.augmentations import augment
 from coverlock_bench.preference.marks import FAMILIES, add_mark
 from coverlock_bench.preference.network import PUBLISHED, SMALL, PreferenceNetwork, lift
 from coverlock_plugins.convnext.network import Shape
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
-from coverlock_sdk.hashing.trainer import Figures, History, Schedule
+from coverlock_sdk.hashing.trainer import Schedule
 from coverlock_sdk.resampling import resample
+from coverlock_sdk.training_run import Checkpoint, Figures, History, write_history
 
 SMALL_SCHEDULE = Schedule(
     steps=650, batch=16, rate=1e-3, weight_decay=0.05, warmup=50, decay=250, record_every=50
@@ -72,24 +72,20 @@ class Run:
     step: int = 0
 
     def save(self, folder: Path) -> None:
-        """Write ``checkpoint.pt``, whole or not at all, and the curves as JSON."""
-        state = {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "history": asdict(self.history),
-            "step": self.step,
-        }
-        unfinished = folder / "checkpoint.part"
-        torch.save(state, unfinished)
-        unfinished.replace(folder / "checkpoint.pt")
-        (folder / "history.json").write_text(json.dumps(asdict(self.history)))
+        """Write ``checkpoint.pt`` and the curves."""
+        checkpoint = Checkpoint(folder / "checkpoint.pt")
+        checkpoint.save(self._parts, self.step, history=asdict(self.history))
+        write_history(self.history, folder)
 
     def load(self, folder: Path) -> None:
-        """Go back to the last checkpoint."""
-        state: dict[str, Any] = torch.load(folder / "checkpoint.pt", weights_only=True)
-        self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.history, self.step = History(**state["history"]), state["step"]
+        """Go back to the last checkpoint, where there is one."""
+        state = Checkpoint(folder / "checkpoint.pt").load(self._parts)
+        if state is not None:
+            self.history, self.step = History(**state["history"]), state["step"]
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {"network": self.network, "optimizer": self.optimizer}
 
 
 def train_preference(
@@ -107,8 +103,7 @@ def train_preference(
     network = PreferenceNetwork(recipe.shape)
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=schedule.weight_decay)
     run = Run(network, optimizer)
-    if (folder / "checkpoint.pt").exists():
-        run.load(folder)
+    run.load(folder)
 
     def draw(step: int) -> tuple[Tensor, Tensor]:
         return draw_pairs(
@@ -214,12 +209,8 @@ def _prefer(run: Run, better: Tensor, worse: Tensor, folder: Path) -> float:
     with _half_precision(better):
         ahead, behind = run.network(torch.cat([better, worse])).float().chunk(2)
     loss = functional.softplus(behind - ahead).mean()
-    if not torch.isfinite(loss):
-        last = folder / "checkpoint.pt"
-        raise CoverLockError(
-            f"the loss is {loss.item()} at step {run.step}; "
-            + (f"the last checkpoint is {last}" if last.exists() else "there is no checkpoint yet")
-        )
+    rate = float(run.optimizer.param_groups[0]["lr"])
+    Checkpoint(folder / "checkpoint.pt").require_finite(loss, run.step, rate)
     run.optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)

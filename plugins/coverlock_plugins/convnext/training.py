@@ -21,10 +21,11 @@ from coverlock_plugins.convnext.classifiers import Classifier, build
 from coverlock_sdk.checkpoints import require_match
 from coverlock_sdk.contract import Images, Watermark
 from coverlock_sdk.distortions import draw_training_distortion
-from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
+from coverlock_sdk.errors import CorruptModelError, PictureError
 from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.pictures import read, write_atomically
+from coverlock_sdk.training_run import Checkpoint
 
 Bytes = npt.NDArray[np.uint8]
 Scores = npt.NDArray[np.float64]
@@ -126,7 +127,8 @@ def train_filter(
     fresh = MarkedPhotos(watermark, held_out[: recipe.validation], cache, recipe.seed + 1)
     torch.manual_seed(recipe.seed)
     classifier = build(backbone, **(settings or {}))
-    _optimise(classifier, data, recipe, run / f"{backbone}-checkpoint.pt", report)
+    checkpoint = Checkpoint(run / f"{backbone}-checkpoint.pt")
+    _optimise(classifier, data, recipe, checkpoint, report)
     card = {
         "watermark": watermark.name,
         "backbone": backbone,
@@ -149,7 +151,7 @@ def _optimise(
     classifier: Classifier,
     data: MarkedPhotos,
     recipe: Recipe,
-    checkpoint: Path,
+    checkpoint: Checkpoint,
     report: Report | None,
 ) -> None:
     """Cross-entropy by AdamW, the rate falling to zero along a cosine."""
@@ -157,25 +159,14 @@ def _optimise(
     trained = [weights for weights in classifier.parameters() if weights.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=recipe.rate, weight_decay=recipe.weight_decay)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, recipe.steps)
-    start = 0
-    if checkpoint.exists():
-        kept = torch.load(checkpoint, weights_only=True)
-        if kept["made_with"] != made_with:
-            raise CoverLockError(f"{checkpoint} was made with other settings: name another run")
-        classifier.load_state_dict(kept["classifier"])
-        optimizer.load_state_dict(kept["optimizer"])
-        schedule.load_state_dict(kept["schedule"])
-        start = kept["step"]
+    parts = {"classifier": classifier, "optimizer": optimizer, "schedule": schedule}
+    kept = checkpoint.load(parts, made_with=made_with) or {"step": 0}
     classifier.train()
-    for step in range(start, recipe.steps):
+    for step in range(kept["step"], recipe.steps):
         images, labels = data.batch(recipe, np.random.default_rng([recipe.seed, step]))
         logits = classifier(images)
         loss = functional.binary_cross_entropy_with_logits(logits, labels)
-        if not torch.isfinite(loss):
-            raise CoverLockError(
-                f"the loss is {loss.item()} at step {step}, learning rate "
-                f"{schedule.get_last_lr()[0]:.3g}; the last checkpoint is {checkpoint}"
-            )
+        checkpoint.require_finite(loss, step, float(schedule.get_last_lr()[0]))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -184,15 +175,7 @@ def _optimise(
             right = ((logits > 0) == (labels > 0.5)).float().mean()
             report(step + 1, {"loss": loss.item(), "accuracy": right.item()})
         if (step + 1) % recipe.record_every == 0 or step + 1 == recipe.steps:
-            state = {
-                "classifier": classifier.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "schedule": schedule.state_dict(),
-                "step": step + 1,
-                "made_with": made_with,
-            }
-            torch.save(state, checkpoint.with_suffix(".part"))
-            checkpoint.with_suffix(".part").replace(checkpoint)
+            checkpoint.save(parts, step + 1, made_with=made_with)
     classifier.eval()
 
 

@@ -1,0 +1,67 @@
+"""What every training run of the SDK shares: checkpoints, resuming, curves, and when to stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from coverlock_sdk.errors import CoverLockError
+
+Figures = dict[str, float]
+
+
+@dataclass
+class History:
+    """The curves of a run: what was measured at every step, and at each validation."""
+
+    steps: list[Figures] = field(default_factory=list)
+    validation: list[Figures] = field(default_factory=list)
+
+
+class Checkpoint:
+    """A file that a run can go on from; it is written whole or not at all."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def save(self, parts: Mapping[str, Any], step: int, **plain: Any) -> None:
+        """Write the state of ``parts`` (networks, optimisers) and plain values beside it."""
+        states = {name: part.state_dict() for name, part in parts.items()}
+        unfinished = self.file.with_suffix(".part")
+        torch.save({**states, "step": step, **plain}, unfinished)
+        unfinished.replace(self.file)
+
+    def load(self, parts: Mapping[str, Any], **expected: Any) -> dict[str, Any] | None:
+        """Bring ``parts`` back to where they were, and return the rest; None at the beginning.
+
+        Plain values that are not the ``expected`` ones belong to another run.
+        """
+        if not self.file.exists():
+            return None
+        state: dict[str, Any] = torch.load(self.file, weights_only=True)
+        if any(state[name] != value for name, value in expected.items()):
+            raise CoverLockError(f"{self.file} was made with other settings: name another run")
+        for name, part in parts.items():
+            part.load_state_dict(state.pop(name))
+        return state
+
+    def require_finite(self, loss: Tensor, step: int, rate: float) -> None:
+        """Stop a run whose loss is not a number, and say where it was."""
+        if torch.isfinite(loss):
+            return
+        last = f"the last checkpoint is {self.file}"
+        raise CoverLockError(
+            f"the loss is {loss.item()} at step {step}, learning rate {rate:.3g}; "
+            + (last if self.file.exists() else "there is no checkpoint yet")
+        )
+
+
+def write_history(history: History, folder: Path) -> None:
+    """Keep the curves as JSON beside the checkpoint."""
+    (folder / "history.json").write_text(json.dumps(asdict(history)))
