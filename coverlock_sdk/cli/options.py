@@ -50,6 +50,18 @@ def lock_options(command: Command) -> Command:
     return command
 
 
+def training_options(command: Command) -> Command:
+    """The photos that something is trained on, and where the run is kept."""
+    run = click.option(
+        "--run",
+        type=click.Path(file_okay=False, path_type=Path),
+        required=True,
+        help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
+    )
+    folder = click.Path(exists=True, file_okay=False, path_type=Path)
+    return click.argument("photos", type=folder)(run(command))
+
+
 def bundle_options(command: Command) -> Command:
     """The options that say how a bundle is opened."""
     for option in reversed(

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone
 from coverlock_sdk.manager import plugin_manager
@@ -21,13 +22,7 @@ def train() -> None:
 
 
 @train.command("hash")
-@click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--run",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
-)
+@training_options
 @click.option(
     "--backbone",
     type=click.Choice(["nano", *VARIANTS]),
@@ -87,13 +82,7 @@ def train_hash(
 
 @train.command("watermark")
 @click.argument("name")
-@click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--run",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
-)
+@training_options
 @click.option(
     "--reference",
     is_flag=True,

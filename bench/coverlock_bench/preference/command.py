@@ -10,17 +10,12 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import MissingModelError
 
 
 @click.command("preference")
-@click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--run",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for checkpoint, curves and weights; an interrupted run goes on there.",
-)
+@training_options
 @click.option("--steps", type=click.IntRange(1), help="Optimisation steps.")
 @click.option("--batch", type=click.IntRange(1), help="Pairs per step.")
 @click.option("--side", type=click.IntRange(64), help="Pixels of the squares cut out of photos.")

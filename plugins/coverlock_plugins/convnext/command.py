@@ -9,19 +9,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from coverlock_plugins.convnext import install_filter
+from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.manager import load_watermark
 
 
 @click.command("filter")
 @click.argument("watermark")
-@click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--run",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for the marked pictures, checkpoints and weights; an interrupted run goes on.",
-)
+@training_options
 @click.option(
     "--backbone",
     type=click.Choice(["convnext", "resnet", "features"]),
