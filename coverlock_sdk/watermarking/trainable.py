@@ -16,6 +16,7 @@ from torch import Tensor
 
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.distortions import EVALUATION, draw_training_distortion
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.curves import draw_curves
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.training_run import Figures
@@ -57,7 +58,10 @@ def train_watermark(
     and calibration come from there.
     """
     torch.manual_seed(recipe.seed)
-    network = trainable.build(**settings).to(device)
+    try:
+        network = trainable.build(**settings).to(device)
+    except (TypeError, ValueError) as error:
+        raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
     training, validation = split(photos, HELD_OUT)
     data = TrainingPhotos(training, network.size, cache or run / "cache")
     covers = torch.stack([square(p, network.size) for p in validation[:VALIDATION_PHOTOS]])

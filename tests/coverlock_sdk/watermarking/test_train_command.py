@@ -1,0 +1,72 @@
+"""``coverlock train watermark``, from photos to a watermark that verifies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from PIL import Image
+
+pytest.importorskip("torch")
+pytest.importorskip("kornia")
+pytest.importorskip("matplotlib")
+
+from coverlock_sdk import load_watermark
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.testing import natural_pictures
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for index, picture in enumerate(natural_pictures(24, (72, 72), seed=5)):
+        Image.fromarray(picture).save(folder / f"{index}.png")
+    return folder
+
+
+def train(photos: Path, run: Path, *options: str) -> Result:
+    command = ["train", "watermark", "mbrs", str(photos), "--run", str(run), *options]
+    return CliRunner().invoke(build_cli(), command)
+
+
+SMALL = ("--set", "bits=16", "--set", "size=64", "--set", "channels=8", "--batch", "2")
+
+
+def test_what_was_trained_is_loaded_by_name(photos: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    result = train(photos, run, *SMALL, "--steps", "2", "--noise", "everyday", "--seed", "3")
+    assert result.exit_code == 0, result.output
+    assert "watermark.safetensors" in result.output
+    card = json.loads((run / "watermark.json").read_text())
+    assert card["settings"]["bits"] == 16
+    assert (card["recipe"]["seed"], card["images_seen"]) == (3, 4)
+    assert set(card["held_out"]) == {"bit_accuracy", "psnr_mean", "accuracy_under_distortion"}
+    assert (run / "curves.png").exists()
+    watermark = load_watermark("mbrs", weights=run / "watermark.safetensors")
+    assert (watermark.bits, watermark.native_size) == (16, (64, 64))
+    assert watermark.calibration.scale == card["calibration"]["scale"]
+
+
+def test_a_setting_that_is_no_number_is_refused(photos: Path, tmp_path: Path) -> None:
+    result = train(photos, tmp_path / "run", "--set", "channels=wide")
+    assert result.exit_code == 2
+    assert "'channels=wide' is not KEY=NUMBER" in result.output
+
+
+@pytest.mark.parametrize("change", ["width=3", "bits=30"])
+def test_settings_that_do_not_fit_the_network_are_refused(
+    change: str, photos: Path, tmp_path: Path
+) -> None:
+    result = train(photos, tmp_path / "run", "--set", change)
+    assert result.exit_code == 2
+    assert "error: the network cannot be built with" in result.output
+
+
+def test_a_network_that_nobody_registered_is_named(photos: Path, tmp_path: Path) -> None:
+    command = ["train", "watermark", "mbr", str(photos), "--run", str(tmp_path / "run")]
+    result = CliRunner().invoke(build_cli(), command)
+    assert result.exit_code == 2
+    assert "did you mean 'mbrs'?" in result.output
