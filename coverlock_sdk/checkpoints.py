@@ -32,7 +32,9 @@ def read_checkpoint(file: Path) -> Any:
             f"{file} holds more than weights{wanted}, so nothing of it was loaded: "
             "save its state_dict alone"
         ) from error
-    except (RuntimeError, EOFError, LookupError, ValueError, OSError, SafetensorError) as error:
+    except LookupError as error:  # what the unpickler says of text is a number
+        raise CorruptModelError(f"{file} is not a checkpoint") from error
+    except (RuntimeError, EOFError, ValueError, OSError, SafetensorError) as error:
         reason = re.split(r"\. |\n", str(error))[0] or "it is empty"
         raise CorruptModelError(f"{file} is truncated or not a checkpoint ({reason})") from error
 

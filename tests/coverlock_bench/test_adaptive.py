@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch")
 
 from coverlock_bench.adaptive import attackers as study  # noqa: E402
+from coverlock_bench.adaptive import lever_study  # noqa: E402
 from coverlock_bench.adaptive.levers import KeyedViews, SeveralHashes, instability  # noqa: E402
 from coverlock_bench.adaptive.white_box import GuessedViews, Public, Several, white_box  # noqa: E402
 from coverlock_bench.attacks.feature_collision import FeatureCollision  # noqa: E402
@@ -98,6 +100,18 @@ def test_a_scene_judges_genuine_and_foreign_pictures(additive, crowd, key):
     assert foreign["soft"]["high"] > 0.5
     assert genuine["psnr"] < foreign["psnr"]
     assert not np.array_equal(marked, originals)
+
+
+def test_levers_are_measured_once(crowd, tmp_path, monkeypatch):
+    monkeypatch.setattr(lever_study, "BUDGETS", (0.0,))
+    for index, picture in enumerate(crowd):
+        Image.fromarray(picture).save(tmp_path / f"{index}.png")
+    photos, run = sorted(tmp_path.glob("*.png")), Run()
+    first = lever_study.lever_study(photos, 2, 32, 1e-6, 0, run, only=["none"])
+    monkeypatch.setattr(lever_study, "_measure", None)
+    assert lever_study.lever_study(photos, 2, 32, 1e-6, 0, run, only=["none"]) == first
+    assert first["none"]["forgeries"]["0"]["successes"] == 0
+    assert first["none"]["genuine"]["successes"] > 6
 
 
 def test_too_few_photos_are_counted(tmp_path):

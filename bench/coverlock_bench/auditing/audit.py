@@ -97,6 +97,9 @@ def audit(
     Any installed plugin, any folder of photos. The exit code is 0, or 1 when a condition of
     --fail-if holds, or 2 when the audit could not be made.
     """
+    from coverlock_bench.auditing.report import require_packages
+
+    require_packages()
     started = time.monotonic()
     gates = [Condition.parse(text) for text in conditions]
     system = load_watermark(watermark)

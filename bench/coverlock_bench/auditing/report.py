@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,20 @@ from coverlock_sdk.verdict import RULES
 TEMPLATES = Path(__file__).parent / "templates"
 
 
+def require_packages() -> None:
+    """Say what is missing for a report before anything is measured for it."""
+    for package in ("jinja2", "matplotlib", "scipy"):
+        if find_spec(package) is None:
+            raise MissingModelError(
+                f"an audit needs the package '{package}': pip install 'coverlock-sdk[bench,torch]'"
+            )
+
+
 def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], command: str) -> str:
     """The report of an audit whose result file holds ``document``."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError as error:
-        raise MissingModelError(
-            "the report is written with Jinja: pip install 'coverlock-sdk[bench]'"
-        ) from error
+    require_packages()
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
