@@ -140,7 +140,9 @@ class Cases:
                 max_batch=max(self.batches),  # all are open at once, and memory is finite
             )
         except RuntimeUnavailableError as error:
-            self.left_out[f"{subject.name} on {runtime} in {precision}"] = str(error)
+            # A result file is read elsewhere, where this folder means nothing.
+            reason = str(error).replace(str(subject.bundle.path), "the bundle")
+            self.left_out[f"{subject.name} on {runtime} in {precision}"] = reason
             return
         self._verifiers.append(verifier)
         name = subject.bundle.file("verify", precision)
