@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -62,6 +63,25 @@ class Checkpoint:
         )
 
 
-def write_history(history: History, folder: Path) -> None:
-    """Keep the curves as JSON beside the checkpoint."""
-    (folder / "history.json").write_text(json.dumps(asdict(history)))
+class ResumableRun(ABC):
+    """A run with curves that goes on from ``checkpoint.pt`` in its folder."""
+
+    history: History
+    step: int
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, Any]:
+        """Everything whose state a checkpoint keeps, by name."""
+
+    def save(self, folder: Path) -> None:
+        """Write the checkpoint, and the curves as JSON beside it."""
+        curves = asdict(self.history)
+        Checkpoint(folder / "checkpoint.pt").save(self.parts, self.step, history=curves)
+        (folder / "history.json").write_text(json.dumps(curves))
+
+    def load(self, folder: Path) -> None:
+        """Go back to the last checkpoint, where there is one."""
+        state = Checkpoint(folder / "checkpoint.pt").load(self.parts)
+        if state is not None:
+            self.history, self.step = History(**state["history"]), state["step"]

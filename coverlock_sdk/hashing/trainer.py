@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from coverlock_sdk.hashing.losses import Objective
 from coverlock_sdk.hashing.network import HashHead, HashNetwork
 from coverlock_sdk.hashing.views import Pairs
-from coverlock_sdk.training_run import Checkpoint, Figures, History, write_history
+from coverlock_sdk.training_run import Checkpoint, Figures, History, ResumableRun
 
 Hasher = HashNetwork | HashHead
 """What is trained: a whole network on pictures, or a head alone on cached features."""
@@ -52,7 +52,7 @@ class Schedule:
 
 
 @dataclass
-class Run:
+class Run(ResumableRun):
     """Everything a run needs to go on: weights, their average, optimiser, curves."""
 
     model: Hasher
@@ -68,20 +68,9 @@ class Run:
         optimizer = torch.optim.AdamW(trained, lr=schedule.rate, weight_decay=schedule.weight_decay)
         return cls(model, copy.deepcopy(model), optimizer, History())
 
-    def save(self, folder: Path) -> None:
-        """Write ``checkpoint.pt`` and the curves."""
-        checkpoint = Checkpoint(folder / "checkpoint.pt")
-        checkpoint.save(self._parts, self.step, history=asdict(self.history))
-        write_history(self.history, folder)
-
-    def load(self, folder: Path) -> None:
-        """Go back to the last checkpoint, where there is one."""
-        state = Checkpoint(folder / "checkpoint.pt").load(self._parts)
-        if state is not None:
-            self.history, self.step = History(**state["history"]), state["step"]
-
     @property
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
         return {"model": self.model, "averaged": self.averaged, "optimizer": self.optimizer}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_sdk.training_run import Checkpoint, Figures, History, write_history
+from coverlock_sdk.training_run import Checkpoint, Figures, History, ResumableRun
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.noise import NoiseLayer, draw
 from coverlock_sdk.watermarking.photos import TrainingPhotos
@@ -67,7 +67,7 @@ class Recipe:
         return self.rate * (min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0)
 
 
-class Run:
+class Run(ResumableRun):
     """Everything a run needs to go on: weights, optimisers, curves."""
 
     def __init__(self, network: WatermarkNetwork, recipe: Recipe) -> None:
@@ -80,20 +80,9 @@ class Run:
             self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
         self.history, self.step = History(), 0
 
-    def save(self, folder: Path) -> None:
-        """Write ``checkpoint.pt`` and the curves."""
-        checkpoint = Checkpoint(folder / "checkpoint.pt")
-        checkpoint.save(self._parts, self.step, history=asdict(self.history))
-        write_history(self.history, folder)
-
-    def load(self, folder: Path) -> None:
-        """Go back to the last checkpoint, where there is one."""
-        state = Checkpoint(folder / "checkpoint.pt").load(self._parts)
-        if state is not None:
-            self.history, self.step = History(**state["history"]), state["step"]
-
     @property
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
         parts: dict[str, Any] = {"network": self.network, "optimizer": self.optimizer}
         if self.discriminator is not None:
             parts |= {"discriminator": self.discriminator, "opposition": self.opposition}

@@ -27,7 +27,7 @@ from coverlock_plugins.convnext.network import Shape
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.hashing.trainer import Schedule
 from coverlock_sdk.resampling import resample
-from coverlock_sdk.training_run import Checkpoint, Figures, History, write_history
+from coverlock_sdk.training_run import Checkpoint, Figures, History, ResumableRun
 
 SMALL_SCHEDULE = Schedule(
     steps=650, batch=16, rate=1e-3, weight_decay=0.05, warmup=50, decay=250, record_every=50
@@ -63,7 +63,7 @@ PUBLISHED_RECIPE = Recipe(
 
 
 @dataclass
-class Run:
+class Run(ResumableRun):
     """Everything a run needs to go on: weights, optimiser, curves."""
 
     network: PreferenceNetwork
@@ -71,20 +71,9 @@ class Run:
     history: History = field(default_factory=History)
     step: int = 0
 
-    def save(self, folder: Path) -> None:
-        """Write ``checkpoint.pt`` and the curves."""
-        checkpoint = Checkpoint(folder / "checkpoint.pt")
-        checkpoint.save(self._parts, self.step, history=asdict(self.history))
-        write_history(self.history, folder)
-
-    def load(self, folder: Path) -> None:
-        """Go back to the last checkpoint, where there is one."""
-        state = Checkpoint(folder / "checkpoint.pt").load(self._parts)
-        if state is not None:
-            self.history, self.step = History(**state["history"]), state["step"]
-
     @property
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
         return {"network": self.network, "optimizer": self.optimizer}
 
 
