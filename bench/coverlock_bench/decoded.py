@@ -6,12 +6,11 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_sdk import Watermark
 from coverlock_sdk.contract import Logits
 from coverlock_sdk.pictures import read
+from coverlock_sdk.progress import progress
 
 CACHE = Path("runs/decoded")
 SAVE_EVERY = 100
@@ -24,7 +23,7 @@ def decoded_logits(watermark: Watermark, photos: list[Path]) -> Logits:
     path = CACHE / f"{watermark.name}-{digest[:16]}.npy"
     done = list(np.load(path)) if path.exists() else []
     rest = photos[len(done) :]
-    for photo in track(rest, watermark.name, console=Console(stderr=True), transient=True):
+    for photo in progress(rest, watermark.name):
         done.append(watermark.decode(read(photo).view(watermark.native_size)[None])[0])
         if len(done) % SAVE_EVERY == 0 or len(done) == len(photos):
             CACHE.mkdir(parents=True, exist_ok=True)

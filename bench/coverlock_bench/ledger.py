@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
+from coverlock_sdk.progress import progress
 from coverlock_sdk.testing import natural_pictures
 
 Item = TypeVar("Item")
@@ -86,9 +85,7 @@ class Run:
 
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
         """``items`` one by one, with progress."""
-        console = Console(stderr=True)
-        silent = self.quiet or not console.is_terminal
-        yield from track(items, label, console=console, transient=True, disable=silent)
+        return progress(items, label, quiet=self.quiet)
 
     def may_begin(self) -> bool:
         """Whether there is time for another measurement; what is kept costs none."""

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import to_8_bit, to_float
@@ -20,6 +18,7 @@ from coverlock_sdk import CoverLock, Defense, NoDefense, codeword, load_watermar
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.lock import BoundWatermark
 from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.progress import progress
 from coverlock_sdk.verdict import RULES
 
 Picture8 = npt.NDArray[np.uint8]
@@ -54,7 +53,7 @@ def _count_accepted(
     attack = GroundTruthResidual(sources=1)
     accepted: dict[str, Counter[str]] = {rule: Counter() for rule in RULES}
     label = f"{protected.watermark.name}, {protected.hash.name if protected.hash else 'no lock'}"
-    for index, cover in enumerate(track(covers, label, console=Console(stderr=True))):
+    for index, cover in enumerate(progress(covers, label)):
         message = codeword(f"photo {index}", None, protected.bits)
         marked = protected.mark(cover, message).picture
         victim = covers[(index + 1) % len(covers)]

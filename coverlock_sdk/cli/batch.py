@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 from coverlock_sdk.errors import CoverLockError, PictureError
 from coverlock_sdk.pictures import PICTURE_SUFFIXES
+from coverlock_sdk.progress import progress
 
 ACCEPTED, REJECTED, FAILED = 0, 1, 2
 """Exit codes: everything accepted; something rejected; some input could not be processed."""
@@ -64,9 +64,7 @@ def process(
     reported and counted, and never stops the others. ``columns`` maps report keys to headings.
     """
     rows = []
-    console = Console(stderr=True)
-    shown = track(sources, console=console, disable=len(sources) == 1, transient=True)
-    for source in shown:
+    for source in progress(sources, quiet=len(sources) == 1):
         row: dict[str, Any] = {"file": str(source.path)}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.cli.batch import find_pictures
@@ -20,6 +18,7 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing.held_out import is_held_out
 from coverlock_sdk.manager import load_watermark
 from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.progress import progress
 
 
 @click.command()
@@ -54,7 +53,7 @@ def fit_decoder(watermark: Watermark, photos: list[Path], seed: int) -> Calibrat
     """Calibrate a decoder on marked 8-bit photos, as they are and under training distortions."""
     rng = np.random.default_rng(seed)
     logits, bits = [], []
-    for photo in track(photos, console=Console(stderr=True), transient=True):
+    for photo in progress(photos):
         payload = rng.integers(0, 2, (1, watermark.bits), dtype=np.uint8)
         cover = read(photo)
         view = cover.view(watermark.native_size)[None]

@@ -72,7 +72,10 @@ def embed(
 
 
 def _targets(sources: list[Source], out: Path | None) -> dict[Source, Path]:
-    """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other."""
+    """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other.
+
+    What an earlier run over the same folder wrote is no source of this one.
+    """
     if out is not None and out.suffix and not out.is_dir():
         if len(sources) > 1:
             raise PictureError(f"{out} is one file, but there are {len(sources)} pictures")
@@ -88,4 +91,4 @@ def _targets(sources: list[Source], out: Path | None) -> dict[Source, Path]:
             target = default_output(original.with_stem(f"{original.stem}-{attempt}"))
         targets[source] = target
         taken.add(target)
-    return targets
+    return {source: target for source, target in targets.items() if source.path not in taken}

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli.batch import Source, find_pictures, finish, process, report
@@ -25,6 +23,7 @@ from coverlock_sdk.cli.options import (
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH
+from coverlock_sdk.progress import progress
 from coverlock_sdk.scaling.job import VerificationJob
 
 COLUMNS = {"matches": "matches", "bits": "of", "p_value": "p", "key_id": "key"}
@@ -124,12 +123,10 @@ def _on_this_machine(
     from coverlock_sdk.scaling.pool import verify_files
 
     files = [str(source.path) for source in find_pictures(sources)]
-    rows = track(
+    rows = progress(
         verify_files(job, files, workers),
-        console=Console(stderr=True),
         total=len(files),
-        disable=len(files) == 1,
-        transient=True,
+        quiet=len(files) == 1,
     )
     report(list(rows), COLUMNS, as_json)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import click
 import numpy as np
 import numpy.typing as npt
-from rich.progress import track
 
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Images
@@ -23,6 +22,7 @@ from coverlock_sdk.hashing.dct import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.pictures import read
+from coverlock_sdk.progress import progress
 
 SHRINKAGE = 0.5
 """Share of the mean variance added to every direction before whitening.
@@ -74,7 +74,7 @@ def fit(photos: Path, seed: int) -> tuple[dict[str, npt.NDArray[np.float32]], di
 def _views(photos: list[Path], distortion: Distortion | None, seed: int, label: str) -> Images:
     rng = np.random.default_rng(seed)
     views = []
-    for photo in track(photos, description=label):
+    for photo in progress(photos, label):
         picture = read(photo)
         if distortion is not None:
             picture = read(distortion(picture.to_bytes(), rng))

@@ -40,6 +40,8 @@ class Recipe:
     adversarial_weight: float = 0.0
     """Of a discriminator's verdict on the marked pictures; 0: there is none."""
     noise: tuple[NoiseLayer, ...] = ()
+    noise_after: int = 0
+    """Steps before the first noise, for networks that find no message through it at first."""
     rate: float = 1e-3
     batch: int = 16
     steps: int = 10_000
@@ -61,6 +63,10 @@ class Recipe:
         grown = max(0.0, step / self.message_first - 1) if self.message_first else 1.0
         share: float = self.EARLY ** (1 - grown)
         return self.image_weight * share
+
+    def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:
+        """What a layer is drawn from: nothing at first, where the recipe says so."""
+        return self.noise if step >= self.noise_after else ()
 
     def rate_at(self, step: int) -> float:
         """The learning rate: constant, then falling."""
@@ -152,7 +158,7 @@ def _step(
     network.train()
     with torch.autocast(device.type, torch.bfloat16, enabled=half):
         marked = network.encode(covers, messages).float()
-    noised = draw(recipe.noise, rng)(_saved(marked, rng), covers, rng)
+    noised = draw(recipe.noise_at(run.step), rng)(_saved(marked, rng), covers, rng)
     with torch.autocast(device.type, torch.bfloat16, enabled=half):
         logits = network.decode(noised).float()
     message_loss = _message_loss(logits, messages, recipe.message_loss)

@@ -66,6 +66,14 @@ def test_a_folder_is_marked_verified_and_identified(folder, tmp_path):
     assert {row["label"] for row in found["results"]} == {"studio"}
 
 
+@pytest.mark.parametrize("below", [None, "marked"])
+def test_marking_a_folder_again_leaves_the_marked_pictures_alone(folder, below):
+    out = ("-o", folder / below) if below else ()
+    for _ in range(2):
+        assert run_json("embed", folder, *out, *LOCK)["counts"]["accepted"] == 3
+    assert not list(folder.rglob("*.marked.marked.png"))
+
+
 def test_the_table_shows_every_file(folder):
     shown = run("verify", folder / "a.png", folder / "b.jpg", *LOCK, code=1)
     assert "rejected" in shown

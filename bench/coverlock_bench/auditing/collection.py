@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_bench.photos import find_photos, load_squares
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.progress import progress
 
 SIDE = 256
 
@@ -37,9 +36,7 @@ def collect(
     order = np.random.default_rng(seed).permutation(len(photos))
     pictures: list[npt.NDArray[np.uint8]] = []
     left_out: dict[str, str] = {}
-    console = Console(stderr=True)
-    silent = quiet or not console.is_terminal
-    for index in track(order, "reading photos", console=console, transient=True, disable=silent):
+    for index in progress(order, "reading photos", quiet=quiet):
         if len(pictures) == limit:
             break
         try:

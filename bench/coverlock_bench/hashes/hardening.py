@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
@@ -25,6 +23,7 @@ from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import WeakMarkWarning
 from coverlock_sdk.lock import BoundWatermark
 from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.progress import progress
 from coverlock_sdk.verdict import RULES
 
 ARMS = {"as bound": False, "hardened": True}
@@ -49,7 +48,7 @@ def hardening(watermark: str, hash: str, photos: list[Path], fpr: float, seed: i
     covers = [read(photo).to_bytes() for photo in photos]
     locks = {arm: CoverLock(hash, fpr=fpr, harden=h).protect(system) for arm, h in ARMS.items()}
     tallies = {arm: Tally() for arm in ARMS}
-    for index, cover in enumerate(track(covers, watermark, console=Console(stderr=True))):
+    for index, cover in enumerate(progress(covers, watermark)):
         message = codeword(f"photo {index}", None, system.bits)[: locks["as bound"].bits]
         victim = to_float(covers[(index + 1) % len(covers)])[None]
         for arm, lock in locks.items():

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import track
 
 from coverlock_sdk import CoverLockError, ImageHash, load_hash
 from coverlock_sdk.contract import Logits
@@ -24,6 +22,7 @@ from coverlock_sdk.keys import bit_selection
 from coverlock_sdk.lock import DEFAULT_FPR
 from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.progress import progress
 from coverlock_sdk.statistics import binomial_tail, hard_threshold
 
 LENGTHS = (30, 32, 64, 100, 256)
@@ -99,7 +98,7 @@ def distorted_codes(image_hash: ImageHash, photos: list[Path], seed: int) -> Cod
     path = CACHE / f"{image_hash.name}-{key.hexdigest()[:16]}.npy"
     done = list(np.load(path)) if path.exists() else []
     rest = range(len(done), len(photos))
-    for index in track(rest, image_hash.name, console=Console(stderr=True), transient=True):
+    for index in progress(rest, image_hash.name):
         logits = _logits(image_hash, _distorted(photos[index], [seed, index]))
         done.append(np.packbits(logits > 0, axis=1))
         if len(done) % SAVE_EVERY == 0 or len(done) == len(photos):

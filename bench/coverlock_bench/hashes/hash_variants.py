@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch.nn import functional
 
 from coverlock_bench.hashes.backbones import augnet, efficientnet_lite0
@@ -31,6 +29,7 @@ from coverlock_sdk.hashing.recipes import (
     train_head,
 )
 from coverlock_sdk.hashing.views import ComposedViews
+from coverlock_sdk.progress import progress
 from coverlock_sdk.resampling import resample
 
 BACKBONES: dict[str, Callable[[], Backbone]] = {
@@ -95,7 +94,7 @@ def distil(teacher: HashNetwork, photos: Path, run: Path, seed: int = 0) -> Hash
     optimizer = torch.optim.AdamW(one.parameters(), lr=STUDENT_RATE, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, STUDENT_RATE, STUDENT_STEPS)
     rng = np.random.default_rng(seed)
-    for _ in track(range(STUDENT_STEPS), "distil", console=Console(stderr=True), transient=True):
+    for _ in progress(range(STUDENT_STEPS), "distil"):
         rows = rng.choice(len(data), min(STUDENT_BATCH, len(data)), replace=False)
         logits = one(torch.cat(data.pairs(rows, rng)))
         loss = functional.mse_loss(logits, targets[rows].repeat(2, 1))

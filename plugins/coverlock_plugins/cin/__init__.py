@@ -80,8 +80,17 @@ def trainable() -> Trainable:
         batch=32,
         steps=16_000,
     )
-    # Without a start that favours the message, fidelity wins and nothing is ever learned.
-    reference = Recipe(noise=EVERYDAY, batch=8, steps=2500, message_first=300, decay=800)
+    # Without a start that favours the message, fidelity wins and nothing is ever learned; with
+    # noise from the first step, the inverse of a network that carries nothing yet is only noise.
+    reference = Recipe(
+        noise=EVERYDAY,
+        noise_after=150,
+        rate=2e-4,
+        batch=8,
+        steps=2500,
+        message_first=300,
+        decay=800,
+    )
     settings = {"couplings": 4, "growth": 8, "jpeg_channels": 0}
     return Trainable(Cin.build, published, settings, reference)
 

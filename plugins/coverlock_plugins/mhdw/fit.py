@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 import numpy as np
-from rich.progress import track
 
 from coverlock_plugins.mhdw import MhdwHash
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.distortions import draw_training_distortion
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.progress import progress
 
 
 def fit(photos: list[Path], seed: int) -> Calibration:
@@ -20,7 +20,7 @@ def fit(photos: list[Path], seed: int) -> Calibration:
     rng = np.random.default_rng(seed)
     image_hash = MhdwHash()
     logits = []
-    for photo in track(photos):
+    for photo in progress(photos):
         clean = read(photo)
         distorted = read(draw_training_distortion(rng)(clean.to_bytes(), rng))
         logits.append(image_hash.logits(stacked_views([clean, distorted], image_hash.input_size)))

@@ -99,6 +99,11 @@ def test_fidelity_may_come_second() -> None:
     assert Recipe(image_weight=2.0).image_weight_at(0) == 2
 
 
+def test_noise_may_wait() -> None:
+    recipe = replace(RECIPE, noise=EVERYDAY, noise_after=2)
+    assert [recipe.noise_at(step) for step in (0, 1, 2)] == [(), (), EVERYDAY]
+
+
 def test_the_rate_falls_at_the_end() -> None:
     recipe = Recipe(rate=1.0, steps=10, decay=4)
     assert [recipe.rate_at(step) for step in (0, 6, 8, 9)] == [1, 1, 0.5, 0.25]
