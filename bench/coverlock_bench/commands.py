@@ -558,7 +558,7 @@ def levers(
 
 
 @bench.command()
-@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
 @click.option("--check", is_flag=True, help="Only say whether the tables are up to date.")
 def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:

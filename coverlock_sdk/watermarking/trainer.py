@@ -44,6 +44,9 @@ class Recipe:
     """Steps before the first noise, for networks that find no message through it at first."""
     rate: float = 1e-3
     batch: int = 16
+    inverted_twins: bool = False
+    """Each cover twice in a batch, with a message and with its inverse (RivaGAN): what a decoder
+    sees of the cover is then the same on both sides, and only the message differs."""
     steps: int = 10_000
     message_first: int = 0
     """Steps in which fidelity hardly counts; over as many more it comes to its full weight."""
@@ -116,9 +119,11 @@ def train(
 
     def prepare(step: int) -> tuple[Tensor, Tensor, np.random.Generator]:
         rng = np.random.default_rng([recipe.seed, step])
-        covers = photos.batch(recipe.batch, rng)
-        messages = rng.integers(0, 2, (len(covers), network.bits)).astype(np.float32)
-        return covers, torch.from_numpy(messages), rng
+        covers = photos.batch(recipe.batch // (1 + recipe.inverted_twins), rng)
+        messages = torch.from_numpy(rng.integers(0, 2, (len(covers), network.bits))).float()
+        if recipe.inverted_twins:
+            covers, messages = covers.repeat(2, 1, 1, 1), torch.cat([messages, 1 - messages])
+        return covers, messages, rng
 
     with ThreadPoolExecutor(1) as ahead:
         upcoming = ahead.submit(prepare, run.step)
