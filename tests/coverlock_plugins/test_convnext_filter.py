@@ -128,7 +128,8 @@ def test_too_few_photos_are_refused(photos: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_backbones_score_pictures_and_come_back_from_disk(backbone: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    classifier = build(backbone, **({} if backbone == "features" else SMALL)).eval()
+    small = {"convnext": SMALL, "resnet": {"width": 4}, "features": {"hidden": 8}}
+    classifier = build(backbone, **small[backbone]).eval()
     images = torch.rand(2, 3, 64, 96)
     logits = classifier(images)
     assert logits.shape == (2,)
@@ -137,10 +138,17 @@ def test_backbones_score_pictures_and_come_back_from_disk(backbone: str, tmp_pat
         assert torch.equal(load_classifier(tmp_path / "f.safetensors", "additive")(images), logits)
 
 
-def test_the_published_size_is_a_parameter() -> None:
+@pytest.mark.parametrize(
+    ("backbone", "with_a_thousand_classes", "features"),
+    [("convnext", 28_589_128, 768), ("resnet", 25_557_032, 2048)],
+)
+def test_the_published_size_is_a_parameter(
+    backbone: str, with_a_thousand_classes: int, features: int
+) -> None:
     with torch.device("meta"):
-        classifier = build("convnext", **PUBLISHED["convnext"])
-    assert sum(w.numel() for w in classifier.parameters()) == 28_589_128 - 999 * (768 + 1)
+        classifier = build(backbone, **PUBLISHED[backbone])
+    weights = sum(w.numel() for w in classifier.parameters())
+    assert weights == with_a_thousand_classes - 999 * (features + 1)
 
 
 def test_an_unknown_backbone_is_named() -> None:

@@ -7,7 +7,7 @@ and its weights, and have the true residual of every released picture, but not t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,9 @@ POOLS = (1, 100, 400)
 
 BUDGETS = (8.0, 16.0, 32.0, 64.0)
 """Largest change of a value in a feature collision, in grey levels."""
+
+LEAST_PSNR = (40.0, 34.0, 28.0)
+"""The same as a whole, in decibels between target and changed target."""
 
 OBJECTS = {
     "5 %, in the middle": PastedObject(0.05),
@@ -182,19 +185,21 @@ def _best_match(scenes: dict[str, Scene], hash: str) -> list[Cell]:
 
 
 def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
-    def measure(arm: str, budget: float) -> dict[str, Any]:
+    def measure(arm: str, attack: FeatureCollision) -> dict[str, Any]:
         scene = scenes[arm]
         marked, originals = scene.released(range(len(scene.targets)))
         used = bit_selection(None, CODE_BITS, scene.protected.bits)
         bits = tuple(map(int, used)) if arm == "no key" else None
-        attack = FeatureCollision(budget=budget, hash=hash, bits=bits)
-        forged = attack.forge(marked, floats(scene.targets), originals=originals)
+        informed = replace(attack, hash=hash, bits=bits)
+        forged = informed.forge(marked, floats(scene.targets), originals=originals)
         return scene.judge(forged, scene.targets)
 
+    attacks = {f"{levels:g} levels": FeatureCollision(budget=levels) for levels in BUDGETS}
+    attacks |= {f"{psnr:g} dB": FeatureCollision(least_psnr=psnr) for psnr in LEAST_PSNR}
     return [
-        Cell(f"collision, {arm}", f"{budget:g} levels", partial(measure, arm, budget))
+        Cell(f"collision, {arm}", budget, partial(measure, arm, attack))
         for arm in scenes
-        for budget in BUDGETS
+        for budget, attack in attacks.items()
     ]
 
 

@@ -17,6 +17,8 @@ from coverlock_sdk.contract import Images
 from coverlock_sdk.errors import MissingModelError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from coverlock_bench.adaptive.white_box import WhiteBox
 
 TOGETHER = 16
@@ -40,6 +42,8 @@ class FeatureCollision(OracleAttack):
 
     budget: float = 4.0
     """The largest change of a value, in grey levels of 255."""
+    least_psnr: float | None = None
+    """A budget in decibels instead: the change may be anywhere, as long as its sum is small."""
     steps: int = 25
     hash: str = "nano"
     known: WhiteBox | None = None
@@ -69,16 +73,16 @@ class FeatureCollision(OracleAttack):
     def _collide(self, known: WhiteBox, pasted: Images, sources: Images, start: int) -> Images:
         """The change of ``pasted``, within the budget, that brings codes nearest the sources'.
 
-        Signed steps that grow smaller. A bit counts until it has the source's sign and some
+        Steps that grow smaller. A bit counts until it has the source's sign and some
         margin, so that no effort goes into bits that agree already.
         """
         import torch
 
-        limit = self.budget / 255
+        space = Peak(self.budget / 255) if self.least_psnr is None else Energy(self.least_psnr)
         here, there = torch.from_numpy(pasted), torch.from_numpy(sources)
         chosen = list(self.bits) if self.bits is not None else slice(None)
         change = torch.zeros_like(here, requires_grad=True)
-        for step in range(self.steps if limit else 0):
+        for step in range(self.steps):
             seed = [self.seed, start, step]  # both are seen through the same guesses
             with torch.no_grad():
                 aim = known.logits(there, np.random.default_rng(seed))[:, chosen]
@@ -86,7 +90,46 @@ class FeatureCollision(OracleAttack):
             lacking = torch.relu(MARGIN * aim.abs().mean() - seen * aim.sign())
             [gradient] = torch.autograd.grad(lacking.sum(), change)
             with torch.no_grad():
-                change -= limit * FIRST_STEP * (1 - step / self.steps) * gradient.sign()
-                change.clamp_(-limit, limit)
+                moved = change - FIRST_STEP * (1 - step / self.steps) * space.stride(gradient)
+                change.copy_(space.within(moved))
         found: Images = change.detach().numpy()
         return found
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Changes of no value by more than ``limit``."""
+
+    limit: float
+
+    def stride(self, gradient: Tensor) -> Tensor:
+        """As far as the budget goes, downhill."""
+        return self.limit * gradient.sign()
+
+    def within(self, change: Tensor) -> Tensor:
+        """The nearest change that the budget allows."""
+        return change.clamp(-self.limit, self.limit)
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Changes that leave a picture at ``least_psnr`` decibels or more."""
+
+    least_psnr: float
+
+    def stride(self, gradient: Tensor) -> Tensor:
+        """As far as the budget goes, downhill."""
+        return self._limit / _root_mean_square(gradient) * gradient
+
+    def within(self, change: Tensor) -> Tensor:
+        """The nearest change that the budget allows."""
+        return change * (self._limit / _root_mean_square(change)).clamp(max=1)
+
+    @property
+    def _limit(self) -> float:
+        """The root mean square of a change with that PSNR, for values in [0, 1]."""
+        return float(10 ** (-self.least_psnr / 20))
+
+
+def _root_mean_square(values: Tensor) -> Tensor:
+    return values.square().mean(dim=(1, 2, 3), keepdim=True).sqrt().clamp_min(1e-12)

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from coverlock_plugins.convnext.network import TINY, ConvNeXt, Shape
+from coverlock_plugins.convnext.resnet import ResNet50
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing import nano
 from coverlock_sdk.resampling import resample_matrix
@@ -45,53 +45,17 @@ class ConvNeXtClassifier(Classifier):
 
 
 class ResNetClassifier(Classifier):
-    """Residual blocks of two 3x3 convolutions (He et al. 2015), halving the side between stages."""
+    """A ResNet-50 with a single class."""
 
-    def __init__(
-        self, depths: Sequence[int] = (2, 2, 2, 2), widths: Sequence[int] = (24, 48, 96, 192)
-    ) -> None:
+    def __init__(self, width: int = 16) -> None:
         super().__init__()
-        self.settings = {"depths": list(depths), "widths": list(widths)}
-        layers: list[nn.Module] = [
-            nn.Conv2d(3, widths[0], kernel_size=7, stride=2, padding=3, bias=False),
-            nn.BatchNorm2d(widths[0]),
-            nn.ReLU(),
-            nn.MaxPool2d(kernel_size=3, stride=2, padding=1),
-        ]
-        before = widths[0]
-        for stage, (depth, width) in enumerate(zip(depths, widths, strict=True)):
-            for block in range(depth):
-                stride = 2 if stage and not block else 1
-                layers.append(ResidualBlock(before, width, stride))
-                before = width
-        self.body = nn.Sequential(*layers)
-        self.head = nn.Linear(before, 1)
+        self.settings = {"width": width}
+        self.network = ResNet50(classes=1, width=width)
 
     def forward(self, images: Tensor) -> Tensor:
         """The logit of each picture."""
-        pooled = self.body(2 * images - 1).mean(dim=(2, 3))
-        logits: Tensor = self.head(pooled)[:, 0]
+        logits: Tensor = self.network(2 * images - 1)[:, 0]
         return logits
-
-
-class ResidualBlock(nn.Module):
-    """Two convolutions beside a skip connection, which a third one fits where shapes change."""
-
-    def __init__(self, before: int, after: int, stride: int) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(before, after, 3, stride=stride, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(after)
-        self.second = nn.Conv2d(after, after, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(after)
-        self.skip: nn.Module = nn.Identity()
-        if stride != 1 or before != after:
-            shortcut = nn.Conv2d(before, after, 1, stride=stride, bias=False)
-            self.skip = nn.Sequential(shortcut, nn.BatchNorm2d(after))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, before, H, W) -> (N, after, H / stride, W / stride)."""
-        y = self.second_norm(self.second(functional.relu(self.first_norm(self.first(x)))))
-        return functional.relu(y + self.skip(x))
 
 
 class FrozenFeatures(Classifier):
@@ -128,10 +92,10 @@ BACKBONES: dict[str, type[Classifier]] = {
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "convnext": {"depths": TINY.depths, "widths": TINY.widths},
-    "resnet": {"widths": (64, 128, 256, 512)},
+    "resnet": {"width": 64},
     "features": {},
 }
-"""Sizes for a GPU: the paper's ConvNeXt-Tiny, and a ResNet-18 where it has a ResNet-50."""
+"""Sizes for a GPU: the paper's ConvNeXt-Tiny and ResNet-50."""
 
 
 def build(backbone: str, **settings: Any) -> Classifier:
