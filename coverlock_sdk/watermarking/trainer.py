@@ -49,22 +49,21 @@ class Recipe:
     sees of the cover is then the same on both sides, and only the message differs."""
     steps: int = 10_000
     message_first: int = 0
-    """Steps in which fidelity hardly counts; over as many more it comes to its full weight."""
+    """Steps in which fidelity counts little; over as many more it comes to its full weight."""
+    early_fidelity: float = 0.02
+    """The share of its weight that fidelity has in those steps."""
     decay: int = 0
     """The last steps, over which the learning rate falls to zero."""
     seed: int = 0
     record_every: int = 500
     """Steps between two checkpoints, each with a validation."""
 
-    EARLY = 0.02
-    """Share of its weight that fidelity has at the beginning."""
-
     def image_weight_at(self, step: int) -> float:
         """Fidelity's weight: little at first, growing geometrically, then what the paper says."""
         if step >= 2 * self.message_first:
             return self.image_weight
         grown = max(0.0, step / self.message_first - 1) if self.message_first else 1.0
-        share: float = self.EARLY ** (1 - grown)
+        share: float = self.early_fidelity ** (1 - grown)
         return self.image_weight * share
 
     def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:

@@ -69,8 +69,18 @@ def trainable() -> Trainable:
         batch=12,
         steps=300_000,
     )
+    # The message is written into texture: a start that lets the encoder destroy all texture would
+    # teach it nothing of use. Twins show the decoder what of a picture is message.
     reference = Recipe(
-        image_weight=0.7, noise=EVERYDAY, batch=16, steps=9000, message_first=1500, decay=2000
+        image_weight=0.7,
+        noise=EVERYDAY,
+        noise_after=4000,
+        inverted_twins=True,
+        batch=16,
+        steps=8000,
+        message_first=1000,
+        early_fidelity=0.3,
+        decay=2000,
     )
     return Trainable(Hidden.build, published, {"channels": 32}, reference)
 
