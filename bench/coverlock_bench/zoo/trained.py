@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coverlock_bench.rt import residual_transferability
+from coverlock_sdk import Watermark
 from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 from coverlock_sdk.watermarking.trainable import train_watermark
@@ -67,22 +68,26 @@ def measure(
 ) -> dict[str, Any]:
     """Quality, RT@1, RT@10 and RT@100 of a variant, and how fast it learned."""
     watermark = trained(variant, photos, runs, seed, half)
-    sources, targets = _counts(len(images))
-    rt = {
-        str(count): asdict(
-            residual_transferability(watermark, images, sources=count, targets=targets, seed=seed)
-        )
-        for count in COUNTS
-        if count <= sources
-    }
     held_out = watermark.card["held_out"]
     return {
         "bit_accuracy": held_out["bit_accuracy"],
         "psnr": held_out["psnr_mean"],
         "images_seen": watermark.card["images_seen"],
         "images_per_second": watermark.card["images_per_second_in_last_sitting"],
-        "rt": rt,
+        "rt": transferability(watermark, images, seed),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
+    }
+
+
+def transferability(watermark: Watermark, images: list[Path], seed: int) -> dict[str, Any]:
+    """RT@1, RT@10 and RT@100, as far as there are pictures."""
+    sources, targets = _counts(len(images))
+    return {
+        str(count): asdict(
+            residual_transferability(watermark, images, sources=count, targets=targets, seed=seed)
+        )
+        for count in COUNTS
+        if count <= sources
     }
 
 

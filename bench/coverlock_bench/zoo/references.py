@@ -1,0 +1,30 @@
+"""The watermarks that were trained here: what their cards say, and their transferability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from coverlock_bench.zoo.trained import transferability
+from coverlock_sdk import load_watermark
+from coverlock_sdk.errors import CoverLockError
+
+REFERENCES = ("mbrs", "cin", "hidden")
+
+
+def references(names: Sequence[str], images: list[Path], seed: int) -> dict[str, Any]:
+    """Card and RT@1, RT@10 and RT@100 of each, on pictures that training has not seen."""
+    figures = {}
+    for name in names:
+        watermark = load_watermark(name)
+        card = getattr(watermark, "card", {})
+        if "recipe" not in card:
+            raise CoverLockError(f"the weights of '{name}' come without a card of their training")
+        figures[name] = {
+            "bits": watermark.bits,
+            "side": watermark.native_size[0],
+            "card": card,
+            "rt": transferability(watermark, images, seed),
+        }
+    return figures
