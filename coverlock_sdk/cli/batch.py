@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
@@ -15,41 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.pictures import PICTURE_SUFFIXES
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.progress import progress
+from coverlock_sdk.sources import Source
 
 ACCEPTED, REJECTED, FAILED = 0, 1, 2
 """Exit codes: everything accepted; something rejected; some input could not be processed."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A picture to process, and where it lies below the folder that was named."""
-
-    path: Path
-    relative: Path
-
-
-def find_pictures(arguments: Iterable[str]) -> list[Source]:
-    """The pictures that files, folders (searched in depth) and patterns name, in a stable order."""
-    sources: list[Source] = []
-    for argument in arguments:
-        path = Path(argument)
-        if path.is_dir():
-            found = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_SUFFIXES)
-            if not found:
-                raise PictureError(f"the folder {path} contains no pictures")
-            sources += [Source(p, p.relative_to(path)) for p in found]
-        elif not path.exists() and glob.has_magic(argument):
-            names = glob.glob(argument, recursive=True)  # noqa: PTH207 (it may be absolute)
-            matched = sorted(Path(name) for name in names)
-            if not matched:
-                raise PictureError(f"nothing matches '{argument}'")
-            sources += [Source(p, Path(p.name)) for p in matched if p.is_file()]
-        else:
-            sources.append(Source(path, Path(path.name)))
-    return sources
 
 
 def process(
