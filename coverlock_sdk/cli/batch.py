@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -18,6 +19,8 @@ from coverlock_sdk.sources import Source
 
 ACCEPTED, REJECTED, FAILED = 0, 1, 2
 """Exit codes: everything accepted; something rejected; some input could not be processed."""
+UNBROKEN = 10_000
+"""Columns of a table that goes to a file or a pipe, where nothing calls for breaking names."""
 
 
 def process(
@@ -66,13 +69,16 @@ def finish(counts: dict[str, int]) -> NoReturn:
 
 def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str, str]) -> None:
     console = Console()
-    table = Table()
-    for heading in ("file", "status", *columns.values()):
+    if not console.is_terminal:
+        console.width = UNBROKEN
+    told = [key for key in columns if any(row.get(key) is not None for row in rows)]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("file", "status", *(columns[key] for key in told)):
         table.add_column(heading, overflow="fold")
     colours = {"accepted": "green", "rejected": "red", "error": "yellow"}
     for row in rows:
         status = f"[{colours[row['status']]}]{row['status']}[/]"
-        table.add_row(escape(row["file"]), status, *(_cell(row.get(key)) for key in columns))
+        table.add_row(escape(row["file"]), status, *(_cell(row.get(key)) for key in told))
     if any(row["status"] != "error" for row in rows):
         console.print(table)
     for row in rows:
