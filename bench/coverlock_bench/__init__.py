@@ -65,13 +65,8 @@ def register_commands(cli: click.Group) -> None:
     from coverlock_bench.auditing.audit import audit
     from coverlock_bench.commands import bench
     from coverlock_bench.demo import demo
-    from coverlock_bench.deployment.latency.command import latency
-    from coverlock_bench.deployment.scaling import scaling
-    from coverlock_bench.deployment.service_command import service
     from coverlock_bench.preference.command import train_preference_command
 
-    for command in (latency, scaling, service):
-        bench.add_command(command)
     cli.add_command(audit)
     cli.add_command(demo)
     cli.add_command(bench)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.assets import Asset, locate
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.pictures import PICTURE_SUFFIXES, read
 
 Picture8 = npt.NDArray[np.uint8]
@@ -34,8 +35,13 @@ DEMO_PHOTOS = Asset(
 )
 
 
-def find_photos(folder: Path | None) -> list[Path]:
-    """The photographs of ``folder``, or the demo's own, which must have been fetched."""
+def find_photos(folder: Path | None, held_out: bool = False) -> list[Path]:
+    """The photographs of ``folder``, or the demo's own, which must have been fetched.
+
+    With ``held_out``, only those of ``folder`` that training leaves out.
+    """
+    if folder and held_out:
+        return split(folder, HELD_OUT)[1]
     folder = folder or locate(DEMO_PHOTOS)
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURE_SUFFIXES)
     if not found:

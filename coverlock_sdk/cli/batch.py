@@ -2,54 +2,25 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.pictures import PICTURE_SUFFIXES
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.progress import progress
+from coverlock_sdk.sources import Source
 
 ACCEPTED, REJECTED, FAILED = 0, 1, 2
 """Exit codes: everything accepted; something rejected; some input could not be processed."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A picture to process, and where it lies below the folder that was named."""
-
-    path: Path
-    relative: Path
-
-
-def find_pictures(arguments: Iterable[str]) -> list[Source]:
-    """The pictures that files, folders (searched in depth) and patterns name, in a stable order."""
-    sources: list[Source] = []
-    for argument in arguments:
-        path = Path(argument)
-        if path.is_dir():
-            found = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_SUFFIXES)
-            if not found:
-                raise PictureError(f"the folder {path} contains no pictures")
-            sources += [Source(p, p.relative_to(path)) for p in found]
-        elif not path.exists() and glob.has_magic(argument):
-            names = glob.glob(argument, recursive=True)  # noqa: PTH207 (it may be absolute)
-            matched = sorted(Path(name) for name in names)
-            if not matched:
-                raise PictureError(f"nothing matches '{argument}'")
-            sources += [Source(p, Path(p.name)) for p in matched if p.is_file()]
-        else:
-            sources.append(Source(path, Path(path.name)))
-    return sources
+UNBROKEN = 10_000
+"""Columns of a table that goes to a file or a pipe, where nothing calls for breaking names."""
 
 
 def process(
@@ -98,13 +69,16 @@ def finish(counts: dict[str, int]) -> NoReturn:
 
 def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str, str]) -> None:
     console = Console()
-    table = Table()
-    for heading in ("file", "status", *columns.values()):
+    if not console.is_terminal:
+        console.width = UNBROKEN
+    told = [key for key in columns if any(row.get(key) is not None for row in rows)]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("file", "status", *(columns[key] for key in told)):
         table.add_column(heading, overflow="fold")
     colours = {"accepted": "green", "rejected": "red", "error": "yellow"}
     for row in rows:
         status = f"[{colours[row['status']]}]{row['status']}[/]"
-        table.add_row(escape(row["file"]), status, *(_cell(row.get(key)) for key in columns))
+        table.add_row(escape(row["file"]), status, *(_cell(row.get(key)) for key in told))
     if any(row["status"] != "error" for row in rows):
         console.print(table)
     for row in rows:

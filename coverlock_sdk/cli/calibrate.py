@@ -10,7 +10,6 @@ import click
 import numpy as np
 
 from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.cli.batch import find_pictures
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.distortions import draw_training_distortion
@@ -19,6 +18,7 @@ from coverlock_sdk.hashing.held_out import is_held_out
 from coverlock_sdk.manager import load_watermark
 from coverlock_sdk.pictures import read, stacked_views
 from coverlock_sdk.progress import progress
+from coverlock_sdk.sources import find_pictures
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.cli.batch import Source, find_pictures, process
+from coverlock_sdk.cli.batch import process
 from coverlock_sdk.cli.options import (
     chosen_message,
     json_option,
@@ -17,6 +17,7 @@ from coverlock_sdk.cli.options import (
 )
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.pictures import default_output
+from coverlock_sdk.sources import Source, find_pictures
 
 
 @click.command()

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.cli.batch import Source, find_pictures, process
+from coverlock_sdk.cli.batch import process
 from coverlock_sdk.cli.options import json_option, lock_options, open_lock
 from coverlock_sdk.errors import MessageError
+from coverlock_sdk.sources import Source, find_pictures
 
 
 @click.command()

@@ -77,7 +77,7 @@ def serve(
         audit=audit,
         **opening,
     )
-    click.echo(f"{bundle} on {verifier.runtime.name}: http://{host}:{port}/docs", err=True)
+    click.echo(f"{bundle} on {verifier.runtime.name}: {_address(host, port)}", err=True)
     uvicorn.run(
         create_app(verifier, callers, limits),
         host=host,
@@ -110,6 +110,13 @@ def token(name: str, file: Path, scopes: tuple[str, ...], rate: float, burst: in
     The file keeps only its digest, so note the token now. A token that NAME had is replaced.
     """
     click.echo(add_token(file, name, cast("tuple[Scope, ...]", scopes), rate, burst))
+
+
+def _address(host: str, port: int) -> str:
+    """Where this machine finds the service: 0.0.0.0 means every address, and none to open."""
+    if host == "0.0.0.0":
+        return f"http://127.0.0.1:{port}/docs (listening on {host}:{port})"
+    return f"http://{host}:{port}/docs"
 
 
 def _is_loopback(host: str) -> bool:

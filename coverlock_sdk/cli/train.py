@@ -14,6 +14,10 @@ from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone
 from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.watermarking.watermark import card_of
+
+USABLE_BIT_ACCURACY = 0.75
+"""Below it, a watermark network has hardly learned more than to guess bits."""
 
 
 @click.group()
@@ -157,7 +161,20 @@ def train_watermark(
             half=bf16,
             device=device,
         )
-    click.echo(f"wrote {run / 'watermark.safetensors'} and {run / 'watermark.json'}")
+    weights = run / "watermark.safetensors"
+    click.echo(f"wrote {weights} and {run / 'watermark.json'}")
+    held_out = card_of(weights)["held_out"]
+    click.echo(
+        f"on held-out photos: bits {held_out['bit_accuracy']:.2%}, "
+        f"PSNR {held_out['psnr_mean']:.1f} dB"
+    )
+    if held_out["bit_accuracy"] < USABLE_BIT_ACCURACY:
+        click.echo(
+            "warning: this network does not carry its message yet: go on with the same command and "
+            "more --steps, or begin a run with a longer start that favours the message (a small "
+            "--image-weight at first, or a larger message_first in the recipe)",
+            err=True,
+        )
 
 
 def _settings(changes: tuple[str, ...]) -> dict[str, int | float | bool]:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from coverlock_sdk.bundle import Bundle
-from coverlock_sdk.cli.batch import Source, find_pictures, finish, process, report
+from coverlock_sdk.cli.batch import finish, process, report
 from coverlock_sdk.cli.options import (
     bundle_options,
     chosen_message,
@@ -25,6 +25,7 @@ from coverlock_sdk.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH
 from coverlock_sdk.progress import progress
 from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.sources import Source, find_pictures
 
 COLUMNS = {"matches": "matches", "bits": "of", "p_value": "p", "key_id": "key"}
 

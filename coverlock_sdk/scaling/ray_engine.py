@@ -20,11 +20,11 @@ import ray
 import ray.data
 
 from coverlock_sdk.bundle import Bundle
-from coverlock_sdk.cli.batch import find_pictures
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.pictures import PICTURE_SUFFIXES
 from coverlock_sdk.scaling.job import Prepared, VerificationJob, prepare
 from coverlock_sdk.scaling.parquet import Results, picture_table, result_table
+from coverlock_sdk.sources import find_pictures
 
 Columns = dict[str, Any]
 """A batch as Ray Data hands it over: arrays by column name."""

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from coverlock_export.triton import write_model_repository
-from coverlock_sdk.cli.batch import find_pictures
 from coverlock_sdk.cli.options import json_option, open_lock
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH
+from coverlock_sdk.sources import find_pictures
 from coverlock_sdk.verdict import RULES
 
 PRECISIONS = ("fp32", "fp16", "int8")

@@ -176,10 +176,23 @@ def test_usage_errors_are_json_too(monkeypatch):
     assert "--watermark" in json.loads(result.stdout)["error"]
 
 
-def test_brackets_in_file_names_are_shown(folder, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "400")
+def test_brackets_in_file_names_are_shown(folder):
     (folder / "a.png").rename(folder / "m[bold].png")
     assert "m[bold].png" in run("verify", folder / "m[bold].png", *LOCK, code=1)
+
+
+def test_file_names_are_not_broken_where_there_is_room(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(folder)
+    long, longer = "holiday-at-the-sea/IMG_20240510_174340.png", f"{'very-' * 30}long.png"
+    Path(long).parent.mkdir()
+    Path("a.png").rename(long)
+    Path("more/c.png").rename(longer)
+    assert longer in run("verify", longer, *LOCK, code=1)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # stands for a terminal
+    table = run("verify", long, *LOCK, code=1)
+    assert long in table
+    assert "key" not in table  # there is none to tell
 
 
 def test_plugins_are_listed_with_what_failed(monkeypatch):

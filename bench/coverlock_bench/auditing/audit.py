@@ -16,6 +16,7 @@ from coverlock_bench.auditing.collection import SIDE, Collection, collect
 from coverlock_bench.auditing.exhibits import Exhibit, exhibits
 from coverlock_bench.auditing.findings import Findings, findings, is_oracle, metric_names, metrics
 from coverlock_bench.auditing.gate import Condition
+from coverlock_bench.auditing.options import plan_options
 from coverlock_bench.auditing.presets import PRESETS
 from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.results import result_document, write_document
@@ -45,33 +46,12 @@ FIRST_SHARE = 0.25
     required=True,
     help="Folder for report.html, results.json and pictures; an interrupted audit goes on there.",
 )
-@click.option(
-    "--preset",
-    type=click.Choice(list(PRESETS)),
-    default="standard",
-    show_default=True,
-    help="How much is measured: about a minute, about half an hour, or the paper's sizes.",
-)
+@plan_options
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
     help="Begin nothing new after this time, and report what there is.",
 )
-@click.option(
-    "-a",
-    "--attack",
-    "attacks",
-    multiple=True,
-    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise those of the preset.",
-)
-@click.option(
-    "-d",
-    "--defense",
-    "defenses",
-    multiple=True,
-    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise the paper's, if installed.",
-)
-@click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
 @click.option(
     "--fail-if",
     "conditions",

@@ -12,6 +12,7 @@ import click
 from coverlock_bench.auditing import paper
 from coverlock_bench.auditing.assessment import Assessment, Plan
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
+from coverlock_bench.auditing.options import plan_options
 from coverlock_bench.auditing.presets import PRESETS
 from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.results import write_result
@@ -23,7 +24,6 @@ from coverlock_sdk.errors import (
     MissingModelError,
     UnknownNameError,
 )
-from coverlock_sdk.lock import DEFAULT_FPR
 from coverlock_sdk.manager import plugin_manager
 
 CACHE = Path("runs/security.sqlite")
@@ -44,22 +44,7 @@ CACHE = Path("runs/security.sqlite")
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of photos. May be repeated: distortions and RT are measured on the first.",
 )
-@click.option("--preset", type=click.Choice(list(PRESETS)), default="standard", show_default=True)
-@click.option(
-    "-a",
-    "--attack",
-    "attacks",
-    multiple=True,
-    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise those of the preset.",
-)
-@click.option(
-    "-d",
-    "--defense",
-    "defenses",
-    multiple=True,
-    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise the paper's, if installed.",
-)
-@click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
+@plan_options
 @click.option(
     "--cache",
     type=click.Path(path_type=Path),

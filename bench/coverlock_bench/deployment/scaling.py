@@ -11,6 +11,7 @@ from statistics import median
 
 import click
 
+from coverlock_bench.options import images_option
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.bundle import Bundle
@@ -44,11 +45,7 @@ def measure(job: VerificationJob, files: list[str], workers: int) -> tuple[float
 
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option(
-    "--images",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
-)
+@images_option
 @click.option("--count", default=320, show_default=True, help="Pictures; photos repeat if need be.")
 @click.option("--workers", default=2, show_default=True)
 @click.option("--batch", default=8, show_default=True)

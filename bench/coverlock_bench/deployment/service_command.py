@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from coverlock_bench.options import images_option
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.bundle import Bundle
@@ -16,11 +17,7 @@ from coverlock_sdk.errors import MissingModelError
 
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option(
-    "--images",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
-)
+@images_option
 @click.option("--side", default=512, show_default=True, help="Of the JPEG files, in pixels.")
 @click.option("--requests", default=10_000, show_default=True)
 @click.option("--connections", default=8, show_default=True, help="Busy at once.")

@@ -13,10 +13,12 @@ import httpx
 import numpy as np
 import pytest
 import uvicorn
+from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_sdk import Verifier
-from coverlock_sdk.serving.access import Caller, Callers, _digest
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.serving.access import Caller, Callers, _digest, add_token
 from coverlock_sdk.serving.app import Limits, create_app
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -267,6 +269,23 @@ def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
     thread.join()
     assert answers[0].json() == {"accepted": True}
     assert time.monotonic() - shutdown < 5
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8123/docs\n"),
+        ("0.0.0.0", "http://127.0.0.1:8123/docs (listening on 0.0.0.0:8123)\n"),
+    ],
+)
+def test_the_address_it_names_can_be_opened(bundle, tmp_path, monkeypatch, host, address):
+    monkeypatch.setattr(uvicorn, "run", lambda app, **options: None)
+    tokens = tmp_path / "tokens.json"
+    add_token(tokens, "shop", ("verify",), rate=1, burst=1)
+    options = ["--host", host, "--port", "8123", "--tokens", str(tokens), "--runtime", "cpu"]
+    result = CliRunner().invoke(build_cli(), ["serve", str(bundle.path), *options])
+    assert result.exit_code == 0, result.output
+    assert result.stderr.endswith(address)
 
 
 def test_health_metrics_and_the_description(service, marked):

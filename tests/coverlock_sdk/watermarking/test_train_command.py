@@ -16,6 +16,7 @@ pytest.importorskip("matplotlib")
 from coverlock_sdk import load_watermark
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.testing import natural_pictures
+from coverlock_sdk.watermarking import trainable
 
 
 @pytest.fixture
@@ -48,6 +49,26 @@ def test_what_was_trained_is_loaded_by_name(photos: Path, tmp_path: Path) -> Non
     watermark = load_watermark("mbrs", weights=run / "watermark.safetensors")
     assert (watermark.bits, watermark.native_size) == (16, (64, 64))
     assert watermark.calibration.scale == card["calibration"]["scale"]
+
+
+def test_a_network_without_its_message_is_called_that(photos: Path, tmp_path: Path) -> None:
+    result = train(photos, tmp_path / "run", *SMALL, "--steps", "1", "--noise", "none")
+    assert result.exit_code == 0, result.output
+    card = json.loads((tmp_path / "run" / "watermark.json").read_text())
+    assert card["held_out"]["bit_accuracy"] < 0.75
+    assert f"on held-out photos: bits {card['held_out']['bit_accuracy']:.2%}, PSNR" in result.stdout
+    assert "this network does not carry its message yet" in result.stderr
+
+
+def test_a_network_that_carries_its_message_is_not_warned_of(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = {"bit_accuracy": 0.987, "psnr_mean": 36.25}
+    monkeypatch.setattr(trainable, "quality", lambda network, covers: learned)
+    result = train(photos, tmp_path / "run", *SMALL, "--steps", "1", "--noise", "none")
+    assert result.exit_code == 0, result.output
+    assert "on held-out photos: bits 98.70%, PSNR 36.2 dB" in result.stdout
+    assert "warning" not in result.output
 
 
 def test_a_setting_that_is_no_number_is_refused(photos: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from coverlock_bench.options import images_option
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.bundle import Bundle
@@ -25,11 +26,7 @@ from coverlock_sdk.errors import CoverLockError, MissingModelError
     help="Also a hash of this shape with random weights, such as dinov2-s; repeatable.",
 )
 @click.option("-w", "--watermark", default="steganogan", show_default=True, help="For --shape.")
-@click.option(
-    "--images",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
-)
+@images_option
 @click.option("--side", default=512, show_default=True, help="Of the JPEG files, in pixels.")
 @click.option("--batch", "batches", multiple=True, type=int, default=(1, 8, 32), show_default=True)
 @click.option(
