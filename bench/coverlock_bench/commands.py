@@ -31,7 +31,12 @@ from coverlock_bench.options import (
 )
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_and_print
-from coverlock_bench.zoo.commands import filters_command, interventions, training_factors_command
+from coverlock_bench.zoo.commands import (
+    filters_command,
+    interventions,
+    references_command,
+    training_factors_command,
+)
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_ROUNDS
@@ -52,6 +57,7 @@ for command in (
     documents,
     adaptive,
     levers,
+    references_command,
     interventions,
     training_factors_command,
     filters_command,

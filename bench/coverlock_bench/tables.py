@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import CoverLockError
 
 _BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -314,6 +315,31 @@ def _security_table(name: str) -> Callable[[Path], str]:
     return make
 
 
+def _references_table(results: Path) -> str:
+    return references_summary(_figures(results / "references.json"))
+
+
+def references_summary(figures: dict[str, Any]) -> str:
+    """The watermarks trained here: quality, bits read under the six distortions, and RT."""
+    rows = []
+    for name, row in figures.items():
+        held_out = row["card"]["held_out"]
+        distorted = held_out["accuracy_under_distortion"]
+        rows.append(
+            [
+                name,
+                f"{row['bits']} at {row['side']} px",
+                f"{row['card']['images_seen']:,}",
+                f"{held_out['bit_accuracy']:.3f}",
+                f"{held_out['psnr_mean']:.1f} dB",
+                *(f"{distorted[distortion]:.3f}" for distortion in EVALUATION),
+                *(f"{row['rt'][n]['rt']:.3f}" if n in row["rt"] else "-" for n in RT_COUNTS),
+            ]
+        )
+    header = ["watermark", "bits", "images seen", "bits read", "PSNR", *EVALUATION]
+    return table([*header, *(f"RT@{count}" for count in RT_COUNTS)], rows)
+
+
 def _interventions_table(results: Path) -> str:
     return interventions_summary(_figures(results / "interventions.json"))
 
@@ -329,7 +355,14 @@ def interventions_summary(figures: dict[str, Any]) -> str:
     return table(["variant", *TRAINED_HEADER, "RT@100 in the paper"], rows)
 
 
-TRAINED_HEADER = ("seeds", "images seen", "bits read", "PSNR", "RT@1", "RT@10", "RT@100")
+RT_COUNTS = ("1", "10", "100")
+TRAINED_HEADER = (
+    "seeds",
+    "images seen",
+    "bits read",
+    "PSNR",
+    *(f"RT@{count}" for count in RT_COUNTS),
+)
 
 
 def _trained_cells(row: dict[str, Any]) -> list[str]:
@@ -338,7 +371,7 @@ def _trained_cells(row: dict[str, Any]) -> list[str]:
     cells = [str(len(runs)), f"{runs[0]['images_seen']:,}"]
     cells.append(f"{fmean(run['bit_accuracy'] for run in runs):.3f}")
     cells.append(f"{fmean(run['psnr'] for run in runs):.1f} dB")
-    for count in ("1", "10", "100"):
+    for count in RT_COUNTS:
         values = [run["rt"][count]["rt"] for run in runs if count in run["rt"]]
         spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
         cells.append(f"{fmean(values):.2f}{spread}" if values else "-")
@@ -523,6 +556,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash-latency": _hash_latency_table,
     "hash-variants": _hash_variants_table,
     "documents": _documents_table,
+    "references": _references_table,
     "interventions": _interventions_table,
     "training-factors": _training_factors_table,
     "filters": _filters_table,

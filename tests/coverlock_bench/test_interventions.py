@@ -12,13 +12,20 @@ from PIL import Image
 pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
-from coverlock_bench.tables import interventions_summary, training_factors_summary
+from coverlock_bench.tables import (
+    interventions_summary,
+    references_summary,
+    training_factors_summary,
+)
 from coverlock_bench.zoo import interventions, training_factors
 from coverlock_bench.zoo.intervention_picture import draw_interventions
+from coverlock_bench.zoo.references import references
 from coverlock_bench.zoo.trained import Variant
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.watermarking.trainer import Recipe
+from tests.conftest import AdditivePlugin
 
 TINY = Variant(
     "mbrs",
@@ -82,3 +89,20 @@ def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path)
 def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(CoverLockError, match="no variant 'hiden': use hidden"):
         interventions.interventions(["hiden"], photos, [], tmp_path, [0], half=False)
+
+
+def test_references_are_their_cards_and_their_transferability(photos: Path) -> None:
+    figures = references(["mbrs"], sorted(photos.iterdir()), seed=0)
+    assert set(figures["mbrs"]["rt"]) == {"1", "10"}
+    assert figures["mbrs"]["rt"]["1"]["rt"] > 0.9
+    [line] = [line for line in references_summary(figures).splitlines() if "mbrs" in line]
+    assert line.startswith("| mbrs | 64 at 128 px |")
+    assert line.endswith("| - |")
+
+
+def test_a_watermark_without_a_card_is_no_reference(photos: Path) -> None:
+    plugin_manager.cache_clear()
+    plugin_manager().add("additive", AdditivePlugin())
+    with pytest.raises(CoverLockError, match="'additive' come without a card"):
+        references(["additive"], sorted(photos.iterdir()), seed=0)
+    plugin_manager.cache_clear()

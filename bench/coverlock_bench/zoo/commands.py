@@ -1,4 +1,4 @@
-"""``coverlock bench interventions``, ``training-factors`` and ``filters``"""
+"""``coverlock bench references``, ``interventions``, ``training-factors`` and ``filters``"""
 
 from __future__ import annotations
 
@@ -30,6 +30,26 @@ seeds_option = click.option(
     "--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True
 )
 bf16_option = click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
+
+
+@click.command("references")
+@watermarks_option
+@unseen_option
+@click.option("--seed", default=0, show_default=True)
+@out_option
+@json_option
+def references_command(
+    watermarks: tuple[str, ...], images: Path, seed: int, out: Path, as_json: bool
+) -> None:
+    """Put the cards of watermarks that were trained here together, and measure their RT."""
+    from coverlock_bench.tables import references_summary
+    from coverlock_bench.zoo.references import references
+
+    measured = find_photos(images)
+    figures = references(watermarks, measured, seed)
+    config = {"images": images.name, "measured_on": len(measured), "seed": seed}
+    summary = references_summary(figures)
+    write_and_print(out, "bench references", config, figures, as_json, summary)
 
 
 @click.command()

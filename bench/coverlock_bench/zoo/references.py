@@ -10,8 +10,6 @@ from coverlock_bench.zoo.trained import transferability
 from coverlock_sdk import load_watermark
 from coverlock_sdk.errors import CoverLockError
 
-REFERENCES = ("mbrs", "cin", "hidden")
-
 
 def references(names: Sequence[str], images: list[Path], seed: int) -> dict[str, Any]:
     """Card and RT@1, RT@10 and RT@100 of each, on pictures that training has not seen."""

@@ -74,13 +74,13 @@ def trainable() -> Trainable:
     reference = Recipe(
         image_weight=0.7,
         noise=EVERYDAY,
-        noise_after=4000,
+        noise_after=3000,
         inverted_twins=True,
         batch=16,
-        steps=8000,
+        steps=5000,
         message_first=1000,
         early_fidelity=0.3,
-        decay=2000,
+        decay=1500,
     )
     return Trainable(Hidden.build, published, {"channels": 32}, reference)
 
