@@ -49,6 +49,8 @@ class Recipe:
     weight_decay: float = 0.05
     distorted: float = 0.5
     """Share of the pictures that are seen under a distortion of the training distribution."""
+    clean_start: int = 600
+    """Steps before the first distortion, through which nothing would be found at first."""
     seed: int = 0
     record_every: int = 100
     """Steps between two checkpoints."""
@@ -93,15 +95,20 @@ class MarkedPhotos:
             upright = draw_training_distortion(rng)(upright, rng)
         return read(upright).view(self.size)
 
-    def batch(self, recipe: Recipe, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Genuine pictures and forgeries, half of each, and which is which."""
-        labels = np.arange(recipe.batch) % 2
+    def batch(self, size: int, share: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Genuine pictures and forgeries, half of each, and which is which.
+
+        Every picture is there in both forms, so that nothing but the residual tells them apart;
+        a ``share`` of them is distorted.
+        """
         views = []
-        for label in labels:
+        for _ in range(size // 2):
             source, target = rng.choice(len(self), 2, replace=False)
-            picture = self.genuine(source) if label else self.forged(source, target)
-            views.append(self.seen(picture, rng.random() < recipe.distorted, rng))
-        return torch.from_numpy(np.stack(views)), torch.from_numpy(labels).float()
+            distorted = bool(rng.random() < share)
+            for picture in (self.genuine(target), self.forged(source, target)):
+                views.append(self.seen(picture, distorted, rng))
+        labels = torch.tensor([1.0, 0.0]).repeat(size // 2)
+        return torch.from_numpy(np.stack(views)), labels
 
 
 def train_filter(
@@ -163,7 +170,9 @@ def _optimise(
     kept = checkpoint.load(parts, made_with=made_with) or {"step": 0}
     classifier.train()
     for step in range(kept["step"], recipe.steps):
-        images, labels = data.batch(recipe, np.random.default_rng([recipe.seed, step]))
+        share = recipe.distorted if step >= recipe.clean_start else 0.0
+        rng = np.random.default_rng([recipe.seed, step])
+        images, labels = data.batch(recipe.batch, share, rng)
         logits = classifier(images)
         loss = functional.binary_cross_entropy_with_logits(logits, labels)
         checkpoint.require_finite(loss, step, float(schedule.get_last_lr()[0]))
