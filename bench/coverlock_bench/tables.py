@@ -565,6 +565,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     **{
         f"security-{name}": _security_table(name)
         for name in (
+            "headline",
             "summary",
             "systems",
             "asr-hard",

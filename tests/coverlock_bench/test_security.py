@@ -11,7 +11,7 @@ from PIL import Image
 from coverlock_bench.auditing import presets, security
 from coverlock_bench.auditing.assessment import Assessment, Plan
 from coverlock_bench.auditing.collection import Collection
-from coverlock_bench.auditing.security_tables import summary_table
+from coverlock_bench.auditing.security_tables import headline_table, summary_table
 from coverlock_bench.auditing.settings import Setting
 from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.intervals import rate
@@ -125,7 +125,7 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
         seen = {"bit_accuracy": accuracy, "tpr": {r: {"rate": accuracy} for r in shares}}
         return {"attacks": {"gt": {"asr": shares}}, "genuine": dict.fromkeys(EVALUATION, seen)}
 
-    point = {"sources": 100, "eight_bit": True, "rt": 0.97}
+    point = {"sources": 100, "eight_bit": True, "rt": 0.97, "low": 0.96, "high": 0.98}
     system = {
         "rt": {"points": [point], "locked": {"rt": 0.02, "sources": 100}},
         "security": {
@@ -139,6 +139,10 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     assert "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20) | 0.243 % |" in text
     assert "| bit accuracy lost to the lock, mean | 2.00 points | 3.2-4.8 points |" in text
     assert "TPR lost to the lock under distortion, soft, where it was above 50 % | 2.00" in text
+    [line] = headline_table({"systems": {"mbrs": system}}).splitlines()[2:]
+    assert line == (
+        "| MBRS | 0.970 [0.960, 0.980] | 20 of 20 → 1 of 20 | - → - | - → - | 95.0 % → 93.0 % |"
+    )
 
 
 def test_sources_and_targets_are_disjoint(photos):

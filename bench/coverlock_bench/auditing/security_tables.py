@@ -8,6 +8,7 @@ from typing import Any
 from coverlock_bench.auditing import paper
 from coverlock_bench.tables import table
 from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.lock import DEFAULT_RULE
 from coverlock_sdk.verdict import RULES, Rule
 
 Figures = dict[str, Any]
@@ -85,6 +86,25 @@ def systems_table(figures: Figures) -> str:
         )
     header = ["system", "loss", "discriminator", "noise", "architecture", "trained on"]
     return table([*header, "size", "bits", "RT@100", "paper"], rows)
+
+
+def headline_table(figures: Figures) -> str:
+    """Each system in one row, unlocked and locked under the default rule, over all pictures."""
+    attacks = ("gt", "averaging", "wmforger")
+    rows = []
+    for name, system in _measured(figures):
+        cells = [_label(name, system), _rt(system, 100)]
+        for attack in attacks:
+            sums = (_sum(system, defense, attack) for defense in ("none", "coverlock"))
+            cells.append(" → ".join(sums))
+        kept = [
+            _under_distortion(_first(system).get(defense, {}), "tpr", DEFAULT_RULE, "rate")
+            for defense in ("none", "coverlock")
+        ]
+        cells.append(" → ".join(f"{100 * _mean(rates):.1f} %" if rates else "-" for rates in kept))
+        rows.append(cells)
+    names = [f"{attack_name(attack)} accepted" for attack in attacks]
+    return table(["system", "RT@100", *names, "genuine under six distortions"], rows)
 
 
 def asr_table(figures: Figures, rule: Rule) -> str:
@@ -263,6 +283,7 @@ def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]
 
 
 TABLES: dict[str, tuple[str, Callable[[Figures], str]]] = {
+    "headline": ("Without the lock → with it", headline_table),
     "summary": ("What it comes to", summary_table),
     "systems": ("Systems and RT@100 (table 1)", systems_table),
     "asr-hard": ("Forgeries accepted, hard rule (table 2)", lambda f: asr_table(f, "hard")),
@@ -318,6 +339,13 @@ def _cells(figures: Figures, defense: str, attack: str, rule: Rule) -> list[Figu
         for behind in system["security"].values()
     ]
     return [cell["asr"][rule] for cell in found if "asr" in cell]
+
+
+def _sum(system: Figures, defense: str, attack: str) -> str:
+    """Forgeries accepted over all collections."""
+    cells = _cells({"systems": {"": system}}, defense, attack, DEFAULT_RULE)
+    accepted, tried = (sum(cell[part] for cell in cells) for part in ("successes", "trials"))
+    return f"{accepted} of {tried}" if cells else "-"
 
 
 def _mean_rate(cells: list[Figures]) -> str:
