@@ -150,7 +150,7 @@ def training_factors_command(
 @runs_option
 @click.option("--pictures", default=1000, show_default=True, help="Photos to mark.")
 @click.option("--validation", default=500, show_default=True, help="Held-out photos.")
-@click.option("--steps", default=1500, show_default=True)
+@click.option("--steps", default=1800, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @out_option
 @json_option

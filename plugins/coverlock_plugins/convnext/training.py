@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.convnext.classifiers import Classifier, build
@@ -43,13 +43,13 @@ class Recipe:
     """Photos that are marked; every one of them lends its residual and receives others'."""
     validation: int = 500
     """Held-out photos, for as many genuine pictures and as many forgeries (appendix G)."""
-    steps: int = 1500
+    steps: int = 1800
     batch: int = 16
     rate: float = 1e-3
     weight_decay: float = 0.05
     distorted: float = 0.5
     """Share of the pictures that are seen under a distortion of the training distribution."""
-    clean_start: int = 600
+    clean_start: int = 800
     """Steps before the first distortion, through which nothing would be found at first."""
     seed: int = 0
     record_every: int = 100
@@ -178,6 +178,7 @@ def _optimise(
         checkpoint.require_finite(loss, step, float(schedule.get_last_lr()[0]))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         schedule.step()
         if report:
