@@ -30,6 +30,12 @@ class WatermarkNetwork(nn.Module, ABC):
     def decode(self, images: Tensor) -> Tensor:
         """Logits (N, bits), above zero where the bit seems to be 1."""
 
+    def relax(self, fidelity: float) -> None:
+        """Told before each training step what share of its weight fidelity has.
+
+        A network whose mark is bounded by construction may let it be stronger meanwhile.
+        """
+
 
 class Encoder(nn.Module):
     """The encoder alone, as a module: (images, payloads) to marked pictures in [0, 1]."""

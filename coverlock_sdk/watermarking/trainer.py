@@ -58,13 +58,12 @@ class Recipe:
     record_every: int = 500
     """Steps between two checkpoints, each with a validation."""
 
-    def image_weight_at(self, step: int) -> float:
-        """Fidelity's weight: little at first, growing geometrically, then what the paper says."""
+    def fidelity_at(self, step: int) -> float:
+        """How much fidelity counts: little at first, growing geometrically, then 1."""
         if step >= 2 * self.message_first:
-            return self.image_weight
-        grown = max(0.0, step / self.message_first - 1) if self.message_first else 1.0
-        share: float = self.early_fidelity ** (1 - grown)
-        return self.image_weight * share
+            return 1.0
+        share: float = self.early_fidelity ** (2 - max(1.0, step / self.message_first))
+        return share
 
     def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:
         """What a layer is drawn from: nothing at first, where the recipe says so."""
@@ -156,7 +155,9 @@ def _step(
     """One step of Adam for the network and, where there is one, for its discriminator."""
     recipe, network, device = run.recipe, run.network, device_of(run.network)
     covers, messages = covers.to(device), messages.to(device)
-    rate, image_weight = recipe.rate_at(run.step), recipe.image_weight_at(run.step)
+    rate, fidelity = recipe.rate_at(run.step), recipe.fidelity_at(run.step)
+    image_weight = recipe.image_weight * fidelity
+    network.relax(fidelity)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     network.train()

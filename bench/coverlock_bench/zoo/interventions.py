@@ -22,7 +22,15 @@ _MBRS_RECIPE = Recipe(message_weight=10, steps=2000, message_first=300, decay=60
 _CIN = {"bits": 30, "size": 64, "couplings": 4, "growth": 8, "jpeg_channels": 0}
 _CIN_RECIPE = Recipe(steps=2000, message_first=300, decay=600)
 _RIVAGAN = {"bits": 32, "size": 64, "kernel": 7}
-_RIVAGAN_RECIPE = Recipe(message_loss="bce", image_weight=0.0, batch=12, steps=2500, decay=800)
+_RIVAGAN_RECIPE = Recipe(
+    message_loss="bce",
+    image_weight=0.0,
+    batch=12,
+    inverted_twins=True,
+    steps=2500,
+    message_first=400,
+    decay=800,
+)
 
 VARIANTS: tuple[Variant, ...] = (
     Variant("hidden", "hidden", _HIDDEN, _HIDDEN_RECIPE,

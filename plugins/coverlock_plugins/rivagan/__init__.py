@@ -126,11 +126,19 @@ def trainable() -> Trainable:
         image_weight=0.0,  # the residual is bounded instead
         noise=(Identity(), Crop((0.64, 1.0), centred=0.0), Resize((0.8, 1.0)), JpegMask()),
         rate=5e-4,
-        batch=12,
+        batch=24,  # twelve covers
+        inverted_twins=True,
         steps=100_000,
     )
     reference = Recipe(
-        message_loss="bce", image_weight=0.0, noise=EVERYDAY, batch=8, steps=4000, decay=1500
+        message_loss="bce",
+        image_weight=0.0,
+        noise=EVERYDAY,
+        batch=8,
+        inverted_twins=True,
+        steps=4000,
+        message_first=500,
+        decay=1500,
     )
     return Trainable(TrainedRivaGan.build, published, {"size": 128, "kernel": 7}, reference)
 

@@ -8,6 +8,7 @@ of length one in the published graphs have none here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from torch import Tensor, nn
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 
 HIDDEN = 32
+SHARPNESS = 4.0
+"""Of untrained attention: a pixel that attends to all bits alike would tell of none."""
 
 
 class Attention(nn.Sequential):
@@ -33,6 +36,7 @@ class Attention(nn.Sequential):
             nn.Tanh(),
             nn.BatchNorm2d(bits),
         )
+        nn.init.constant_(self[-1].weight, SHARPNESS)
 
 
 class FixedAttention(nn.Module):
@@ -40,7 +44,7 @@ class FixedAttention(nn.Module):
 
     def __init__(self, bits: int, size: int) -> None:
         super().__init__()
-        self.pattern = nn.Parameter(torch.randn(1, bits, size, size))
+        self.pattern = nn.Parameter(SHARPNESS * torch.randn(1, bits, size, size))
 
     def forward(self, frames: Tensor) -> Tensor:
         """(N, 3, H, W) -> (N, D, H, W), whatever is in the frames."""
@@ -56,7 +60,7 @@ class RivaganNetwork(WatermarkNetwork):
         self, bits: int = 32, size: int = 256, kernel: int = 11, fixed_attention: bool = False
     ) -> None:
         super().__init__()
-        self.bits, self.size = bits, size
+        self.bits, self.size, self.strength = bits, size, self.STRENGTH
         self.settings = {
             "bits": bits,
             "size": size,
@@ -86,7 +90,11 @@ class RivaganNetwork(WatermarkNetwork):
         attention = torch.softmax(self.attention(frames), dim=1)
         told = torch.einsum("nd,ndhw->nhw", (2 * messages - 1).to(attention.dtype), attention)
         mark = self.encoder(torch.cat([frames, told[:, None]], dim=1))
-        return images + self.STRENGTH * mark.flip(1) / 2
+        return images + self.strength * mark.flip(1) / 2
+
+    def relax(self, fidelity: float) -> None:
+        """The error that a bounded mark makes goes with the square of its strength."""
+        self.strength = self.STRENGTH / math.sqrt(fidelity)
 
     def decode(self, images: Tensor) -> Tensor:
         """The mean over the picture of what each pixel says about its bit."""

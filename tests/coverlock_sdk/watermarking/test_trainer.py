@@ -93,10 +93,10 @@ def test_a_loss_that_is_not_finite_stops_and_says_where(
 
 
 def test_fidelity_may_come_second() -> None:
-    recipe = Recipe(image_weight=2.0, message_first=100)
-    weights = [recipe.image_weight_at(step) for step in (0, 100, 150, 200, 5000)]
-    assert weights == pytest.approx([0.04, 0.04, 2 * 0.02**0.5, 2, 2])
-    assert Recipe(image_weight=2.0).image_weight_at(0) == 2
+    recipe = Recipe(message_first=100)
+    shares = [recipe.fidelity_at(step) for step in (0, 100, 150, 200, 5000)]
+    assert shares == pytest.approx([0.02, 0.02, 0.02**0.5, 1, 1])
+    assert Recipe().fidelity_at(0) == 1
 
 
 def test_noise_may_wait() -> None:
