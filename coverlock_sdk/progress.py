@@ -15,7 +15,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 def progress(
-    items: Iterable[Item], label: str = "Working...", total: int | None = None, quiet: bool = False
+    items: Iterable[Item], label: str = "pictures", total: int | None = None, quiet: bool = False
 ) -> Iterator[Item]:
     """``items`` one by one, telling the standard error stream how many are done."""
     if total is None and isinstance(items, Collection):

@@ -31,10 +31,10 @@ def find_pictures(arguments: Iterable[str]) -> list[Source]:
             sources += [Source(p, p.relative_to(path)) for p in found]
         elif not path.exists() and glob.has_magic(argument):
             names = glob.glob(argument, recursive=True)  # noqa: PTH207 (it may be absolute)
-            matched = sorted(Path(name) for name in names)
+            matched = sorted(path for path in map(Path, names) if path.is_file())
             if not matched:
-                raise PictureError(f"nothing matches '{argument}'")
-            sources += [Source(p, Path(p.name)) for p in matched if p.is_file()]
+                raise PictureError(f"no file matches '{argument}'")
+            sources += [Source(p, Path(p.name)) for p in matched]
         else:
             sources.append(Source(path, Path(path.name)))
     return sources

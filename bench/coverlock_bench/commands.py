@@ -159,5 +159,5 @@ def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:
             if not check:
                 path.write_text(rendered)
     if check and stale:
-        names = ", ".join(map(str, stale))
-        raise CoverLockError(f"tables are out of date in {names}: run 'coverlock bench tables'")
+        names = " ".join(map(str, stale))
+        raise CoverLockError(f"tables are out of date: run 'coverlock bench tables {names}'")

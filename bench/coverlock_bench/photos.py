@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.assets import Asset, locate
-from coverlock_sdk.errors import PictureError
+from coverlock_sdk.errors import CoverLockError, PictureError
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.pictures import PICTURE_SUFFIXES, read
 
@@ -40,7 +40,9 @@ def find_photos(folder: Path | None, held_out: bool = False) -> list[Path]:
 
     With ``held_out``, only those of ``folder`` that training leaves out.
     """
-    if folder and held_out:
+    if held_out:
+        if folder is None:
+            raise CoverLockError("--held-out needs --images: none of the demo's photos is held out")
         return split(folder, HELD_OUT)[1]
     folder = folder or locate(DEMO_PHOTOS)
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURE_SUFFIXES)

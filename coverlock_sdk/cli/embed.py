@@ -46,7 +46,8 @@ def embed(
 ) -> None:
     """Mark pictures and lock each mark to its picture.
 
-    SOURCES are files, folders or patterns. The exit code is 0 when every marked picture
+    SOURCES are files, folders or patterns; what the same command wrote before is not marked
+    again. The exit code is 0 when every marked picture
     verifies, 1 when some would be rejected, 2 when some could not be processed.
     """
     lock = open_lock(**lock_settings)
@@ -92,4 +93,5 @@ def _targets(sources: list[Source], out: Path | None) -> dict[Source, Path]:
             target = default_output(original.with_stem(f"{original.stem}-{attempt}"))
         targets[source] = target
         taken.add(target)
-    return {source: target for source, target in targets.items() if source.path not in taken}
+    written = {target.resolve() for target in taken}
+    return {s: target for s, target in targets.items() if s.path.resolve() not in written}

@@ -98,6 +98,7 @@ def train_hash(
 @click.option("--rate", type=float, help="Learning rate.")
 @click.option("--image-weight", type=float, help="Weight of fidelity in the loss.")
 @click.option("--message-weight", type=float, help="Weight of the message in the loss.")
+@click.option("--message-first", type=int, help="Steps in which fidelity counts little.")
 @click.option(
     "--noise",
     type=click.Choice(["recipe", "everyday", "none"]),
@@ -119,6 +120,7 @@ def train_watermark(
     rate: float | None,
     image_weight: float | None,
     message_weight: float | None,
+    message_first: int | None,
     noise: str,
     bf16: bool,
     device: str,
@@ -145,6 +147,7 @@ def train_watermark(
         rate=rate,
         image_weight=image_weight,
         message_weight=message_weight,
+        message_first=message_first,
         noise={"everyday": EVERYDAY, "none": ()}.get(noise),
         seed=seed,
     )
@@ -171,8 +174,8 @@ def train_watermark(
     if held_out["bit_accuracy"] < USABLE_BIT_ACCURACY:
         click.echo(
             "warning: this network does not carry its message yet: go on with the same command and "
-            "more --steps, or begin a run with a longer start that favours the message (a small "
-            "--image-weight at first, or a larger message_first in the recipe)",
+            "more --steps, or begin a run with a longer start that favours the message "
+            "(--message-first)",
             err=True,
         )
 

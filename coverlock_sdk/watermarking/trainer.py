@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.training_run import Checkpoint, Figures, History, ResumableRun
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.noise import NoiseLayer, draw
@@ -57,6 +58,13 @@ class Recipe:
     seed: int = 0
     record_every: int = 500
     """Steps between two checkpoints, each with a validation."""
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be meant."""
+        if self.batch < 1 or (self.inverted_twins and self.batch % 2):
+            raise CoverLockError(f"a batch cannot have {self.batch} pictures: twins come in pairs")
+        if not 0 < self.early_fidelity <= 1:
+            raise CoverLockError(f"early fidelity is a share above 0, not {self.early_fidelity}")
 
     def fidelity_at(self, step: int) -> float:
         """How much fidelity counts: little at first, growing geometrically, then 1."""
@@ -135,11 +143,13 @@ def train(
                 report(run.step, figures)
             if run.step % recipe.record_every == 0 or run.step == recipe.steps:
                 if validate:
+                    network.relax(1.0)
                     network.eval()
                     run.history.validation.append({"step": run.step, **validate(network)})
                     if report:
                         report(run.step, run.history.validation[-1])
                 run.save(folder)
+    network.relax(1.0)
     network.eval()
     return run.history
 

@@ -106,3 +106,15 @@ def test_a_watermark_without_a_card_is_no_reference(photos: Path) -> None:
     with pytest.raises(CoverLockError, match="'additive' come without a card"):
         references(["additive"], sorted(photos.iterdir()), seed=0)
     plugin_manager.cache_clear()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_is_not_shown_under_settings_it_was_not_made_with(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    other = replace(TINY, recipe=replace(TINY.recipe, rate=0.5))
+    monkeypatch.setattr(interventions, "VARIANTS", (other,))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)

@@ -103,7 +103,7 @@ def test_it_learns_to_tell_forgeries(trained: Path) -> None:
 
 
 def test_an_interrupted_run_ends_like_one_that_was_not(photos: Path, tmp_path: Path) -> None:
-    recipe = Recipe(pictures=8, validation=4, steps=4, batch=4, record_every=2)
+    recipe = Recipe(pictures=8, validation=4, steps=4, batch=4, clean_start=1, record_every=2)
     whole = train_filter(GreyCorner(), photos, tmp_path / "whole", "convnext", SMALL, recipe)
 
     def stop(step: int, figures: dict[str, float]) -> None:

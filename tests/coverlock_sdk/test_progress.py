@@ -16,7 +16,13 @@ def test_a_log_gets_a_line_now_and_then(
     assert "letters: 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("quiet", [True, False])
-def test_short_or_quiet_loops_say_nothing(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("quiet", "seconds"), [(True, -1.0), (False, 30.0)])
+def test_short_or_quiet_loops_say_nothing(
+    quiet: bool,
+    seconds: float,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", seconds)
     assert list(progress(range(3), quiet=quiet)) == [0, 1, 2]
     assert capsys.readouterr().err == ""

@@ -55,7 +55,7 @@ BUDGETS = (8.0, 16.0, 32.0, 64.0)
 """Largest change of a value in a feature collision, in grey levels."""
 
 LEAST_PSNR = (40.0, 34.0, 28.0)
-"""The same as a whole, in decibels between target and changed target."""
+"""The change as a whole, in decibels: between the target with its residual and what comes of it."""
 
 OBJECTS = {
     "5 %, in the middle": PastedObject(0.05),

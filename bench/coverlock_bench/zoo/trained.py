@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coverlock_bench.rt import residual_transferability
 from coverlock_sdk import Watermark
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 from coverlock_sdk.watermarking.trainable import train_watermark
@@ -45,8 +46,9 @@ def trained(variant: Variant, photos: Path, runs: Path, seed: int, half: bool) -
     recipe = replace(variant.recipe, seed=seed)
     finished, card = run / "watermark.safetensors", run / "watermark.json"
     network: WatermarkNetwork
-    if finished.exists() and json.loads(card.read_text())["recipe"]["steps"] == recipe.steps:
+    if finished.exists():
         network = load_network(finished, trainable.build)
+        _require_same(json.loads(card.read_text()), variant, recipe, run)
     else:
         with _progress() as bar:
             task = bar.add_task(f"{variant.label}, seed {seed}", total=recipe.steps)
@@ -100,6 +102,20 @@ def describe(variant: Variant) -> dict[str, Any]:
         "recipe": recipe,
         "paper": dict(variant.paper),
     }
+
+
+def _require_same(card: dict[str, Any], variant: Variant, recipe: Recipe, run: Path) -> None:
+    """Refuse to show a finished run under settings it was not made with.
+
+    A card from before a recipe had some field was made with that field's default.
+    """
+    made_with = {**asdict(Recipe()), **card["recipe"]}
+    wanted = {**asdict(recipe), "noise": [repr(layer) for layer in recipe.noise]}
+    if made_with != wanted or not variant.settings.items() <= card["settings"].items():
+        raise CoverLockError(
+            f"{run} was trained with other settings than '{variant.label}' has now: delete it, or "
+            "use another folder for the runs"
+        )
 
 
 def _counts(available: int) -> tuple[int, int]:

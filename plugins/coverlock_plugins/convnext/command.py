@@ -24,7 +24,7 @@ from coverlock_sdk.manager import load_watermark
     show_default=True,
     help="'features' is a small network on the frozen features of the nano hash.",
 )
-@click.option("--published", is_flag=True, help="The published width, for a GPU.")
+@click.option("--published", is_flag=True, help="The published size, on plain pictures; for a GPU.")
 @click.option("--pictures", type=int, help="Photos to mark.")
 @click.option("--validation", type=int, help="Held-out photos for the ROC-AUC.")
 @click.option("--steps", type=int, help="Optimisation steps.")

@@ -21,7 +21,7 @@ from coverlock_plugins.convnext.classifiers import Classifier, build
 from coverlock_sdk.checkpoints import require_match
 from coverlock_sdk.contract import Images, Watermark
 from coverlock_sdk.distortions import draw_training_distortion
-from coverlock_sdk.errors import CorruptModelError, PictureError
+from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
 from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.pictures import read, write_atomically
@@ -54,6 +54,11 @@ class Recipe:
     seed: int = 0
     record_every: int = 100
     """Steps between two checkpoints."""
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be meant."""
+        if self.batch < 2 or self.batch % 2:
+            raise CoverLockError(f"a batch of {self.batch} cannot be half genuine, half forged")
 
 
 class MarkedPhotos:
@@ -98,8 +103,8 @@ class MarkedPhotos:
     def batch(self, size: int, share: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Genuine pictures and forgeries, half of each, and which is which.
 
-        Every picture is there in both forms, so that nothing but the residual tells them apart;
-        a ``share`` of them is distorted.
+        Every picture is there in both forms, so that the residual is what tells them apart. A
+        ``share`` of the pairs is distorted, each picture in a way of its own.
         """
         views = []
         for _ in range(size // 2):
@@ -231,13 +236,16 @@ def load_classifier(path: Path, watermark: str) -> Classifier:
         with safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        classifier = build(about["backbone"], **json.loads(about["settings"]))
+        settings = json.loads(about["settings"])
+        classifier = build(about["backbone"], **settings)
     except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
         raise CorruptModelError(f"{path} cannot be read as a filter ({error})") from error
     if about["watermark"] != watermark:
         raise CorruptModelError(
             f"{path} was trained for the watermark '{about['watermark']}', not for '{watermark}'"
         )
+    if classifier.settings != settings:
+        raise CorruptModelError(f"{path} is a filter of an earlier version: train it again")
     require_match(state, classifier.state_dict(), path, of=f"a {about['backbone']} classifier")
     classifier.load_state_dict(state)
     return classifier.eval()

@@ -28,15 +28,16 @@ class Attention(nn.Sequential):
     """Frames (N, 3, H, W) to scores (N, D, H, W), one plane a bit."""
 
     def __init__(self, bits: int, kernel: int) -> None:
+        scores = nn.BatchNorm2d(bits)
+        nn.init.constant_(scores.weight, SHARPNESS)
         super().__init__(
             _convolution(3, HIDDEN, kernel),
             nn.Tanh(),
             nn.BatchNorm2d(HIDDEN),
             _convolution(HIDDEN, bits, kernel),
             nn.Tanh(),
-            nn.BatchNorm2d(bits),
+            scores,
         )
-        nn.init.constant_(self[-1].weight, SHARPNESS)
 
 
 class FixedAttention(nn.Module):
@@ -85,7 +86,10 @@ class RivaganNetwork(WatermarkNetwork):
         )
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
-        """Each pixel is told the bit that it attends to, and moves by at most two grey levels."""
+        """Each pixel is told the bit that it attends to, and moves by two grey levels at most.
+
+        While it is trained that bound may be relaxed.
+        """
         frames = _frames(images)
         attention = torch.softmax(self.attention(frames), dim=1)
         told = torch.einsum("nd,ndhw->nhw", (2 * messages - 1).to(attention.dtype), attention)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +98,41 @@ def test_fidelity_may_come_second() -> None:
     shares = [recipe.fidelity_at(step) for step in (0, 100, 150, 200, 5000)]
     assert shares == pytest.approx([0.02, 0.02, 0.02**0.5, 1, 1])
     assert Recipe().fidelity_at(0) == 1
+
+
+def test_a_network_is_told_how_much_fidelity_counts(photos: TrainingPhotos, tmp_path: Path) -> None:
+    class Told(Patterns):
+        told: tuple[float, ...] = ()
+
+        def relax(self, fidelity: float) -> None:
+            self.told = (*self.told, round(fidelity, 3))
+
+    network = Told()
+    recipe = replace(RECIPE, message_first=2, early_fidelity=0.25, record_every=10)
+    train(network, photos, recipe, tmp_path / "run")
+    assert network.told == (0.25, 0.25, 0.25, 0.5, 1.0)  # four steps, and then for use
+
+
+def test_twins_are_one_cover_with_a_message_and_its_inverse(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    class Watched(Patterns):
+        def encode(self, images, messages):
+            assert torch.equal(*images.chunk(2))
+            one, other = messages.chunk(2)
+            assert torch.equal(one, 1 - other)
+            return super().encode(images, messages)
+
+    history = train(Watched(), photos, replace(RECIPE, inverted_twins=True), tmp_path / "run")
+    assert len(history.steps) == RECIPE.steps
+
+
+@pytest.mark.parametrize(
+    "change", [{"batch": 3, "inverted_twins": True}, {"batch": 0}, {"early_fidelity": 0.0}]
+)
+def test_recipes_that_cannot_be_meant_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(CoverLockError, match="batch|early fidelity"):
+        replace(RECIPE, **change)
 
 
 def test_noise_may_wait() -> None:
