@@ -11,7 +11,11 @@ from PIL import Image
 from coverlock_bench.auditing import presets, security
 from coverlock_bench.auditing.assessment import Assessment, Plan
 from coverlock_bench.auditing.collection import Collection
-from coverlock_bench.auditing.security_tables import headline_table, summary_table
+from coverlock_bench.auditing.security_tables import (
+    headline_table,
+    summary_table,
+    systems_table,
+)
 from coverlock_bench.auditing.settings import Setting
 from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.intervals import rate
@@ -143,6 +147,16 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     assert line == (
         "| MBRS | 0.970 [0.960, 0.980] | 20 of 20 → 1 of 20 | - → - | - → - | 95.0 % → 93.0 % |"
     )
+
+
+def test_a_reference_model_is_described_by_its_own_training():
+    recipe = {"message_loss": "mse", "adversarial_weight": 0.0, "noise": ["Blur()"]}
+    system = {"card": {"recipe": recipe, "data": "MS-COCO train2017, 8,000 photos"}, "bits": 64}
+    published, ours = systems_table({"systems": {"mbrs": {}, "mbrs-published": system}}).split(
+        "\n"
+    )[2:]
+    assert published.startswith("| MBRS | MSE+MSE | yes | yes | CNN | ImageNet |")
+    assert "| MSE+MSE | no | yes | CNN | MS-COCO train2017 |" in ours
 
 
 def test_sources_and_targets_are_disjoint(photos):

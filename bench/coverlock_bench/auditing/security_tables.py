@@ -69,7 +69,7 @@ def systems_table(figures: Figures) -> str:
     """Table 1: the systems, their settings, and RT@100."""
     rows = []
     for name, system in figures["systems"].items():
-        settings: Any = paper.SYSTEMS.get(system_of(name), {}) | system.get("card", {})
+        settings: Any = paper.SYSTEMS.get(system_of(name), {}) | _training(system.get("card", {}))
         rows.append(
             [
                 _label(name, system),
@@ -439,6 +439,19 @@ def _paper_rt(name: str, sources: str) -> str:
 
 def _text(settings: Figures) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def _training(card: Figures) -> Figures:
+    """What a card says of its training, in the terms of the paper's table 1."""
+    recipe = card.get("recipe")
+    if recipe is None:
+        return card
+    return {
+        "loss": f"{recipe['message_loss'].upper()}+MSE",
+        "discriminator": recipe["adversarial_weight"] > 0,
+        "noise": bool(recipe["noise"]),
+        "dataset": card.get("data", "").partition(",")[0],
+    }
 
 
 def _yes_no(value: bool | None) -> str:
