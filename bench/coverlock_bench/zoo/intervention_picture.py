@@ -31,8 +31,8 @@ def draw_interventions(figures: dict[str, Any], file: Path) -> None:
     for (label, row), colour in zip(rows.items(), colours, strict=True):
         seen, accuracy = zip(*next(iter(row["seeds"].values()))["curve"], strict=True)
         style = "-" if colour == HIGH else "--"
-        curves.plot(seen, accuracy, style, color=colour, linewidth=1.1, alpha=0.8)
-        curves.annotate(label, (seen[-1], accuracy[-1]), fontsize=5, va="center")
+        curves.plot(seen, accuracy, style, linewidth=1.1, label=_caption(label).replace("\n", " "))
+    curves.legend(frameon=False, fontsize=6)
     curves.set_xscale("log")
     curves.set_xlabel("images seen in training")
     curves.set_ylabel("bits read (training)")
@@ -40,7 +40,9 @@ def draw_interventions(figures: dict[str, Any], file: Path) -> None:
 
 
 def _caption(label: str) -> str:
-    return label.replace("-with-", "\n+ ").replace("-without-", "\n- ").replace("-", " ")
+    return (
+        label.replace("-with-", "\n+ ").replace("-without-", "\n\N{MINUS SIGN} ").replace("-", " ")
+    )
 
 
 def _largest(rt: dict[str, Any]) -> float:
