@@ -147,7 +147,7 @@ USAGE = {
     "short message": (("verify", "{a}", "-w", "additive", "--bits", "0101"), "48 are needed"),
     "missing key": (("verify", "{a}", *LOCK, "--key-file", "no.json"), "no key file"),
     "no pictures": (("verify", "{empty}", *LOCK), "contains no pictures"),
-    "no match": (("verify", "{empty}/*.png", *LOCK), "nothing matches"),
+    "no match": (("verify", "{empty}/*.png", *LOCK), "no file matches"),
     "missing ids": (("identify", "{a}", "-w", "additive", "--ids", "no.txt"), "cannot be read"),
     "impossible rate": (("verify", "{a}", *LOCK, "--fpr", "1e-40"), "cannot reach"),
     "unknown asset": (("fetch", "steganogann"), "did you mean 'steganogan'"),
