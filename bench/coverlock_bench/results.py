@@ -69,9 +69,10 @@ def result_document(command: str, config: dict[str, Any], figures: Any) -> dict[
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
-    """Write a result file, whole or not at all."""
+    """Write a result file, whole or not at all; whose home folder it was is nobody's business."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, f"{json.dumps(document, indent=2)}\n".encode())
+    text = json.dumps(document, indent=2).replace(f"{Path.home()}/", "~/")
+    write_file(path, f"{text}\n".encode())
 
 
 def _version(distribution: str) -> str | None:

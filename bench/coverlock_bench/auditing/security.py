@@ -107,7 +107,7 @@ def assess(name: str, collections: dict[str, Collection], plan: Plan, run: Run) 
     try:
         watermark = load_watermark(name)
     except (MissingModelError, CorruptModelError, UnknownNameError) as error:
-        return {"not_measured": str(error).replace(str(Path.home()), "~")}
+        return {"not_measured": str(error)}
     first = next(iter(collections.values()))
     if len(first.pictures) < 2:
         raise CoverLockError(

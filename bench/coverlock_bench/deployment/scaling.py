@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import click
 
 from coverlock_bench.options import images_option
 from coverlock_bench.photos import find_photos
-from coverlock_bench.results import write_result
+from coverlock_bench.results import write_and_print
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.scaling.job import Row, VerificationJob
@@ -90,5 +89,4 @@ def scaling(
         "batch": batch,
         "runtime": runtime,
     }
-    write_result(out, "bench scaling", config, figures)
-    click.echo(json.dumps({"file": str(out), "figures": figures} if as_json else figures, indent=2))
+    write_and_print(out, "bench scaling", config, figures, as_json)

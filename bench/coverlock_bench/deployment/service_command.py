@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from coverlock_bench.options import images_option
 from coverlock_bench.photos import find_photos
-from coverlock_bench.results import write_result
+from coverlock_bench.results import write_and_print
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import MissingModelError
@@ -60,5 +59,4 @@ def service(
         "runtime": runtime,
         "threads": threads,
     }
-    write_result(out, "bench service", config, figures)
-    click.echo(json.dumps({"file": str(out), "figures": figures} if as_json else figures, indent=2))
+    write_and_print(out, "bench service", config, figures, as_json)

@@ -39,7 +39,22 @@ def texture(images: Tensor) -> Tensor:
     return TEXTURE_GAIN * (images - functional.avg_pool2d(padded, TEXTURE_WINDOW, stride=1))
 
 
-class ConvNeXtClassifier(Classifier):
+class TrainedClassifier(Classifier):
+    """A network that learns from pictures, or from their texture alone."""
+
+    def __init__(self, network: nn.Module, sees_texture: bool, **settings: Any) -> None:
+        super().__init__()
+        self.settings = {**settings, "sees_texture": sees_texture}
+        self.view = texture if sees_texture else _centred
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The logit of each picture."""
+        logits: Tensor = self.network(self.view(images))[:, 0]
+        return logits
+
+
+class ConvNeXtClassifier(TrainedClassifier):
     """A ConvNeXt with a single class."""
 
     def __init__(
@@ -48,35 +63,16 @@ class ConvNeXtClassifier(Classifier):
         widths: Sequence[int] = SMALL.widths,
         sees_texture: bool = True,
     ) -> None:
-        super().__init__()
-        self.settings = {
-            "depths": list(depths),
-            "widths": list(widths),
-            "sees_texture": sees_texture,
-        }
-        self.view = texture if sees_texture else _centred
         # From scratch and in a few thousand steps, blocks have to count from the start.
-        self.network = ConvNeXt(Shape(depths, widths), classes=1, layer_scale=1.0)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """The logit of each picture."""
-        logits: Tensor = self.network(self.view(images))[:, 0]
-        return logits
+        network = ConvNeXt(Shape(depths, widths), classes=1, layer_scale=1.0)
+        super().__init__(network, sees_texture, depths=list(depths), widths=list(widths))
 
 
-class ResNetClassifier(Classifier):
+class ResNetClassifier(TrainedClassifier):
     """A ResNet-50 with a single class."""
 
     def __init__(self, width: int = 16, sees_texture: bool = True) -> None:
-        super().__init__()
-        self.settings = {"width": width, "sees_texture": sees_texture}
-        self.view = texture if sees_texture else _centred
-        self.network = ResNet50(classes=1, width=width)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """The logit of each picture."""
-        logits: Tensor = self.network(self.view(images))[:, 0]
-        return logits
+        super().__init__(ResNet50(classes=1, width=width), sees_texture, width=width)
 
 
 class FrozenFeatures(Classifier):
