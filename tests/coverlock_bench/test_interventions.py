@@ -49,6 +49,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     low = replace(TINY, label="mbrs-with-broadcast-gap")
     monkeypatch.setattr(interventions, "VARIANTS", (TINY, low))
     monkeypatch.setattr(training_factors, "VARIANTS", (TINY,))
+    monkeypatch.setattr(training_factors, "SHORTER", {"mbrs": {"steps": 2}})
 
 
 @pytest.mark.usefixtures("tiny")

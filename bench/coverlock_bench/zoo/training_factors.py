@@ -2,6 +2,8 @@
 
 HiDDeN and MBRS are trained with another dataset, message length, weight of fidelity, or with noise,
 everything else as in the base run. If the architecture decides, HiDDeN stays low and MBRS high.
+There are fourteen runs, so each is shorter than an intervention's: long enough for the message to
+be learned and for fidelity to have come in.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ from coverlock_bench.zoo.trained import Variant, describe, measure
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.watermarking.noise import EVERYDAY
 
+SHORTER: dict[str, dict[str, Any]] = {
+    "hidden": {"steps": 800, "message_first": 300, "decay": 200},
+    "mbrs": {"steps": 300, "message_first": 75, "decay": 100},
+}
 LENGTHS = {"hidden": (8, 30), "mbrs": (16, 256)}
 """Messages shorter and longer than that of the base run."""
 WEIGHTS = (0.5, 2.0)
@@ -25,7 +31,9 @@ OTHER_DATASET = "dataset"
 
 def factors(system: str) -> dict[str, Variant]:
     """The base run of a system and one run per changed training choice, by name of the change."""
-    base = next(variant for variant in VARIANTS if variant.label == system)
+    published = next(variant for variant in VARIANTS if variant.label == system)
+    recipe = replace(published.recipe, **SHORTER[system])
+    base = replace(published, label=f"{system}-base", recipe=recipe)
 
     def changed(change: str, **changes: Any) -> Variant:
         return replace(base, label=f"{system}-{change}", paper={}, **changes)
@@ -35,9 +43,9 @@ def factors(system: str) -> dict[str, Variant]:
         settings = {**base.settings, "bits": bits}
         runs[f"{bits} bits"] = changed(f"{bits}-bits", settings=settings)
     for factor in WEIGHTS:
-        recipe = replace(base.recipe, image_weight=factor * base.recipe.image_weight)
-        runs[f"fidelity x {factor:g}"] = changed(f"fidelity-{factor:g}", recipe=recipe)
-    runs["noise"] = changed("noise", recipe=replace(base.recipe, noise=EVERYDAY))
+        weighted = replace(recipe, image_weight=factor * recipe.image_weight)
+        runs[f"fidelity x {factor:g}"] = changed(f"fidelity-{factor:g}", recipe=weighted)
+    runs["noise"] = changed("noise", recipe=replace(recipe, noise=EVERYDAY))
     return runs
 
 
