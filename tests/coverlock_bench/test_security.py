@@ -141,8 +141,8 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     assert "| RT@100, lowest of 1 systems above 0.5 | 0.970 | 0.98 |" in text
     assert "| RT@1 through CoverLock, highest, 100 sources or more | 0.020 |" in text
     assert "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20) | 0.243 % |" in text
-    assert "| bit accuracy lost to the lock, mean | 2.00 points | 3.2-4.8 points |" in text
-    assert "TPR lost to the lock under distortion, soft, where it was above 50 % | 2.00" in text
+    assert "| bit accuracy lost to CoverLock, mean | 2.00 points | 3.2-4.8 points |" in text
+    assert "TPR lost to CoverLock, soft, where it was above 50 % | 2.00" in text
     [line] = headline_table({"systems": {"mbrs": system}}).splitlines()[2:]
     assert line == (
         "| MBRS | 0.970 [0.960, 0.980] | 20 of 20 → 1 of 20 | - → - | - → - | 95.0 % → 93.0 % |"
