@@ -13,6 +13,9 @@ from coverlock_sdk.errors import AccessError, MissingModelError
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
 from coverlock_sdk.verifier import Verifier
 
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+"""Hosts that mean every address of the machine, and the one under which it finds itself."""
+
 
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
@@ -113,10 +116,11 @@ def token(name: str, file: Path, scopes: tuple[str, ...], rate: float, burst: in
 
 
 def _address(host: str, port: int) -> str:
-    """Where this machine finds the service: 0.0.0.0 means every address, and none to open."""
-    if host == "0.0.0.0":
-        return f"http://127.0.0.1:{port}/docs (listening on {host}:{port})"
-    return f"http://{host}:{port}/docs"
+    """Where this machine finds the service: 0.0.0.0 and :: mean every address, and none to open."""
+    bracketed = f"[{host}]" if ":" in host else host
+    if host in EVERY_ADDRESS:
+        return f"http://{EVERY_ADDRESS[host]}:{port}/docs (listening on {bracketed}:{port})"
+    return f"http://{bracketed}:{port}/docs"
 
 
 def _is_loopback(host: str) -> bool:

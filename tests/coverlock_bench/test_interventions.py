@@ -12,14 +12,14 @@ from PIL import Image
 pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
-from coverlock_bench.tables import (
+from coverlock_bench.zoo import interventions, training_factors
+from coverlock_bench.zoo.intervention_picture import draw_interventions
+from coverlock_bench.zoo.references import references
+from coverlock_bench.zoo.tables import (
     interventions_summary,
     references_summary,
     training_factors_summary,
 )
-from coverlock_bench.zoo import interventions, training_factors
-from coverlock_bench.zoo.intervention_picture import draw_interventions
-from coverlock_bench.zoo.references import references
 from coverlock_bench.zoo.trained import Variant
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.manager import plugin_manager

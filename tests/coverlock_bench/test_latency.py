@@ -12,7 +12,7 @@ pytest.importorskip("onnxscript")
 from coverlock_bench.deployment.latency.flops import graph_flops, matmul_peak
 from coverlock_bench.deployment.latency.run import run_suite
 from coverlock_bench.deployment.latency.subjects import Subject, jpeg_files
-from coverlock_bench.tables import latency_summary
+from coverlock_bench.deployment.tables import latency_summary
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_sdk import wrap
 from coverlock_sdk.testing import natural_pictures

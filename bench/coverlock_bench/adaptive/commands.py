@@ -47,8 +47,8 @@ def adaptive(
     """Attack the lock as someone who knows it: best match, feature collision, same scene."""
     from coverlock_bench.adaptive.attackers import ATTACKS
     from coverlock_bench.adaptive.attackers import adaptive as measure
+    from coverlock_bench.adaptive.tables import adaptive_summary
     from coverlock_bench.ledger import Ledger, Run
-    from coverlock_bench.tables import adaptive_summary
 
     photos = find_photos(images)
     run = Run(Ledger(work), quiet=as_json)
@@ -83,8 +83,8 @@ def levers(
 ) -> None:
     """Measure what would raise the bar for a feature collision, and what it would cost."""
     from coverlock_bench.adaptive.lever_study import LEVERS, lever_study
+    from coverlock_bench.adaptive.tables import levers_summary
     from coverlock_bench.ledger import Ledger, Run
-    from coverlock_bench.tables import levers_summary
 
     photos = find_photos(images, held_out)
     run = Run(Ledger(work), quiet=as_json)

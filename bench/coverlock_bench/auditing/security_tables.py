@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coverlock_bench.auditing import paper
-from coverlock_bench.tables import table
+from coverlock_bench.markdown import table
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.lock import DEFAULT_RULE
 from coverlock_sdk.verdict import RULES, Rule
@@ -101,14 +101,16 @@ def headline_table(figures: Figures) -> str:
         for attack in paper.ATTACKS:
             sums = (_sum(system, defense, attack) for defense in ("none", "coverlock"))
             cells.append(" → ".join(sums))
-        kept = [
+        bare, locked, hardened = (
             _under_distortion(_first(system).get(defense, {}), "tpr", DEFAULT_RULE, "rate")
-            for defense in ("none", "coverlock")
-        ]
-        cells.append(" → ".join(f"{100 * _mean(rates):.1f} %" if rates else "-" for rates in kept))
+            for defense in ("none", *LOCKS)
+        )
+        cells.append(" → ".join(f"{100 * _mean(r):.1f} %" if r else "-" for r in (bare, locked)))
+        cells.append(f"{100 * _mean(hardened):.1f} %" if hardened else "-")
         rows.append(cells)
     names = [f"{attack_name(attack)} accepted" for attack in paper.ATTACKS]
-    return table(["system", "RT@100", *names, "genuine under six distortions"], rows)
+    header = ["system", "RT@100", *names, "genuine under six distortions", "and hardened"]
+    return table(header, rows)
 
 
 def asr_table(figures: Figures, rule: Rule) -> str:

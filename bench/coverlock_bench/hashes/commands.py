@@ -48,7 +48,7 @@ def hash_command(
     """Compare hashes: errors under distortion, agreement of different pictures, size, speed."""
     from coverlock_bench.hashes.hash_picture import draw_hashes
     from coverlock_bench.hashes.hash_report import hash_report, settings
-    from coverlock_bench.tables import hash_summary
+    from coverlock_bench.hashes.tables import hash_summary
 
     photos = find_photos(images)[:count]
     figures = hash_report(hashes, photos, seed)
@@ -78,7 +78,7 @@ def hash_command(
 def hash_variants_command(images: Path, run: Path, out: Path, as_json: bool) -> None:
     """Compare hashes from scratch, on frozen pretrained backbones, and distilled."""
     from coverlock_bench.hashes.hash_variants import hash_variants, settings
-    from coverlock_bench.tables import hash_variants_summary
+    from coverlock_bench.hashes.tables import hash_variants_summary
 
     figures = hash_variants(images, run)
     summary = hash_variants_summary(figures)
@@ -127,7 +127,7 @@ def hardening(
 ) -> None:
     """Errors of the code on marked photos, as bound and hardened: gain, cost, and forgeries."""
     from coverlock_bench.hashes.hardening import hardening as measure
-    from coverlock_bench.tables import hardening_summary
+    from coverlock_bench.hashes.tables import hardening_summary
 
     photos = find_photos(images, held_out)[:count]
     names = watermarks or tuple(plugin_manager().names("watermark"))

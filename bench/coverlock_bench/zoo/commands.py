@@ -42,8 +42,8 @@ def references_command(
     watermarks: tuple[str, ...], images: Path, seed: int, out: Path, as_json: bool
 ) -> None:
     """Put the cards of watermarks that were trained here together, and measure their RT."""
-    from coverlock_bench.tables import references_summary
     from coverlock_bench.zoo.references import references
+    from coverlock_bench.zoo.tables import references_summary
 
     measured = find_photos(images)
     figures = references(watermarks, measured, seed)
@@ -78,9 +78,9 @@ def interventions(
     as_json: bool,
 ) -> None:
     """Train the paper's architectural variants on PHOTOS and compare their RT."""
-    from coverlock_bench.tables import interventions_summary
     from coverlock_bench.zoo.intervention_picture import draw_interventions
     from coverlock_bench.zoo.interventions import interventions as measure
+    from coverlock_bench.zoo.tables import interventions_summary
 
     measured = find_photos(images)
     figures = measure(variants, photos, measured, runs, seeds, bf16)
@@ -127,7 +127,7 @@ def training_factors_command(
     as_json: bool,
 ) -> None:
     """Vary dataset, message length, loss weight and noise, and see whether RT follows."""
-    from coverlock_bench.tables import training_factors_summary
+    from coverlock_bench.zoo.tables import training_factors_summary
     from coverlock_bench.zoo.training_factors import training_factors
 
     measured = find_photos(images)
@@ -166,8 +166,8 @@ def filters_command(
     as_json: bool,
 ) -> None:
     """Train classifiers that tell forgeries from genuine pictures, and compare their ROC-AUC."""
-    from coverlock_bench.tables import filters_summary
     from coverlock_bench.zoo.filters import filters
+    from coverlock_bench.zoo.tables import filters_summary
     from coverlock_plugins.convnext.training import Recipe
 
     recipe = Recipe(pictures=pictures, validation=validation, steps=steps, seed=seed)

@@ -276,6 +276,8 @@ def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
     [
         ("127.0.0.1", "http://127.0.0.1:8123/docs\n"),
         ("0.0.0.0", "http://127.0.0.1:8123/docs (listening on 0.0.0.0:8123)\n"),
+        ("::1", "http://[::1]:8123/docs\n"),
+        ("::", "http://[::1]:8123/docs (listening on [::]:8123)\n"),
     ],
 )
 def test_the_address_it_names_can_be_opened(bundle, tmp_path, monkeypatch, host, address):

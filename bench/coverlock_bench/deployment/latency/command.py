@@ -111,7 +111,7 @@ def latency(
     if as_json:
         click.echo(json.dumps({"file": str(out), "figures": figures}, indent=2))
         return
-    from coverlock_bench.tables import latency_summary
+    from coverlock_bench.deployment.tables import latency_summary
 
     click.echo(latency_summary(figures))
     for name, reason in figures["left_out"].items():
