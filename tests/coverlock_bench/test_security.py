@@ -133,7 +133,11 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     system = {
         "rt": {"points": [point], "locked": {"rt": 0.02, "sources": 100}},
         "security": {
-            "coco": {"none": behind(10, 0.95), "coverlock": behind(0, 0.93)},
+            "coco": {
+                "none": behind(10, 0.95),
+                "coverlock": behind(0, 0.93),
+                "coverlock:harden=true": behind(0, 0.945),
+            },
             "div2k": {"none": behind(10, 0.95), "coverlock": behind(1, 0.93)},
         },
     }
@@ -143,10 +147,11 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     assert "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20) | 0.243 % |" in text
     assert "| bit accuracy lost to CoverLock, mean | 2.00 points | 3.2-4.8 points |" in text
     assert "TPR lost to CoverLock, soft, where it was above 50 % | 2.00" in text
+    assert "GT@1 behind CoverLock (harden=true), hard: 1 cell | 0.000 % (0 of 10) |  |" in text
+    assert "TPR lost to CoverLock (harden=true), soft, where it was above 50 % | 0.50" in text
     [line] = headline_table({"systems": {"mbrs": system}}).splitlines()[2:]
-    assert line == (
-        "| MBRS | 0.970 [0.960, 0.980] | 20 of 20 → 1 of 20 | - → - | - → - | 95.0 % → 93.0 % |"
-    )
+    forged = "20 of 20 → 1 of 20 | - → - | - → -"
+    assert line == f"| MBRS | 0.970 [0.960, 0.980] | {forged} | 95.0 % → 93.0 % | 94.5 % |"
 
 
 def test_a_reference_model_is_described_by_its_own_training():
