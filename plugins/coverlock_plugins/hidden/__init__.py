@@ -74,13 +74,13 @@ def trainable() -> Trainable:
     reference = Recipe(
         image_weight=0.7,
         noise=EVERYDAY,
-        noise_after=3000,
+        noise_after=7500,
         inverted_twins=True,
         batch=16,
-        steps=5000,
+        steps=10_000,
         message_first=1000,
         early_fidelity=0.3,
-        decay=1500,
+        decay=2500,
     )
     return Trainable(Hidden.build, published, {"channels": 32}, reference)
 
