@@ -21,6 +21,8 @@ import numpy as np
 
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
+from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.pictures import read, stacked_views
 from coverlock_sdk.progress import progress
 from coverlock_sdk.testing import natural_pictures
 
@@ -127,9 +129,20 @@ def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)  # the picture is synthetic
         marked = embed([picture], message)[0]
-    logits = np.round(decode([marked]), 2) + 0.0
-    score = getattr(marker, "scores", lambda _: None)([marked])
-    return digest(watermark.name, marker.bits, marked, logits, score)
+    shown = [_rounded(decode([marked]))]
+    if isinstance(marker, BoundWatermark):
+        shown += [repr(marker.format), marker.rounds]  # soft verdicts depend on calibrations
+        if marker.hash is not None:
+            view = stacked_views([read(picture)], watermark.native_size)
+            shown.append(_rounded(marker.hash.logits(view)))
+    if hasattr(marker, "scores"):
+        shown.append(_rounded(marker.scores([marked])))
+    return digest(watermark.name, marker.bits, marked, *shown)
+
+
+def _rounded(values: Any) -> Any:
+    """What other machines and thread counts compute alike; without negative zeros."""
+    return np.round(np.asarray(values, dtype=np.float64), 2) + 0.0
 
 
 def _canonical(key: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 torch = pytest.importorskip("torch")
@@ -13,6 +14,7 @@ from coverlock_bench.adaptive.white_box import GuessedViews, Public, Several, wh
 from coverlock_bench.attacks.feature_collision import FeatureCollision  # noqa: E402
 from coverlock_bench.ledger import Run  # noqa: E402
 from coverlock_sdk import CoverLock, Key, load_hash  # noqa: E402
+from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 
@@ -122,3 +124,13 @@ def test_levers_are_measured_once(crowd, tmp_path, monkeypatch):
 def test_too_few_photos_are_counted(tmp_path):
     with pytest.raises(CoverLockError, match="need 60 photos, but there are 3"):
         study.adaptive("additive", "nano", [tmp_path] * 3, 30, 1e-6, 0, Run())
+
+
+def test_a_misspelt_row_is_refused(tmp_path):
+    Image.new("RGB", (64, 64)).save(tmp_path / "1.png")
+    arguments = ["bench", "levers", "--images", str(tmp_path), "--only", "secret mask"]
+    arguments += ["-o", str(tmp_path / "levers.json")]
+    result = CliRunner().invoke(build_cli(), arguments)
+    assert result.exit_code == 2
+    assert "there is no lever 'secret mask': use none, key that selects bits" in result.output
+    assert not (tmp_path / "levers.json").exists()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import sys
 
@@ -15,6 +16,7 @@ from coverlock_bench.auditing import presets
 from coverlock_bench.auditing.gate import Condition
 from coverlock_sdk import Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
+from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
@@ -38,7 +40,7 @@ TINY = presets.Preset(
 
 
 class Broken:
-    """A watermark whose decoder returns NaN."""
+    """A watermark whose decoder returns NaN, and an attack that does nothing."""
 
     @hookimpl
     def register_watermarks(self, register):
@@ -54,6 +56,19 @@ class Broken:
                 return np.full((len(images), 32), np.nan)
 
         register(Nan)
+
+    @hookimpl
+    def register_attacks(self, register):
+        class Noted(Attack):
+            name = "noted"
+
+            def __init__(self, note):
+                self.note = note
+
+            def forge(self, references, targets):
+                return targets
+
+        register(Noted)
 
 
 @pytest.fixture(autouse=True)
@@ -242,6 +257,36 @@ def test_what_is_kept_is_reported_even_without_time(finished, folder):
     assert result.exit_code == 0, result.output
     assert "GT@1 4 of 4" in " ".join(result.output.split())
     assert "Time ran out" not in result.output
+
+
+def test_a_report_among_the_photos_is_not_taken_for_photos(finished, folder, tmp_path):
+    photos = tmp_path / "photos"
+    shutil.copytree(folder, photos)
+    shutil.copytree(finished[0], photos / "audit")
+    (photos / "copy.png").write_bytes((photos / "05.png").read_bytes())
+    result = run(photos, photos / "audit")
+    assert result.exit_code == 0, result.output
+    pictures = json.loads((photos / "audit" / "results.json").read_text())["figures"]["pictures"]
+    assert pictures["found"] == 24
+    assert pictures["read"] == 22
+    assert sum("is a copy of another picture" in why for why in pictures["left_out"].values()) == 1
+
+
+def test_nothing_is_called_resisted_that_nobody_attacked(tmp_path, folder):
+    result = run(folder, tmp_path / "out", "-d", "coverlock", "-a", "gt")
+    assert result.exit_code == 0, result.output
+    assert "Not known: no attack on the unprotected watermark was run" in result.output
+    refused = run(folder, tmp_path / "out", "-d", "coverlock", "--fail-if", "asr>0.01")
+    assert refused.exit_code == 2
+    assert "there is no metric 'asr': use one of locked_asr" in " ".join(refused.output.split())
+
+
+def test_an_option_may_be_a_path(tmp_path, folder):
+    setting = "noted:note=runs/some/file.txt"
+    result = run(folder, tmp_path / "out", "-a", setting, "--fail-if", f"asr_{setting}>0.5")
+    assert result.exit_code == 0, result.output
+    names = {file.name for file in (tmp_path / "out" / "pictures").iterdir()}
+    assert "lifted-noted-note-runs-some-file.txt.png" in names
 
 
 def test_a_condition_is_checked_before_and_decided_after(tmp_path, folder):

@@ -19,9 +19,9 @@ from coverlock_bench.auditing.security_tables import (
 from coverlock_bench.auditing.settings import Setting
 from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.intervals import rate
-from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.ledger import Ledger, Run, fingerprint
 from coverlock_bench.tables import render
-from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl
+from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl, wrap
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
 from coverlock_sdk.distortions import EVALUATION
@@ -115,7 +115,7 @@ def test_tables_for_every_system_defence_and_collection(folders, tmp_path):
     assert behind["coco"]["none"]["attacks"]["twice"]["asr"]["soft"]["successes"] == 0
     assert "needs 100 marked pictures" in result.output
     assert "MBRS (no weights here)" in result.output
-    assert "| additive | coco | GT@1 | 4 of 4 (39.8-100.0 %) ± 0.0 |" in result.output
+    assert "| additive | coco | GT@1 | 4 of 4 (15.8-100.0 %) ± 0.0 |" in result.output
     for name in ("security-tradeoff.png", "security-errors.png", "security.md"):
         assert (out.parent / name).stat().st_size > 1000
     page = "<!-- table: security-rt -->\n<!-- end of table -->"
@@ -124,7 +124,7 @@ def test_tables_for_every_system_defence_and_collection(folders, tmp_path):
 
 def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     def behind(successes, accuracy):
-        share = {"rate": successes / 10, "successes": successes, "trials": 10}
+        share = {**rate(successes, 10), "over_seeds": {"std": None, "seeds": 1}}
         shares = {"hard": share, "soft": share}
         seen = {"bit_accuracy": accuracy, "tpr": {r: {"rate": accuracy} for r in shares}}
         return {"attacks": {"gt": {"asr": shares}}, "genuine": dict.fromkeys(EVALUATION, seen)}
@@ -144,13 +144,13 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     text = summary_table({"systems": {"mbrs": system}})
     assert "| RT@100, lowest of 1 systems above 0.5 | 0.970 | 0.98 |" in text
     assert "| RT@1 through CoverLock, highest, 100 sources or more | 0.020 |" in text
-    assert "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20) | 0.243 % |" in text
+    assert "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20, at most 24.87 %)" in text
     assert "| bit accuracy lost to CoverLock, mean | 2.00 points | 3.2-4.8 points |" in text
     assert "TPR lost to CoverLock, soft, where it was above 50 % | 2.00" in text
-    assert "GT@1 behind CoverLock (harden=true), hard: 1 cell | 0.000 % (0 of 10) |  |" in text
+    assert "GT@1 behind CoverLock (harden=true), hard: 1 cell | 0.000 % (0 of 10, at most 30.85 %)" in text
     assert "TPR lost to CoverLock (harden=true), soft, where it was above 50 % | 0.50" in text
     [line] = headline_table({"systems": {"mbrs": system}}).splitlines()[2:]
-    forged = "20 of 20 → 1 of 20 | - → - | - → -"
+    forged = "20 of 20 → 1 of 20 (0.1-24.9 %) | - | -"
     assert line == f"| MBRS | 0.970 [0.960, 0.980] | {forged} | 95.0 % → 93.0 % | 94.5 % |"
 
 
@@ -281,3 +281,57 @@ def test_a_damaged_ledger_is_one_sentence(tmp_path):
     (tmp_path / "l.sqlite").write_text("not a database, and long enough to be noticed" * 100)
     with pytest.raises(CoverLockError, match=r"l.sqlite cannot be read or written"):
         Ledger(tmp_path / "l.sqlite").recall(kind="x")
+
+
+class Brighten(Attack):
+    """An attack as the docs show one: a plain class, without a repr of its own."""
+
+    name = "brighten"
+
+    def __init__(self, by=0.1):
+        self.by = by
+
+    def forge(self, references, targets):
+        return np.clip(targets + self.by, 0, 1)
+
+
+def test_options_of_a_plain_attack_are_measured_apart(additive, photos):
+    class Plugin:
+        @hookimpl
+        def register_attacks(self, register):
+            register(Brighten)
+
+    plugin_manager().add("brighten", Plugin())
+    trials = Trials(additive, Setting("none"), 1e-6, Run())
+    division = Division.of(photos, 2, seed=0)
+    by = {
+        text: trials.forgeries(Setting.parse(text), division, 1)[0]["psnr"]
+        for text in ("brighten", "brighten:by=0.2", "brighten:by=0.3", "brighten")
+    }
+    assert by["brighten"] > by["brighten:by=0.2"] > by["brighten:by=0.3"]
+
+
+def test_other_calibrations_and_hashes_are_another_lock(additive):
+    locked, again, trusting, other = (wrap(additive, hash=h) for h in ("nano",) * 3 + ("dct",))
+    calibration = locked.format.hash
+    trusting.format = replace(locked.format, hash=replace(calibration, scale=3 * calibration.scale))
+    assert fingerprint(again) == fingerprint(locked)
+    assert len({fingerprint(lock) for lock in (locked, trusting, other)}) == 3
+
+
+def test_two_folders_of_one_name_are_refused(tmp_path):
+    for parent in ("coco", "imagenet"):
+        (tmp_path / parent / "val").mkdir(parents=True)
+        Image.new("RGB", (64, 64)).save(tmp_path / parent / "val" / "1.png")
+    folders = [f"--images={tmp_path / parent / 'val'}" for parent in ("coco", "imagenet")]
+    arguments = ["bench", "security", "-w", "additive", *folders, "-o", str(tmp_path / "s.json")]
+    result = CliRunner().invoke(build_cli(), arguments)
+    assert result.exit_code == 2
+    assert "two folders are called 'val'" in result.output
+
+
+def test_attackers_average_over_pictures_of_their_own(photos):
+    own = Division.of(photos[:4], 2, seed=0, naturals=photos[4:6])
+    assert own.naturals is not own.targets
+    none_left = Division.of(photos[:4], 2, seed=0, naturals=photos[4:5])
+    assert none_left.naturals is none_left.targets

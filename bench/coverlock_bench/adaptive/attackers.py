@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_bench.attacks.best_match import BestMatch
-from coverlock_bench.attacks.feature_collision import FeatureCollision
+from coverlock_bench.attacks.feature_collision import PUSH, FeatureCollision
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.attacks.same_scene import PastedObject
 from coverlock_bench.auditing.verification import examine
 from coverlock_bench.intervals import rate
-from coverlock_bench.ledger import Run, digest
+from coverlock_bench.ledger import Run, digest, fingerprint
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
 from coverlock_sdk import CoverLock, Key, codeword, load_watermark
 from coverlock_sdk.contract import Images
@@ -148,10 +148,15 @@ def adaptive(
     }
     cells = [*_best_match(scenes, hash), *_collision(scenes, hash), *_same_scene(scenes, seed)]
     figures: dict[str, Any] = {}
-    depends = {"watermark": watermark, "hash": hash, "count": count, "fpr": fpr, "seed": seed}
-    depends["photos"] = digest([str(photo.resolve()) for photo in photos])
+    depends = {
+        "lock": [fingerprint(scene.protected) for scene in scenes.values()],
+        "count": count,
+        "fpr": fpr,
+        "seed": seed,
+        "photos": digest(*squares),
+    }
     for cell in run.steps([cell for cell in cells if cell.attack in only], "adaptive"):
-        key = {**depends, "attack": cell.attack, "budget": cell.budget}
+        key = {**depends, "attack": cell.attack, "budget": cell.budget, "setting": cell.setting}
         found = run.ledger.recall(**key)
         if found is None:
             found = cell.measure()
@@ -166,6 +171,8 @@ class Cell:
 
     attack: str
     budget: str
+    setting: str
+    """Everything else that the attack depends on."""
     measure: Callable[[], dict[str, Any]]
 
 
@@ -181,7 +188,7 @@ def _best_match(scenes: dict[str, Scene], hash: str) -> list[Cell]:
         return scene.judge(forged, scene.targets)
 
     pools = [pool for pool in POOLS if pool <= len(scene.originals)]
-    return [Cell("best match", f"{n} released", partial(measure, n)) for n in pools]
+    return [Cell("best match", f"{n} released", repr(attack), partial(measure, n)) for n in pools]
 
 
 def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
@@ -197,7 +204,7 @@ def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
     attacks = {f"{levels:g} levels": FeatureCollision(budget=levels) for levels in BUDGETS}
     attacks |= {f"{psnr:g} dB": FeatureCollision(least_psnr=psnr) for psnr in LEAST_PSNR}
     return [
-        Cell(f"collision, {arm}", budget, partial(measure, arm, attack))
+        Cell(f"collision, {arm}", budget, f"{attack!r} {PUSH}", partial(measure, arm, attack))
         for arm in scenes
         for budget, attack in attacks.items()
     ]
@@ -225,8 +232,11 @@ def _same_scene(scenes: dict[str, Scene], seed: int) -> list[Cell]:
         return scene.judge(np.stack(forged), targets)
 
     return [
-        *(Cell("pasted object", name, partial(paste, a)) for name, a in OBJECTS.items()),
-        *(Cell("near-duplicate", name, partial(duplicate, c)) for name, c in DUPLICATES.items()),
+        *(Cell("pasted object", name, repr(a), partial(paste, a)) for name, a in OBJECTS.items()),
+        *(
+            Cell("near-duplicate", name, repr(change), partial(duplicate, change))
+            for name, change in DUPLICATES.items()
+        ),
     ]
 
 

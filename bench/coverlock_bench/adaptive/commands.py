@@ -10,6 +10,7 @@ from coverlock_bench.options import hash_option, held_out_option, images_option,
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_and_print
 from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.lock import DEFAULT_FPR
 
 work_option = click.option(
@@ -48,11 +49,13 @@ def adaptive(
     from coverlock_bench.adaptive.attackers import ATTACKS
     from coverlock_bench.adaptive.attackers import adaptive as measure
     from coverlock_bench.adaptive.tables import adaptive_summary
-    from coverlock_bench.ledger import Ledger, Run
+    from coverlock_bench.ledger import Ledger, Run, resumable
 
     photos = find_photos(images)
+    wanted = chosen(only, ATTACKS, "attack")
     run = Run(Ledger(work), quiet=as_json)
-    figures = measure(watermark, hash, photos, count, fpr, seed, run, only or ATTACKS)
+    with resumable(work):
+        figures = measure(watermark, hash, photos, count, fpr, seed, run, wanted)
     config = {"watermark": watermark, "hash": hash, "targets": count, "photos": len(photos)}
     config |= {"fpr": fpr, "seed": seed}
     write_and_print(out, "bench adaptive", config, figures, as_json, adaptive_summary(figures))
@@ -84,10 +87,20 @@ def levers(
     """Measure what would raise the bar for a feature collision, and what it would cost."""
     from coverlock_bench.adaptive.lever_study import LEVERS, lever_study
     from coverlock_bench.adaptive.tables import levers_summary
-    from coverlock_bench.ledger import Ledger, Run
+    from coverlock_bench.ledger import Ledger, Run, resumable
 
     photos = find_photos(images, held_out)
+    wanted = chosen(only, tuple(LEVERS), "lever")
     run = Run(Ledger(work), quiet=as_json)
-    figures = lever_study(photos, count, bits, fpr, seed, run, only or tuple(LEVERS))
+    with resumable(work):
+        figures = lever_study(photos, count, bits, fpr, seed, run, wanted)
     config = {"count": count, "bits": bits, "held_out": held_out, "fpr": fpr, "seed": seed}
     write_and_print(out, "bench levers", config, figures, as_json, levers_summary(figures))
+
+
+def chosen(only: tuple[str, ...], known: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """The rows of a table that were asked for, or all; a misspelt one is refused."""
+    unknown = [name for name in only if name not in known]
+    if unknown:
+        raise CoverLockError(f"there is no {kind} '{unknown[0]}': use {', '.join(known)}")
+    return only or known

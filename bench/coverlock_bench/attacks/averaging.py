@@ -17,7 +17,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.resampling import resample
 
 REFERENCES = 100
-"""Marked pictures that are averaged, as in the paper's section 5."""
+"""Marked pictures of an attacker who has many, as in the paper's section 5."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_sdk import OracleAttack, load_hash
 from coverlock_sdk.contract import Images
 from coverlock_sdk.errors import CoverLockError
@@ -24,6 +25,8 @@ class BestMatch(OracleAttack):
     name: ClassVar[str] = "best-match"
 
     hash: str = "nano"
+    references: int = REFERENCES
+    """How many marked pictures there are to choose from."""
 
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Add to every target the residual of its best match."""

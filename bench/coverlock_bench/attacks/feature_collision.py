@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_sdk import OracleAttack
 from coverlock_sdk.contract import Images
@@ -29,6 +30,9 @@ MARGIN = 0.3
 
 FIRST_STEP = 0.25
 """The first step, in units of the budget; later ones shrink to nothing."""
+
+PUSH = {"margin": MARGIN, "first step": FIRST_STEP}
+"""What a measurement depends on besides the attack's own options."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class FeatureCollision(OracleAttack):
     bits: tuple[int, ...] | None = None
     """The code bits that matter, for an attacker who knows them: there is no key."""
     seed: int = 0
+    references: int = REFERENCES
+    """How many marked pictures there are to choose from."""
 
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Every target, changed and with the residual of its best match."""

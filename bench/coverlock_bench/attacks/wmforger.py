@@ -6,6 +6,9 @@ the model takes for a mark, and the difference is the stolen residual. One marke
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,17 +47,20 @@ class PreferenceResidual(Attack):
         residual = self.strength * resample(residual, targets.shape[-2:])
         return np.clip(targets + residual, 0.0, 1.0)
 
+    def model_digest(self) -> str:
+        """Changes when the file of the preference model does."""
+        with _needing_torch():
+            from coverlock_bench.preference.weights import preference_file
+        with preference_file(self.model) as path:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+
     def residuals(self, references: Images) -> Images:
         """What cleaning takes from each of ``references``, at their own size."""
-        try:
+        with _needing_torch():
             import torch
 
             from coverlock_bench.preference.network import lift
             from coverlock_bench.preference.weights import load_preference
-        except ImportError as error:
-            raise MissingModelError(
-                "the attack 'wmforger' needs PyTorch: pip install 'coverlock-sdk[torch]'"
-            ) from error
         network = load_preference(self.model)
         size = (references.shape[-2], references.shape[-1])
         taken = np.empty_like(references)
@@ -63,3 +69,14 @@ class PreferenceResidual(Attack):
             cleaned = lift(network, marked, self.steps, self.rate)
             taken[row] = resample((marked - cleaned)[0].numpy(), size)
         return taken
+
+
+@contextmanager
+def _needing_torch() -> Iterator[None]:
+    """Say what to install where an import fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingModelError(
+            "the attack 'wmforger' needs PyTorch: pip install 'coverlock-sdk[torch]'"
+        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -54,10 +55,10 @@ class Plan:
         cls, preset: Preset, attacks: Sequence[str], defenses: Sequence[str], fpr: float
     ) -> Plan:
         """What was named; otherwise the attacks of the preset, and the paper's defences at hand."""
-        usual = ("none", "convnext", "mhdw", "coverlock")
         at_hand = plugin_manager().names("defense")
         chosen = {Setting.parse(text): preset.pairs for text in attacks} or preset.settings()
-        behind = defenses or [name for name in usual if name in at_hand]
+        usual = [text for text in preset.defenses if Setting.parse(text).name in at_hand]
+        behind = defenses or usual
         plan = cls(preset, chosen, tuple(Setting.parse(text) for text in behind), fpr)
         for role, settings in (("attack", chosen if attacks else ()), ("defense", plan.defenses)):
             for setting in settings:
@@ -91,7 +92,8 @@ class Assessment:
 
     def division(self, collection: Collection, seed: int) -> Division:
         """Which pictures of a collection are robbed, and which are forged."""
-        return Division.of(collection.pictures, self.plan.preset.pairs, seed)
+        pairs = self.plan.preset.pairs
+        return Division.of(collection.pictures, pairs, seed, collection.naturals)
 
     def description(self) -> dict[str, Any]:
         """What the watermark says of itself; a ``card`` maps names to remarks and figures."""
@@ -99,7 +101,7 @@ class Assessment:
             "name": self.watermark.name,
             "bits": self.watermark.bits,
             "native_size": list(self.watermark.native_size),
-            "card": dict(getattr(self.watermark, "card", None) or {}),
+            "card": _plain(getattr(self.watermark, "card", None) or {}),
         }
 
     def transferability(self, collection: Collection) -> dict[str, Any]:
@@ -119,10 +121,13 @@ class Assessment:
     def signatures(self, collection: Collection) -> dict[str, Any]:
         """Correlations of residuals and the variation of the decoder's features."""
         pictures = collection.pictures[:SIGNATURE_PICTURES]
+        exposed = type(self.watermark).decoder_module is not Watermark.decoder_module
         kept = {
             "kind": "signatures",
             "watermark": fingerprint(self.watermark),
             "pictures": digest(*pictures),
+            "decoder": exposed,
+            "layer": getattr(self.watermark, "feature_layer", None),
         }
         figures = {}
         parts = {"residuals": _correlations, "features": _variation}
@@ -130,7 +135,8 @@ class Assessment:
             found = self.run.ledger.recall(**kept, part=name)
             if found is None and self.run.may_begin():
                 found = _or_reason(partial(parts[name], self.watermark, pictures))
-                self.run.ledger.keep(found, **kept, part=name)
+                if "not_measured" not in found or not exposed:  # one that fails may be mended
+                    self.run.ledger.keep(found, **kept, part=name)
             figures[name] = found or {"not_measured": NO_TIME}
         return figures
 
@@ -194,6 +200,12 @@ class Assessment:
         }
 
 
+def _plain(card: Mapping[str, Any]) -> dict[str, Any]:
+    """A card as JSON has it: a vendor's may hold arrays, dates, anything."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(card), default=str))
+    return plain
+
+
 def _share(count: int, share: float) -> int:
     return min(count, max(2, round(share * count)))
 
@@ -238,12 +250,19 @@ def _sweep(rows: list[Row]) -> dict[str, Any]:
 
 
 def _rates(by_seed: list[list[Row]]) -> dict[str, Any]:
-    """Accepted pictures under each rule: pooled, with an interval, and its spread over seeds."""
+    """Accepted pictures under each rule, with an interval, and the spread over seeds.
+
+    Seeds deal the same pictures anew, so they are not more pictures: the interval is that of one.
+    """
     figures: dict[str, Any] = {}
     for rule in RULES:
         counts = [(sum(r["accepted"][rule] for r in rows), len(rows)) for rows in by_seed if rows]
-        pooled = rate(sum(k for k, _ in counts), sum(n for _, n in counts))
-        figures[rule] = pooled | {"over_seeds": spread([k / n for k, n in counts])}
+        accepted, tried = sum(k for k, _ in counts), sum(n for _, n in counts)
+        figures[rule] = {
+            **rate(round(accepted / len(counts)), round(tried / len(counts))),
+            **{"successes": accepted, "trials": tried, "rate": accepted / tried},
+            "over_seeds": spread([k / n for k, n in counts]),
+        }
     return figures
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,14 @@ from rich.console import Console
 from coverlock_bench.auditing.assessment import Assessment, Plan
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
 from coverlock_bench.auditing.exhibits import Exhibit, exhibits
-from coverlock_bench.auditing.findings import Findings, findings, is_oracle, metric_names, metrics
+from coverlock_bench.auditing.findings import (
+    Findings,
+    Level,
+    findings,
+    is_oracle,
+    metric_names,
+    metrics,
+)
 from coverlock_bench.auditing.gate import Condition
 from coverlock_bench.auditing.options import plan_options
 from coverlock_bench.auditing.presets import PRESETS
@@ -27,6 +35,12 @@ from coverlock_sdk.lock import DEFAULT_FPR
 from coverlock_sdk.pictures import write_file
 
 FEWEST_PICTURES = 20
+COLOURS: dict[Level, str] = {
+    "forgeable": "red",
+    "transferable": "yellow",
+    "resisted": "green",
+    "unmeasured": "yellow",
+}
 FIRST_SHARE = 0.25
 """Of the pictures, on which everything is measured once before a run with little time goes on."""
 
@@ -89,11 +103,13 @@ def audit(
             names = ", ".join(metric_names(plan))
             raise CoverLockError(f"there is no metric '{gate.metric}': use one of {names}")
     side = max(SIDE, *system.native_size)
-    collection = collect(images, plan.preset.pictures, side, quiet=False)
+    wanted, naturals = plan.preset.pictures, plan.preset.naturals
+    with resumable(out):
+        collection = collect(images, wanted, naturals, side, quiet=False, outside=out)
     if len(collection.pictures) < FEWEST_PICTURES:
         raise CoverLockError(
             f"an audit needs at least {FEWEST_PICTURES} pictures, half to steal from and half to "
-            f"forge, and '{preset}' uses {plan.preset.pictures}: {images} has "
+            f"forge, and '{preset}' uses {wanted}: {images} has "
             f"{len(collection.pictures)} that can be read"
         )
     deadline = None if minutes is None else started + 60 * minutes
@@ -146,11 +162,11 @@ def _write(
 ) -> None:
     from coverlock_bench.auditing.report import render
 
+    write_document(out / "results.json", document)
     pictures = out / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     for exhibit in shown:
         write_file(pictures / f"{exhibit.name}.png", exhibit.content())
-    write_document(out / "results.json", document)
     write_file(out / "report.html", render(document, verdict, shown, command).encode())
 
 
@@ -158,16 +174,17 @@ def _command(
     images: Path, plan: Plan, watermark: str, attacks: tuple[str, ...], defenses: tuple[str, ...]
 ) -> str:
     """The command that makes the same figures again."""
-    words = ["coverlock audit", watermark, "--images", images.name, "--preset", plan.preset.name]
-    words += [f"-a {attack}" for attack in attacks] + [f"-d {defense}" for defense in defenses]
-    words += [] if plan.fpr == DEFAULT_FPR else [f"--fpr {plan.fpr:g}"]
-    return " ".join([*words, "--out audit"])
+    words = ["coverlock", "audit", watermark, "--images", images.name]
+    words += ["--preset", plan.preset.name]
+    for option, settings in (("-a", attacks), ("-d", defenses)):
+        words += [word for setting in settings for word in (option, setting)]
+    words += [] if plan.fpr == DEFAULT_FPR else ["--fpr", f"{plan.fpr:g}"]
+    return shlex.join([*words, "--out", "audit"])
 
 
 def _print(verdict: Findings, out: Path, run: Run, failed: list[Condition]) -> None:
     console = Console(soft_wrap=False)
-    colour = {"forgeable": "red", "transferable": "yellow", "resisted": "green"}[verdict.level]
-    console.print(f"[bold {colour}]{verdict.headline}[/]", highlight=False)
+    console.print(f"[bold {COLOURS[verdict.level]}]{verdict.headline}[/]", highlight=False)
     console.print(verdict.paragraph, highlight=False, markup=False)
     if run.out_of_time:
         console.print("Time ran out: the same command goes on from here.", highlight=False)

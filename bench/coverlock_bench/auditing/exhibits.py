@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.security_tables import attack_name
 from coverlock_bench.auditing.settings import Setting
 from coverlock_bench.auditing.signatures import residual_patterns
-from coverlock_bench.ledger import digest, fingerprint
+from coverlock_bench.ledger import NotMeasuredError, digest, fingerprint
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk.contract import Images
 
@@ -51,22 +52,27 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
     wanted = dict.fromkeys([GT, GT_100, *assessment.plan.attacks])
     for setting in wanted:
         makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
-    watermark, run = assessment.watermark, assessment.run
+    watermark, run, plan = assessment.watermark, assessment.run, assessment.plan
     key = {
         "kind": "exhibit",
         "watermark": fingerprint(watermark),
+        "lock": assessment.trials(COVERLOCK).lock,
         "pictures": digest(*collection.pictures),
-        "pairs": assessment.plan.preset.pairs,
+        "naturals": digest(*collection.naturals),
+        "pairs": plan.preset.pairs,
+        "seed": plan.preset.seeds[0],
+        "fpr": plan.fpr,
     }
     shown: list[Exhibit] = []
     for name in run.steps(list(makers), f"{watermark.name}: pictures"):
         kept = run.ledger.recall(**key, exhibit=name)
         if kept is None and run.may_begin():
             try:
-                made = makers[name]()
+                kept = [vars(exhibit) for exhibit in makers[name]()]
+            except NotMeasuredError:
+                kept = []  # there are too few of these pictures, and always will be
             except ABSENT:
-                made = []
-            kept = [vars(exhibit) for exhibit in made]
+                continue  # what is missing now may be here the next time
             run.ledger.keep(kept, **key, exhibit=name)
         shown += [Exhibit(**fields) for fields in kept or ()]
     return shown
@@ -91,7 +97,7 @@ def _lifted(assessment: Assessment, collection: Collection, setting: Setting) ->
     """The residual an attack lifts from the unprotected watermark (figure 4a)."""
     division = assessment.division(collection, assessment.plan.preset.seeds[0])
     residual = assessment.trials(NONE).lift(setting, division)
-    name = f"lifted-{setting}".replace(":", "-").replace("=", "-").replace(",", "-")
+    name = re.sub(r"[^\w.-]+", "-", f"lifted-{setting}")  # an option may be a path
     return [_residual(name, "lifted", attack_name(str(setting)), residual)]
 
 

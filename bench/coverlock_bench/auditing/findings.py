@@ -13,7 +13,7 @@ from coverlock_sdk.lock import DEFAULT_RULE
 from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.verdict import Rule
 
-Level = Literal["forgeable", "transferable", "resisted"]
+Level = Literal["forgeable", "transferable", "resisted", "unmeasured"]
 ARMS = {"": "none", "locked_": "coverlock"}
 """Prefix of a metric's name, and the defence it is about."""
 
@@ -21,6 +21,7 @@ HEADLINES: dict[Level, str] = {
     "forgeable": "Forgeable: released pictures are enough to make others verify",
     "transferable": "Transferable: the true residual passes elsewhere; no attack here lifted it",
     "resisted": "Not forged by any attack that was tried",
+    "unmeasured": "Not known: no attack on the unprotected watermark was run",
 }
 
 
@@ -70,22 +71,26 @@ def metric_names(plan: Plan) -> list[str]:
     """Every metric that a run of ``plan`` may have, to refuse a misspelt one before it starts."""
     attacks = [f"asr_{attack}" for attack in plan.attacks]
     genuine = ["tpr", "tpr_distorted", "bit_accuracy_distorted", "psnr", "ssim"]
-    both = ["asr", "asr_high", *attacks, *genuine, "rt"]
-    curve = [f"rt@{count}" for count in plan.preset.rt_sources]
-    return [*both, *curve, *(f"locked_{name}" for name in both)]
+    behind = {str(defense) for defense in plan.defenses}
+    arms = [prefix for prefix, defense in ARMS.items() if defense in behind]
+    names = [
+        f"{prefix}{name}" for prefix in arms for name in ("asr", "asr_high", *attacks, *genuine)
+    ]
+    return [*names, "rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
 
 
 def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
     """The verdict in one paragraph: forgeable or not, by what, at what cost, what the lock does."""
     unlocked = _attacks(figures["security"].get("none", {}))
     successes = {name: cell for name, cell in unlocked.items() if cell["asr"][rule]["successes"]}
-    level: Level = "resisted"
+    level: Level = "resisted" if unlocked else "unmeasured"
     if any(not is_oracle(name) for name in successes):
         level = "forgeable"
     elif successes:
         level = "transferable"
     sentences = [
         _attack_sentence(figures, unlocked, successes, rule),
+        _omission_sentence(figures),
         _transfer_sentence(figures),
         _lock_sentence(figures, rule),
         _cost_sentence(figures, rule),
@@ -123,6 +128,14 @@ def _attack_sentence(
         )
     ]
     return f"Forgeries of '{name}' that verify: {'; '.join(parts)}."
+
+
+def _omission_sentence(figures: dict[str, Any]) -> str:
+    """Which attacks the verdict says nothing about, and why."""
+    attacks = figures["security"].get("none", {}).get("attacks", {})
+    missing = {n: cell["not_measured"] for n, cell in attacks.items() if "not_measured" in cell}
+    parts = [f"{attack_name(name)} ({reason})" for name, reason in missing.items()]
+    return f"Not run: {'; '.join(parts)}." if parts else ""
 
 
 def _transfer_sentence(figures: dict[str, Any]) -> str:

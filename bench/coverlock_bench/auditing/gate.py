@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from coverlock_sdk.errors import CoverLockError
 
 _OPERATORS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
-_CONDITION = re.compile(r"\s*([\w@:=,-]+?)\s*(>=|<=|>|<)\s*([0-9.eE+-]+)\s*")
+_CONDITION = re.compile(r"\s*([^\s<>]+?)\s*(>=|<=|>|<)\s*([0-9.eE+-]+)\s*")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from coverlock_bench.auditing.settings import Setting
 
+PAPERS_AND_HARDENED = ("none", "convnext", "mhdw", "coverlock", "coverlock:harden=true")
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -23,12 +25,19 @@ class Preset:
     seeds: tuple[int, ...]
     variants: tuple[str, ...]
     """Further settings of CoverLock, of which only the trade-off is measured."""
+    defenses: tuple[str, ...] = ("none", "convnext", "mhdw", "coverlock")
+    """Those that are at hand are put to every attack."""
 
     @property
     def pictures(self) -> int:
         """Pictures after which more would not be used."""
         curve = max(self.rt_sources) + self.rt_targets
         return max(2 * self.pairs, curve, self.locked_sources + self.rt_targets)
+
+    @property
+    def naturals(self) -> int:
+        """Unmarked pictures beyond those, for attackers who bring their own."""
+        return self.pairs
 
     def settings(self) -> dict[Setting, int]:
         """The attacks as settings, with their number of targets."""
@@ -68,7 +77,8 @@ PRESETS = {
             rt_messages=5,
             locked_sources=100,
             seeds=(0,),
-            variants=("coverlock:hash=dct", "coverlock:harden=true"),
+            variants=("coverlock:hash=dct",),
+            defenses=PAPERS_AND_HARDENED,
         ),
         Preset(
             name="full",
@@ -86,12 +96,8 @@ PRESETS = {
             rt_messages=5,
             locked_sources=1000,
             seeds=(0, 1, 2),
-            variants=(
-                "coverlock:harden=true",
-                "coverlock:hash=dct",
-                "coverlock:hash=phash",
-                "coverlock:hash=pdq",
-            ),
+            variants=("coverlock:hash=dct", "coverlock:hash=phash", "coverlock:hash=pdq"),
+            defenses=PAPERS_AND_HARDENED,
         ),
     )
 }

@@ -10,7 +10,13 @@ from typing import Any
 from coverlock_bench.auditing.exhibits import Exhibit
 from coverlock_bench.auditing.figures import distortion_panel, new_figure, rt_panel, tradeoff_panel
 from coverlock_bench.auditing.findings import ARMS, Findings, accepted, is_oracle
-from coverlock_bench.auditing.security_tables import attack_name, defense_name, rate_text, tradeoff
+from coverlock_bench.auditing.security_tables import (
+    attack_name,
+    defense_name,
+    is_reduced,
+    rate_text,
+    tradeoff,
+)
 from coverlock_bench.intervals import LEVEL
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import MissingModelError
@@ -60,6 +66,7 @@ def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], c
         default_rule=DEFAULT_RULE,
         distortions=list(EVALUATION),
         level=LEVEL,
+        reduced=is_reduced(figures),
         command=command,
     )
     return page

@@ -13,7 +13,7 @@ from coverlock_bench.auditing import paper
 from coverlock_bench.auditing.assessment import Assessment, Plan
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
 from coverlock_bench.auditing.options import plan_options
-from coverlock_bench.auditing.presets import PRESETS
+from coverlock_bench.auditing.presets import PRESETS, Preset
 from coverlock_bench.ledger import Ledger, Run, resumable
 from coverlock_bench.results import write_result
 from coverlock_sdk import load_watermark
@@ -81,12 +81,9 @@ def security_command(
 
     plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
     run = Run(Ledger(cache), quiet=False)
-    wanted = folders or (None,)
-    collections = {
-        c.name: c for c in (collect(f, plan.preset.pictures, SIDE, quiet=False) for f in wanted)
-    }
     names = watermarks or sorted({*plugin_manager().names("watermark"), *paper.SYSTEMS})
     with resumable(cache):
+        collections = _collections(folders, plan.preset)
         systems = {name: assess(name, collections, plan, run) for name in names}
     figures = {
         "defenses": [str(defense) for defense in plan.defenses],
@@ -122,6 +119,20 @@ def assess(name: str, collections: dict[str, Collection], plan: Plan, run: Run) 
     }
     figures["seconds"] = round(time.monotonic() - started)
     return figures
+
+
+def _collections(folders: tuple[Path, ...], preset: Preset) -> dict[str, Collection]:
+    """The photos of each folder by its name, under which figures are reported."""
+    found: dict[str, Collection] = {}
+    for folder in folders or (None,):
+        collection = collect(folder, preset.pictures, preset.naturals, SIDE, quiet=False)
+        if collection.name in found:
+            raise CoverLockError(
+                f"two folders are called '{collection.name}', under which figures are reported: "
+                "give one of them another name"
+            )
+        found[collection.name] = collection
+    return found
 
 
 def _sizes(collection: Collection) -> dict[str, Any]:

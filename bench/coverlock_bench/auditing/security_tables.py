@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from coverlock_bench.auditing import paper
+from coverlock_bench.intervals import rate
 from coverlock_bench.markdown import table
 from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.lock import DEFAULT_RULE
@@ -43,7 +45,7 @@ def system_of(name: str) -> str:
 
 def is_reduced(system: Figures) -> bool:
     """Whether weights are a reference model of ours: its card then says how it was trained."""
-    return "recipe" in system.get("card", {})
+    return "commands" in system.get("card", {})
 
 
 def attack_name(setting: str) -> str:
@@ -63,7 +65,7 @@ def rate_text(cell: Figures) -> str:
     """A rate with its count and interval: ``0 of 100 (0.0-3.6 %)``."""
     interval = f"{100 * cell['low']:.1f}-{100 * cell['high']:.1f} %"
     text = f"{cell['successes']} of {cell['trials']} ({interval})"
-    deviation = cell["over_seeds"]["std"]
+    deviation = cell.get("over_seeds", {}).get("std")
     return text if deviation is None else f"{text} ± {100 * deviation:.1f}"
 
 
@@ -75,11 +77,11 @@ def systems_table(figures: Figures) -> str:
         rows.append(
             [
                 _label(name, system),
-                settings.get("loss", ""),
+                str(settings.get("loss", "")),
                 _yes_no(settings.get("discriminator")),
                 _yes_no(settings.get("noise")),
-                settings.get("architecture", ""),
-                settings.get("dataset", ""),
+                str(settings.get("architecture", "")),
+                str(settings.get("dataset", "")),
                 "x".join(map(str, system.get("native_size", []))),
                 str(system.get("bits", "")),
                 _rt(system, 100),
@@ -99,8 +101,7 @@ def headline_table(figures: Figures) -> str:
     for name, system in _measured(figures):
         cells = [_label(name, system), _rt(system, 100)]
         for attack in paper.ATTACKS:
-            sums = (_sum(system, defense, attack) for defense in ("none", "coverlock"))
-            cells.append(" → ".join(sums))
+            cells.append(_without_and_with(system, attack))
         bare, locked, hardened = (
             _under_distortion(_first(system).get(defense, {}), "tpr", DEFAULT_RULE, "rate")
             for defense in ("none", *LOCKS)
@@ -124,6 +125,12 @@ def asr_table(figures: Figures, rule: Rule) -> str:
                     _asr_cell(defenses.get(defense, {}), name, dataset, attack, defense, rule)
                     for defense in figures["defenses"]
                 ]
+                rows.append([_label(name, system), dataset, attack_name(attack), *cells])
+    for name, system in _absent(figures):
+        for dataset, attack in product(figures["pictures"], paper.ATTACKS):
+            theirs = [_published(name, dataset, attack, d, rule) for d in figures["defenses"]]
+            if any(theirs):
+                cells = [f"-{published}" for published in theirs]
                 rows.append([_label(name, system), dataset, attack_name(attack), *cells])
     header = ["system", "pictures", "attack", *map(defense_name, figures["defenses"])]
     return table(header, rows)
@@ -176,6 +183,17 @@ def _price_of(lock: str, figures: Figures) -> list[list[str]]:
         if lost:
             label = f"TPR lost to {defense_name(lock)}, {rule}, where it was above 50 %"
             rows.append([label, f"{100 * _mean(lost):.2f} points", ""])
+    shares = [
+        _under_distortion(_first(system).get(defense, {}), "tpr", rule, "rate")
+        for _, system in _measured(figures)
+        for defense, rule in ((lock, "soft"), ("none", "hard"))
+    ]
+    if shares and all(shares):
+        locked, bare = (
+            _mean([value for share in shares[part::2] for value in share or ()]) for part in (0, 1)
+        )
+        label = f"genuine under distortion: {defense_name(lock)}, soft, and no lock, hard"
+        rows.append([label, f"{100 * locked:.1f} % and {100 * bare:.1f} %", ""])
     return rows
 
 
@@ -193,6 +211,10 @@ def bit_accuracy_table(figures: Figures) -> str:
             if published:
                 cells = [f"{c} ({p:.2f})" for c, p in zip(cells, published, strict=True)]
             rows.append([_label(name, system), defense_name(defense), *cells])
+    for name, system in _absent(figures):
+        for defense, published in paper.BIT_ACCURACY.get(system_of(name), {}).items():
+            cells = [f"- ({value:.2f})" for value in published]
+            rows.append([_label(name, system), defense_name(defense), *cells])
     return table(["system", "defence", *EVALUATION, "average"], rows)
 
 
@@ -202,8 +224,8 @@ def tpr_table(figures: Figures) -> str:
     for name, system in _measured(figures):
         for defense, cell in _first(system).items():
             for rule in RULES:
-                rates = _under_distortion(cell, "tpr", rule, "rate")
-                if rates is None:
+                shares = _under_distortion(cell, "tpr", rule)
+                if shares is None:
                     continue
                 clean = cell["genuine"]["clean"]["tpr"][rule]
                 rows.append(
@@ -211,11 +233,12 @@ def tpr_table(figures: Figures) -> str:
                         _label(name, system),
                         defense_name(defense),
                         rule,
-                        rate_text(clean),
-                        *(f"{100 * value:.0f} %" for value in rates),
-                        f"{100 * sum(rates) / len(rates):.1f} %",
+                        *(rate_text(share) for share in (clean, *shares)),
+                        f"{100 * _mean([share['rate'] for share in shares]):.1f} %",
                     ]
                 )
+    for name, system in _absent(figures):
+        rows.append([_label(name, system), "-", "-", "-", *["-" for _ in EVALUATION], "-"])
     return table(["system", "defence", "rule", "undistorted", *EVALUATION, "average"], rows)
 
 
@@ -317,7 +340,7 @@ def document(figures: Figures) -> str:
     text = "\n\n".join(f"## {title}\n\n{make(figures)}" for title, make in TABLES.values())
     notes = [
         f"- {REDUCED} reference models of ours, trained at reduced width; not the paper's weights.",
-        "- The paper's figures are in brackets, in percent.",
+        "- The paper's figures are in brackets, in percent; it did not use crops of DIV2K.",
     ]
     for name, system in figures["systems"].items():
         if is_reduced(system):
@@ -338,13 +361,13 @@ def _asr_cell(
         return "-"
     if "not_measured" in cell:
         return f"*{cell['not_measured']}*"
-    published = (
-        paper.asr(system_of(name), dataset, attack.partition(":")[0], defense)
-        if rule == "hard"
-        else None
-    )
-    text = rate_text(cell["asr"][rule])
-    return text if published is None else f"{text} [{published:.2f}]"
+    return rate_text(cell["asr"][rule]) + _published(name, dataset, attack, defense, rule)
+
+
+def _published(name: str, dataset: str, attack: str, defense: str, rule: Rule) -> str:
+    """What the paper has for a cell, whose rule is the hard one, in brackets."""
+    share = paper.asr(system_of(name), dataset, attack, defense) if rule == "hard" else None
+    return "" if share is None else f" [{share:.2f}]"
 
 
 def _cells(figures: Figures, defense: str, attack: str, rule: Rule) -> list[Figures]:
@@ -357,16 +380,31 @@ def _cells(figures: Figures, defense: str, attack: str, rule: Rule) -> list[Figu
     return [cell["asr"][rule] for cell in found if "asr" in cell]
 
 
-def _sum(system: Figures, defense: str, attack: str) -> str:
-    """Forgeries accepted over all collections."""
-    cells = _cells({"systems": {"": system}}, defense, attack, DEFAULT_RULE)
-    accepted, tried = (sum(cell[part] for cell in cells) for part in ("successes", "trials"))
-    return f"{accepted} of {tried}" if cells else "-"
+def _without_and_with(system: Figures, attack: str) -> str:
+    """Forgeries accepted over all collections, before and behind the lock."""
+    bare, locked = (
+        _cells({"systems": {"": system}}, defense, attack, DEFAULT_RULE)
+        for defense in ("none", "coverlock")
+    )
+    if not bare or not locked:
+        return "-"
+    before = _pooled(bare)
+    return f"{before['successes']} of {before['trials']} → {rate_text(_pooled(locked))}"
 
 
 def _mean_rate(cells: list[Figures]) -> str:
-    accepted, tried = (sum(cell[part] for cell in cells) for part in ("successes", "trials"))
-    return f"{100 * _mean([cell['rate'] for cell in cells]):.3f} % ({accepted} of {tried})"
+    pooled = _pooled(cells)
+    counted = f"{pooled['successes']} of {pooled['trials']}, at most {100 * pooled['high']:.2f} %"
+    return f"{100 * _mean([cell['rate'] for cell in cells]):.3f} % ({counted})"
+
+
+def _pooled(cells: list[Figures]) -> Figures:
+    """Several cells as one; those of several seeds count the pictures of one."""
+    accepted, tried = (
+        round(sum(cell[part] / cell["over_seeds"]["seeds"] for cell in cells))
+        for part in ("successes", "trials")
+    )
+    return rate(accepted, tried)
 
 
 def _lost(figures: Figures, lock: str, *path: str, above: float = 0.0) -> list[float]:
@@ -401,6 +439,12 @@ def _measured(figures: Figures) -> list[tuple[str, Figures]]:
     return [(n, s) for n, s in figures["systems"].items() if s.get("security")]
 
 
+def _absent(figures: Figures) -> list[tuple[str, Figures]]:
+    """Systems of the paper whose weights are not here: they keep their row."""
+    systems: list[tuple[str, Figures]] = list(figures["systems"].items())
+    return [(n, s) for n, s in systems if "not_measured" in s and system_of(n) in paper.SYSTEMS]
+
+
 def _first(system: Figures) -> Figures:
     first: Figures = next(iter(system["security"].values()))
     return first
@@ -432,8 +476,10 @@ def _rt(system: Figures, sources: int, eight_bit: bool = True) -> str:
     point = _point(system, sources, eight_bit)
     if point:
         return f"{point['rt']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
-    missing = system.get("rt", {}).get("missing", {}).get(str(sources))
-    return f"*{missing} pictures short*" if missing and eight_bit else ""
+    if not system.get("rt") or not eight_bit:
+        return ""
+    missing = system["rt"].get("missing", {}).get(str(sources))
+    return f"*{missing} pictures short*" if missing else "*not in this preset*"
 
 
 def _locked(system: Figures) -> str:
@@ -458,8 +504,8 @@ def _text(settings: Figures) -> str:
 def _training(card: Figures) -> Figures:
     """What a card says of its training, in the terms of the paper's table 1."""
     recipe = card.get("recipe")
-    if recipe is None:
-        return card
+    if not isinstance(recipe, dict) or "message_loss" not in recipe:
+        return card  # a vendor's own may use the words of the table
     return {
         "loss": f"{recipe['message_loss'].upper()}+MSE",
         "discriminator": recipe["adversarial_weight"] > 0,

@@ -41,9 +41,17 @@ class Division:
     sources: Sequence[Picture8]
     targets: Sequence[Picture8]
     seed: int
+    naturals: Sequence[Picture8]
+    """Unmarked pictures of the attacker's own; the targets, where there are no others."""
 
     @classmethod
-    def of(cls, pictures: Sequence[Picture8], wanted: int, seed: int) -> Division:
+    def of(
+        cls,
+        pictures: Sequence[Picture8],
+        wanted: int,
+        seed: int,
+        naturals: Sequence[Picture8] = (),
+    ) -> Division:
         """Up to ``wanted`` sources and as many targets, or half of the pictures each."""
         if len(pictures) < 2:
             raise NotMeasuredError(
@@ -52,11 +60,9 @@ class Division:
             )
         order = np.random.default_rng(seed).permutation(len(pictures))
         count = min(wanted, len(pictures) // 2)
-        return cls(
-            [pictures[i] for i in order[:count]],
-            [pictures[i] for i in order[count : 2 * count]],
-            seed,
-        )
+        targets = [pictures[i] for i in order[count : 2 * count]]
+        others = naturals if len(naturals) >= count else targets
+        return cls([pictures[i] for i in order[:count]], targets, seed, others)
 
 
 class Trials:
@@ -71,7 +77,8 @@ class Trials:
         self._marks: dict[str, tuple[Picture8, Bits | None]] = {}
 
     @cached_property
-    def _lock(self) -> str:
+    def lock(self) -> str:
+        """Changes when the watermark or the defence does."""
         return fingerprint(self.verifier.protected)
 
     def message(self, seed: int, source: int | None = None) -> Bits:
@@ -162,7 +169,8 @@ class Trials:
         seed: int,
     ) -> list[Row]:
         attacker = {
-            "attack": f"{setting.name} {attack!r}",
+            "attack": _described(setting, attack),
+            "model": getattr(attack, "model_digest", lambda: None)(),
             "naturals": digest(getattr(attack, "naturals", None)),
             "sources": digest(*sources),
             "message": digest(message),
@@ -202,19 +210,25 @@ class Trials:
         return self._marks[name]
 
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
-        lock = {"defense": self._defense, "lock": self._lock, "fpr": self._fpr}
+        lock = {"defense": self._defense, "lock": self.lock, "fpr": self._fpr}
         return {"kind": kind, "seed": seed, **lock, **more}
 
 
 def _attack(setting: Setting, division: Division) -> Attack | OracleAttack:
     """The attack, once it is clear that there are pictures enough for it."""
-    attack = setting.attack(naturals=_stack(division.targets))
+    attack = setting.attack(naturals=_stack(division.naturals))
     wanted = references_of(attack)
     if wanted > len(division.sources):
         raise NotMeasuredError(
             f"needs {wanted} marked pictures and other targets, there are {len(division.sources)}"
         )
     return attack
+
+
+def _described(setting: Setting, attack: Attack | OracleAttack) -> str:
+    """The attack with its options; a ``repr`` of its own also tells their defaults."""
+    anonymous = type(attack).__repr__ is object.__repr__
+    return str(setting) if anonymous else f"{setting} {attack!r}"
 
 
 def references_of(attack: Attack | OracleAttack) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -23,9 +24,14 @@ OFFICIAL = Path("wmforger", "preference.safetensors")
 @lru_cache(maxsize=2)
 def load_preference(model: str) -> PreferenceNetwork:
     """The model called "small" or "official", or the one in the safetensors file ``model``."""
+    with preference_file(model) as path:
+        return _load(path)
+
+
+def preference_file(model: str) -> AbstractContextManager[Path]:
+    """Where the weights of ``model`` are, for as long as the context lasts."""
     if model == "small":
-        with resources.as_file(resources.files(__package__) / "small.safetensors") as path:
-            return _load(path)
+        return resources.as_file(resources.files(__package__) / "small.safetensors")
     if model == "official":
         path = cache_folder() / OFFICIAL
         if not path.exists():
@@ -33,13 +39,13 @@ def load_preference(model: str) -> PreferenceNetwork:
                 f"the authors' preference model is not in {path.parent}: "
                 "import it with 'coverlock import wmforger convnext_pref_model.pth'"
             )
-        return _load(path)
+        return nullcontext(path)
     if not Path(model).is_file():
         raise MissingModelError(
             f"there is no preference model '{model}': use small, official or a file that "
             "'coverlock train preference' wrote"
         )
-    return _load(Path(model))
+    return nullcontext(Path(model))
 
 
 def save_preference(network: PreferenceNetwork, path: Path) -> None:

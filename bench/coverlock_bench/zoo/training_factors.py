@@ -19,8 +19,8 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.watermarking.noise import EVERYDAY
 
 SHORTER: dict[str, dict[str, Any]] = {
-    "hidden": {"steps": 800, "message_first": 300, "decay": 200},
-    "mbrs": {"steps": 300, "message_first": 75, "decay": 100},
+    "hidden": {"steps": 600, "message_first": 200, "decay": 150},
+    "mbrs": {"steps": 200, "message_first": 50, "decay": 70},
 }
 LENGTHS = {"hidden": (8, 30), "mbrs": (16, 256)}
 """Messages shorter and longer than that of the base run."""
