@@ -144,10 +144,15 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
     text = summary_table({"systems": {"mbrs": system}})
     assert "| RT@100, lowest of 1 systems above 0.5 | 0.970 | 0.98 |" in text
     assert "| RT@1 through CoverLock, highest, 100 sources or more | 0.020 |" in text
-    assert "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20, at most 24.87 %)" in text
+    assert (
+        "GT@1 behind CoverLock, hard: mean of 2 cells | 5.000 % (1 of 20, at most 24.87 %)" in text
+    )
     assert "| bit accuracy lost to CoverLock, mean | 2.00 points | 3.2-4.8 points |" in text
     assert "TPR lost to CoverLock, soft, where it was above 50 % | 2.00" in text
-    assert "GT@1 behind CoverLock (harden=true), hard: 1 cell | 0.000 % (0 of 10, at most 30.85 %)" in text
+    assert (
+        "GT@1 behind CoverLock (harden=true), hard: 1 cell | 0.000 % (0 of 10, at most 30.85 %)"
+        in text
+    )
     assert "TPR lost to CoverLock (harden=true), soft, where it was above 50 % | 0.50" in text
     [line] = headline_table({"systems": {"mbrs": system}}).splitlines()[2:]
     forged = "20 of 20 → 1 of 20 (0.1-24.9 %) | - | -"

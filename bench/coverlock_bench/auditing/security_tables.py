@@ -321,6 +321,21 @@ def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]
     return points
 
 
+def signatures_table(figures: Figures) -> str:
+    """How alike residuals are on different covers, and what the decoder's last features follow."""
+    rows = []
+    for name, system in _measured(figures):
+        residuals, features = (system["signatures"][part] for part in ("residuals", "features"))
+        row = [_label(name, system)]
+        for figure in ("single_correlation", "averaged_correlation"):
+            row.append(f"{residuals[figure]:.2f}" if figure in residuals else "-")
+        for figure in ("cover", "message"):
+            row.append(f"{100 * features[figure]:.0f} %" if figure in features else "-")
+        rows.append([*row, features.get("layer", features.get("not_measured", ""))])
+    header = ["system", "residuals correlate", "averaged over five covers"]
+    return table([*header, "features follow the cover", "the message", "layer"], rows)
+
+
 TABLES: dict[str, tuple[str, Callable[[Figures], str]]] = {
     "headline": ("Without the lock → with it", headline_table),
     "summary": ("What it comes to", summary_table),
@@ -331,6 +346,7 @@ TABLES: dict[str, tuple[str, Callable[[Figures], str]]] = {
     "tpr": ("Genuine pictures accepted", tpr_table),
     "errors": ("Where bit errors come from (figure 4b)", error_table),
     "rt": ("RT@s (table 4)", rt_table),
+    "signatures": ("Signatures (section 3.2)", signatures_table),
 }
 """Heading and maker of every table, by the name under which the docs ask for it."""
 
