@@ -67,9 +67,11 @@ NANO_HEAD = Schedule(
 
 @dataclass(frozen=True)
 class HeadRecipe:
-    """The paper's: a head on a frozen backbone, one distortion per view."""
+    """A head on a frozen backbone; the defaults are the paper's."""
 
     held_out: float = 0.2
+    composition: Composition | None = None
+    """How views are composed, as ``nano`` has them; None: the paper's one distortion per view."""
     objective: Objective = PAPER_OBJECTIVE
     schedule: Schedule = PAPER_SCHEDULE
     views: int = 0
@@ -99,7 +101,7 @@ def train_head(
     report: Report | None = None,
     cache: Path | None = None,
 ) -> HashNetwork:
-    """Train the paper's head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
+    """Train a head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
 
     ``cache`` is where pictures and features are kept: inside ``run``, unless runs share it.
     """
@@ -108,11 +110,12 @@ def train_head(
     backbone.requires_grad_(False)
     torch.manual_seed(recipe.schedule.seed)
     network = HashNetwork(backbone)
-    data: Pairs = FreshViews(training, backbone.size)
+    data = _views(training, backbone.size, recipe, cache)
     pooled = evaluation_features(backbone, validation, cache)
     model: Hasher = network
     if recipe.views:
-        key = f"{recipe.held_out} of {photos.name}, one distortion per view"
+        drawn = recipe.composition or "one distortion per view"
+        key = f"{recipe.held_out} of {photos.name}, {drawn}"
         data, model = CachedFeatures(backbone, data, recipe.views, cache, key=key), network.head
     trained = train(
         model,
@@ -126,6 +129,13 @@ def train_head(
     model.load_state_dict(trained.state_dict())
     _finish(network, network.head, recipe, validation, run, cache)
     return network
+
+
+def _views(paths: list[Path], size: int, recipe: HeadRecipe, cache: Path) -> Pairs:
+    """Where the views of a head's recipe come from."""
+    if recipe.composition is None:
+        return FreshViews(paths, size)
+    return ComposedViews(paths, size, cache, recipe.composition)
 
 
 def train_nano(
