@@ -111,22 +111,23 @@ def train_head(
     torch.manual_seed(recipe.schedule.seed)
     network = HashNetwork(backbone)
     data = _views(training, backbone.size, recipe, cache)
+    frozen: Backbone | None = backbone
     pooled = evaluation_features(backbone, validation, cache)
-    model: Hasher = network
     if recipe.views:
         drawn = recipe.composition or "one distortion per view"
         key = f"{recipe.held_out} of {photos.name}, {drawn}"
-        data, model = CachedFeatures(backbone, data, recipe.views, cache, key=key), network.head
-    trained = train(
-        model,
+        data, frozen = CachedFeatures(backbone, data, recipe.views, cache, key=key), None
+    head = train(
+        network.head,
         data,
         recipe.objective,
         recipe.schedule,
         run / "head",
-        validate=lambda model: figures_of(codes_of_network(getattr(model, "head", model), pooled)),
+        frozen=frozen,
+        validate=lambda model: figures_of(codes_of_network(model, pooled)),
         report=partial(report, "head") if report else None,
     )
-    model.load_state_dict(trained.state_dict())
+    network.head.load_state_dict(head.state_dict())
     _finish(network, network.head, recipe, validation, run, cache)
     return network
 

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor, nn
 
 from coverlock_sdk.hashing.losses import Objective
-from coverlock_sdk.hashing.network import HashHead, HashNetwork
+from coverlock_sdk.hashing.network import Backbone, HashHead, HashNetwork
 from coverlock_sdk.hashing.views import Pairs
 from coverlock_sdk.training_run import Checkpoint, Figures, History, ResumableRun
 
 Hasher = HashNetwork | HashHead
-"""What is trained: a whole network on pictures, or a head alone on cached features."""
+"""What is trained: a whole network on pictures, or a head alone on features."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,14 @@ def train(
     objective: Objective,
     schedule: Schedule,
     folder: Path,
+    frozen: Backbone | None = None,
     validate: Callable[[Hasher], Figures] | None = None,
     report: Callable[[int, Figures], None] | None = None,
 ) -> Hasher:
     """Optimise ``model`` on pairs of views and return the weights to keep.
 
-    ``folder`` receives ``checkpoint.pt``, from which a later call goes on, and
+    A ``frozen`` backbone turns the views into the features that a head learns from; it is no
+    part of the run. ``folder`` receives ``checkpoint.pt``, from which a later call goes on, and
     ``history.json``. A loss that is not finite stops the run and says where it was.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,6 +105,8 @@ def train(
         while run.step < schedule.steps:
             inputs = upcoming.result().to(device)
             upcoming = ahead.submit(draw, run.step + 1)
+            if frozen is not None:
+                inputs = _features(frozen, inputs)
             figures = _step(run, inputs, objective, schedule, folder)
             run.history.steps.append({"step": run.step, **figures})
             run.step += 1
@@ -116,6 +120,13 @@ def train(
                         report(run.step, run.history.validation[-1])
                 run.save(folder)
     return run.averaged.eval()
+
+
+@torch.no_grad()
+def _features(frozen: Backbone, images: Tensor) -> Tensor:
+    """What a head sees of a batch of pictures."""
+    features: Tensor = frozen.eval()(images)
+    return features
 
 
 def _step(

@@ -54,6 +54,8 @@ def test_nano_is_trained_rounded_and_written(photos: Path, tmp_path: Path) -> No
     assert seen[0] == ("body", 1)
     assert seen[-1] == ("head", 3)
     assert (tmp_path / "body" / "curves.png").exists()
+    body = torch.load(tmp_path / "body" / "checkpoint.pt", weights_only=True)
+    assert set(body["averaged"]) == set(network.state_dict())
     card = json.loads((tmp_path / "hash.json").read_text())
     assert card["recipe"]["body"]["steps"] == 3
     assert 0 <= card["held_out"]["error"] <= 0.6
@@ -75,6 +77,24 @@ def test_a_head_is_trained_on_a_frozen_backbone(photos: Path, tmp_path: Path, vi
     weights = load_file(tmp_path / "hash.safetensors")
     assert weights["hidden.weight"].shape == (512, 48)
     assert json.loads((tmp_path / "hash.json").read_text())["network"] == {"cells": 4}
+    checkpoint = torch.load(tmp_path / "head" / "checkpoint.pt", weights_only=True)
+    assert set(checkpoint["model"]) == set(checkpoint["averaged"]) == set(weights)
+
+
+def test_fresh_views_of_a_frozen_backbone_teach_what_cached_ones_do(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "coverlock_sdk.hashing.views.draw_training_distortion",
+        lambda rng: lambda picture, rng: picture,  # so that all views are alike
+    )
+    heads = []
+    for views in (0, 1):
+        recipe = recipes.HeadRecipe(held_out=0.3, schedule=SHORT, views=views)
+        recipes.train_head(Averages(), photos, tmp_path / str(views), recipe)
+        heads.append(load_file(tmp_path / str(views) / "hash.safetensors"))
+    for name, value in heads[0].items():
+        np.testing.assert_allclose(value, heads[1][name], atol=2e-3)
 
 
 def test_the_paper_recipe_is_the_default() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from coverlock_sdk.hashing.features import CachedFeatures  # noqa: E402
 from coverlock_sdk.hashing.losses import Objective  # noqa: E402
 from coverlock_sdk.hashing.network import Backbone, HashHead  # noqa: E402
 from coverlock_sdk.hashing.trainer import Schedule, train  # noqa: E402
+from coverlock_sdk.training_run import History, ResumableRun  # noqa: E402
 
 SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
 
@@ -131,3 +133,22 @@ def test_cached_features_are_those_of_the_backbone(tmp_path: Path) -> None:
     np.testing.assert_allclose(distorted, 2 * data.features[[3, 5]])
     other = CachedFeatures(Doubling(3.0), data, 3, tmp_path, key="test")
     np.testing.assert_allclose(other.features[:, 0], 3 * data.features, rtol=1e-6)
+
+
+class Uncopied(float):
+    def __deepcopy__(self, memo: object) -> Uncopied:
+        raise AssertionError("a history of 200,000 steps would be copied at each checkpoint")
+
+
+class Nothing(ResumableRun):
+    """A run without any parts, which has only its curves to save."""
+
+    parts: ClassVar = {}
+
+
+def test_saving_does_not_copy_the_history(tmp_path: Path) -> None:
+    run = Nothing()
+    run.history, run.step = History(steps=[{"step": 0, "total": Uncopied(0.5)}]), 1
+    run.save(tmp_path)
+    saved = json.loads((tmp_path / "history.json").read_text())
+    assert saved == {"steps": [{"step": 0, "total": 0.5}], "validation": []}
