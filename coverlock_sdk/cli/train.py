@@ -35,7 +35,7 @@ def train() -> None:
     help="'nano' is trained whole; DINOv2 is frozen under the paper's head.",
 )
 @click.option("--steps", type=int, help="Optimisation steps (of the network, for 'nano').")
-@click.option("--batch", type=int, help="Pictures per step.")
+@click.option("--batch", type=int, help="Pictures per step (of the network, for 'nano').")
 @click.option(
     "--views",
     type=int,
@@ -69,6 +69,7 @@ def train_hash(
             nano = dataclasses.replace(
                 nano,
                 body=dataclasses.replace(nano.body, **given),
+                head=dataclasses.replace(nano.head, seed=seed),
                 views=nano.views if views is None else views,
             )
             report.stages = {"body": nano.body.steps, "head": nano.head.steps}
@@ -195,37 +196,53 @@ def _settings(changes: tuple[str, ...]) -> dict[str, int | float | bool]:
 
 
 class _Report:
-    """A progress bar per stage, and a line for each validation."""
+    """A progress bar for the stage under way, and a line for each validation.
+
+    Between stages there is none, since what is cached there has a bar of its own.
+    """
 
     def __init__(self) -> None:
         self.stages: dict[str, int] = {}
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
+        self._bars: dict[str, Progress] = {}
 
     def __enter__(self) -> _Report:
-        self._bar.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._bar.stop()
+        for bar in self._bars.values():
+            _close(bar)
 
     def __call__(self, stage: str, step: int, figures: dict[str, float]) -> None:
-        tasks = {task.description: task.id for task in self._bar.tasks}
-        if stage not in tasks:
-            tasks[stage] = self._bar.add_task(stage, total=self.stages[stage])
-        self._bar.update(tasks[stage], completed=step)
+        if stage not in self._bars:
+            self._bars[stage] = _bar(stage, self.stages[stage])
+        bar = self._bars[stage]
+        bar.update(bar.task_ids[0], completed=step)
+        if bar.finished:
+            _close(bar)
         if "bit_accuracy" in figures:
-            self._bar.console.print(
+            bar.console.print(
                 f"{stage} {step}: bits {figures['bit_accuracy']:.2%}, "
                 f"PSNR {figures['psnr_mean']:.1f} dB"
             )
         if "error" in figures:
-            self._bar.console.print(
+            bar.console.print(
                 f"{stage} {step}: bit error {figures['error']:.2%} "
                 f"(crop {figures['error_crop']:.2%}), pairs {figures['pairs_mean']:.3f} "
                 f"+- {figures['pairs_deviation']:.4f}, {figures['pairs_accepted']:.3%} accepted"
             )
+
+
+def _bar(stage: str, steps: int) -> Progress:
+    """A bar that has been started."""
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    )
+    bar.add_task(stage, total=steps)
+    bar.start()
+    return bar
+
+
+def _close(bar: Progress) -> None:
+    """Stop a bar once; a second time would print an empty line."""
+    if bar.live.is_started:
+        bar.stop()

@@ -115,8 +115,9 @@ def train_head(
     pooled = evaluation_features(backbone, validation, cache)
     if recipe.views:
         drawn = recipe.composition or "one distortion per view"
-        key = f"{recipe.held_out} of {photos.name}, {drawn}"
-        data, frozen = CachedFeatures(backbone, data, recipe.views, cache, key=key), None
+        key, seed = f"{names_digest(training)}, {drawn}", recipe.schedule.seed
+        data = CachedFeatures(backbone, data, recipe.views, cache, key=key, seed=seed)
+        frozen = None
     head = train(
         network.head,
         data,
@@ -136,7 +137,7 @@ def _views(paths: list[Path], size: int, recipe: HeadRecipe, cache: Path) -> Pai
     """Where the views of a head's recipe come from."""
     if recipe.composition is None:
         return FreshViews(paths, size)
-    return ComposedViews(paths, size, cache, recipe.composition)
+    return ComposedViews(paths, size, cache, recipe.composition, seed=recipe.schedule.seed)
 
 
 def train_nano(
@@ -154,9 +155,10 @@ def train_nano(
     through_all = NanoBackbone()
     single = HashNetwork(through_one).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     views = evaluation_views(validation, 64, cache)
+    zooms, seed = through_all.zooms, recipe.body.seed
     trained = train(
         single,
-        ComposedViews(training, 64, cache, recipe.composition, zooms=through_all.zooms),
+        ComposedViews(training, 64, cache, recipe.composition, zooms=zooms, seed=seed),
         recipe.objective,
         recipe.body,
         run / "body",
@@ -165,12 +167,13 @@ def train_nano(
     )
     network = HashNetwork(through_all).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     network.load_state_dict(trained.state_dict())
-    data = ComposedViews(training, through_all.size, cache, recipe.head_composition)
-    key = f"{recipe.held_out} of {photos.name}, {recipe.head_composition}"
+    seed = recipe.head.seed
+    data = ComposedViews(training, through_all.size, cache, recipe.head_composition, seed=seed)
+    key = f"{names_digest(training)}, {recipe.head_composition}"
     pooled = evaluation_features(through_all, validation, cache)
     head = train(
         network.head,
-        CachedFeatures(through_all, data, recipe.views, cache, key=key),
+        CachedFeatures(through_all, data, recipe.views, cache, key=key, seed=seed),
         recipe.head_objective,
         recipe.head,
         run / "head",
@@ -191,6 +194,7 @@ def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> F
         {"pictures": names_digest(paths), "backbone": fingerprint(backbone)},
         lambda rows: np.stack([features_of(backbone, _floats(views[row])) for row in rows]),
         len(paths),
+        label="features of held-out pictures",
     )
     return pooled
 

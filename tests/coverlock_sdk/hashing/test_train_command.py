@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 
 from coverlock_sdk.cli.train import train
 from coverlock_sdk.errors import MissingModelError, PictureError
+from coverlock_sdk.hashing import recipes
 
 
 def test_a_folder_without_pictures_is_one_sentence(tmp_path: Path) -> None:
@@ -31,3 +32,18 @@ def test_an_unknown_backbone_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(train, arguments)
     assert result.exit_code == 2
     assert "dinov2-s" in result.output
+
+
+def test_the_seed_is_that_of_every_stage_of_nano(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[recipes.NanoRecipe] = []
+    monkeypatch.setattr(
+        recipes, "train_nano", lambda photos, run, recipe, report: seen.append(recipe)
+    )
+    for options in ([], ["--seed", "3", "--batch", "8"]):
+        arguments = ["hash", str(tmp_path), "--run", str(tmp_path / "run"), *options]
+        assert CliRunner().invoke(train, arguments).exit_code == 0
+    assert seen[0] == recipes.NanoRecipe()
+    assert (seen[1].body.seed, seen[1].head.seed) == (3, 3)
+    assert (seen[1].body.batch, seen[1].head.batch) == (8, recipes.NANO_HEAD.batch)

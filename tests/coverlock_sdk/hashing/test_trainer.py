@@ -117,6 +117,7 @@ def test_validation_sees_the_averaged_weights(tmp_path: Path) -> None:
 def test_cached_features_are_those_of_the_backbone(tmp_path: Path) -> None:
     class Doubling(Backbone):
         size, features = 1, 12
+        settings: ClassVar = {}
 
         def __init__(self, factor: float) -> None:
             super().__init__()
