@@ -38,7 +38,7 @@ def train() -> None:
 @click.option("--batch", type=int, help="Pictures per step (of the network, for 'nano').")
 @click.option(
     "--views",
-    type=int,
+    type=click.IntRange(0),
     help="Distorted views per picture whose features are cached; 0: always fresh ones.",
 )
 @click.option("--seed", default=0, show_default=True)

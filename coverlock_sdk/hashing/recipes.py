@@ -90,7 +90,7 @@ class NanoRecipe:
     head_objective: Objective = NANO_HEAD_OBJECTIVE
     head: Schedule = NANO_HEAD
     views: int = 2
-    """Distorted views per picture whose features the head learns from."""
+    """Distorted views per picture whose features the head learns from; 0 draws each one afresh."""
 
 
 def train_head(
@@ -110,34 +110,9 @@ def train_head(
     backbone.requires_grad_(False)
     torch.manual_seed(recipe.schedule.seed)
     network = HashNetwork(backbone)
-    data = _views(training, backbone.size, recipe, cache)
-    frozen: Backbone | None = backbone
-    pooled = evaluation_features(backbone, validation, cache)
-    if recipe.views:
-        drawn = recipe.composition or "one distortion per view"
-        key, seed = f"{names_digest(training)}, {drawn}", recipe.schedule.seed
-        data = CachedFeatures(backbone, data, recipe.views, cache, key=key, seed=seed)
-        frozen = None
-    head = train(
-        network.head,
-        data,
-        recipe.objective,
-        recipe.schedule,
-        run / "head",
-        frozen=frozen,
-        validate=lambda model: figures_of(codes_of_network(model, pooled)),
-        report=partial(report, "head") if report else None,
-    )
-    network.head.load_state_dict(head.state_dict())
+    _learn_head(network, recipe, training, validation, run, cache, report)
     _finish(network, network.head, recipe, validation, run, cache)
     return network
-
-
-def _views(paths: list[Path], size: int, recipe: HeadRecipe, cache: Path) -> Pairs:
-    """Where the views of a head's recipe come from."""
-    if recipe.composition is None:
-        return FreshViews(paths, size)
-    return ComposedViews(paths, size, cache, recipe.composition, seed=recipe.schedule.seed)
 
 
 def train_nano(
@@ -167,22 +142,45 @@ def train_nano(
     )
     network = HashNetwork(through_all).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     network.load_state_dict(trained.state_dict())
-    seed = recipe.head.seed
-    data = ComposedViews(training, through_all.size, cache, recipe.head_composition, seed=seed)
-    key = f"{names_digest(training)}, {recipe.head_composition}"
-    pooled = evaluation_features(through_all, validation, cache)
+    head = HeadRecipe(
+        recipe.held_out, recipe.head_composition, recipe.head_objective, recipe.head, recipe.views
+    )
+    _learn_head(network, head, training, validation, run, cache, report)
+    _finish(network, network, recipe, validation, run, cache)
+    return network
+
+
+def _learn_head(
+    network: HashNetwork,
+    recipe: HeadRecipe,
+    training: list[Path],
+    validation: list[Path],
+    run: Path,
+    cache: Path,
+    report: Report | None,
+) -> None:
+    """Train the head of ``network`` on views of ``training``, its backbone being frozen."""
+    backbone, seed = network.backbone, recipe.schedule.seed
+    data: Pairs = FreshViews(training, backbone.size)
+    if recipe.composition:
+        data = ComposedViews(training, backbone.size, cache, recipe.composition, seed=seed)
+    frozen: Backbone | None = backbone
+    if recipe.views:
+        key = f"{names_digest(training)}, {recipe.composition or 'one distortion per view'}"
+        data = CachedFeatures(backbone, data, recipe.views, cache, key=key, seed=seed)
+        frozen = None
+    pooled = evaluation_features(backbone, validation, cache)
     head = train(
         network.head,
-        CachedFeatures(through_all, data, recipe.views, cache, key=key, seed=seed),
-        recipe.head_objective,
-        recipe.head,
+        data,
+        recipe.objective,
+        recipe.schedule,
         run / "head",
+        frozen=frozen,
         validate=lambda model: figures_of(codes_of_network(model, pooled)),
         report=partial(report, "head") if report else None,
     )
     network.head.load_state_dict(head.state_dict())
-    _finish(network, network, recipe, validation, run, cache)
-    return network
 
 
 def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:

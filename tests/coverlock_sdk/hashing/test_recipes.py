@@ -76,6 +76,15 @@ def test_nano_is_trained_rounded_and_written(photos: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(logits, expected, atol=2e-3)
 
 
+@pytest.mark.usefixtures("no_curves")
+def test_the_head_of_nano_learns_from_fresh_views_too(photos: Path, tmp_path: Path) -> None:
+    once = replace(SHORT, steps=1)
+    recipe = recipes.NanoRecipe(held_out=0.3, body=once, head=once, views=0)
+    recipes.train_nano(photos, tmp_path, recipe)
+    assert json.loads((tmp_path / "hash.json").read_text())["recipe"]["views"] == 0
+    assert not list((tmp_path / "cache").glob("features-*"))
+
+
 @pytest.mark.parametrize("views", [0, 2], ids=["fresh", "cached"])
 def test_a_head_is_trained_on_a_frozen_backbone(photos: Path, tmp_path: Path, views: int) -> None:
     backbone = Averages()

@@ -47,3 +47,10 @@ def test_the_seed_is_that_of_every_stage_of_nano(
     assert seen[0] == recipes.NanoRecipe()
     assert (seen[1].body.seed, seen[1].head.seed) == (3, 3)
     assert (seen[1].body.batch, seen[1].head.batch) == (8, recipes.NANO_HEAD.batch)
+
+
+def test_a_negative_number_of_views_is_refused(tmp_path: Path) -> None:
+    arguments = ["hash", str(tmp_path), "--run", str(tmp_path / "run"), "--views", "-1"]
+    result = CliRunner().invoke(train, arguments)
+    assert result.exit_code == 2
+    assert "-1 is not in the range x>=0" in result.output
