@@ -25,6 +25,18 @@ class History:
     validation: list[Figures] = field(default_factory=list)
 
 
+def require_device(name: str) -> torch.device:
+    """The device called ``name``, if tensors can be made and read there."""
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise CoverLockError(
+            f"nothing can be trained on {name!r} here: name a device that PyTorch can use on this "
+            "machine, cpu or cuda"
+        ) from error
+    return torch.device(name)
+
+
 class Checkpoint:
     """A file that a run can go on from; it is written whole or not at all."""
 
@@ -45,7 +57,7 @@ class Checkpoint:
         """
         if not self.file.exists():
             return None
-        state: dict[str, Any] = torch.load(self.file, weights_only=True)
+        state: dict[str, Any] = torch.load(self.file, map_location="cpu", weights_only=True)
         if any(state[name] != value for name, value in expected.items()):
             raise CoverLockError(f"{self.file} was made with other settings: name another run")
         for name, part in parts.items():

@@ -19,6 +19,11 @@ from coverlock_sdk.watermarking.watermark import card_of
 USABLE_BIT_ACCURACY = 0.75
 """Below it, a watermark network has hardly learned more than to guess bits."""
 
+bf16_option = click.option("--bf16", is_flag=True, help="Compute networks in bfloat16.")
+device_option = click.option(
+    "--device", default="cpu", show_default=True, help="Where to train: cpu, cuda."
+)
+
 
 @click.group()
 def train() -> None:
@@ -41,6 +46,8 @@ def train() -> None:
     type=click.IntRange(0),
     help="Distorted views per picture whose features are cached; 0: always fresh ones.",
 )
+@bf16_option
+@device_option
 @click.option("--seed", default=0, show_default=True)
 def train_hash(
     photos: Path,
@@ -49,6 +56,8 @@ def train_hash(
     steps: int | None,
     batch: int | None,
     views: int | None,
+    bf16: bool,
+    device: str,
     seed: int,
 ) -> None:
     """Train an image hash on a folder of PHOTOS.
@@ -73,14 +82,15 @@ def train_hash(
                 views=nano.views if views is None else views,
             )
             report.stages = {"body": nano.body.steps, "head": nano.head.steps}
-            recipes.train_nano(photos, run, nano, report)
+            recipes.train_nano(photos, run, nano, report, half=bf16, device=device)
         else:
             head = recipes.HeadRecipe()
             head = dataclasses.replace(
                 head, schedule=dataclasses.replace(head.schedule, **given), views=views or 0
             )
             report.stages = {"head": head.schedule.steps}
-            recipes.train_head(load_backbone(backbone), photos, run, head, report)
+            frozen = load_backbone(backbone)
+            recipes.train_head(frozen, photos, run, head, report, half=bf16, device=device)
             install_head(backbone, run)
     click.echo(f"wrote {run / 'hash.safetensors'} and {run / 'hash.json'}")
 
@@ -107,8 +117,8 @@ def train_hash(
     show_default=True,
     help="What marked pictures go through: the recipe's pool, the everyday one, or nothing.",
 )
-@click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
-@click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda.")
+@bf16_option
+@device_option
 @click.option("--seed", default=0, show_default=True)
 def train_watermark(
     name: str,

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.contract import Logits
 from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.curves import draw_curves
 from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of, fingerprint
@@ -30,7 +31,7 @@ from coverlock_sdk.hashing.views import (
     evaluation_views,
     names_digest,
 )
-from coverlock_sdk.training_run import Figures, History
+from coverlock_sdk.training_run import Figures, History, require_device
 
 Report = Callable[[str, int, Figures], None]
 """Told the stage, the step, and what was measured there."""
@@ -100,35 +101,42 @@ def train_head(
     recipe: HeadRecipe | None = None,
     report: Report | None = None,
     cache: Path | None = None,
+    half: bool = False,
+    device: str = "cpu",
 ) -> HashNetwork:
     """Train a head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
 
     ``cache`` is where pictures and features are kept: inside ``run``, unless runs share it.
     """
-    recipe, cache = recipe or HeadRecipe(), cache or run / "cache"
+    recipe, cache, place = recipe or HeadRecipe(), cache or run / "cache", require_device(device)
     training, validation = split(photos, recipe.held_out)
     backbone.requires_grad_(False)
     torch.manual_seed(recipe.schedule.seed)
-    network = HashNetwork(backbone)
-    _learn_head(network, recipe, training, validation, run, cache, report)
-    _finish(network, network.head, recipe, validation, run, cache)
+    network = HashNetwork(backbone).to(place)
+    _learn_head(network, recipe, training, validation, run, cache, report, half)
+    _finish(network, network.head, recipe, validation, run, cache, half)
     return network
 
 
 def train_nano(
-    photos: Path, run: Path, recipe: NanoRecipe | None = None, report: Report | None = None
+    photos: Path,
+    run: Path,
+    recipe: NanoRecipe | None = None,
+    report: Report | None = None,
+    half: bool = False,
+    device: str = "cpu",
 ) -> HashNetwork:
     """Train ``nano`` on a folder of photos; ``run`` keeps caches, checkpoints and curves.
 
     First the network learns end to end from one window of each picture at a time, which is what
     costs; then it is frozen and the head goes on learning from the features of all windows.
     """
-    recipe, cache = recipe or NanoRecipe(), run / "cache"
+    recipe, cache, place = recipe or NanoRecipe(), run / "cache", require_device(device)
     training, validation = split(photos, recipe.held_out)
     torch.manual_seed(recipe.body.seed)
     through_one = NanoBackbone(size=64, zooms=[1.0])
     through_all = NanoBackbone()
-    single = HashNetwork(through_one).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    single = HashNetwork(through_one).to(place, memory_format=torch.channels_last)  # type: ignore[call-overload]
     views = evaluation_views(validation, 64, cache)
     zooms, seed = through_all.zooms, recipe.body.seed
     trained = train(
@@ -139,14 +147,15 @@ def train_nano(
         run / "body",
         validate=lambda model: figures_of(codes_of_network(model, views)),
         report=partial(report, "body") if report else None,
+        half=half,
     )
-    network = HashNetwork(through_all).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network = HashNetwork(through_all).to(place, memory_format=torch.channels_last)  # type: ignore[call-overload]
     network.load_state_dict(trained.state_dict())
     head = HeadRecipe(
         recipe.held_out, recipe.head_composition, recipe.head_objective, recipe.head, recipe.views
     )
-    _learn_head(network, head, training, validation, run, cache, report)
-    _finish(network, network, recipe, validation, run, cache)
+    _learn_head(network, head, training, validation, run, cache, report, half)
+    _finish(network, network, recipe, validation, run, cache, half)
     return network
 
 
@@ -158,6 +167,7 @@ def _learn_head(
     run: Path,
     cache: Path,
     report: Report | None,
+    half: bool,
 ) -> None:
     """Train the head of ``network`` on views of ``training``, its backbone being frozen."""
     backbone, seed = network.backbone, recipe.schedule.seed
@@ -179,6 +189,7 @@ def _learn_head(
         frozen=frozen,
         validate=lambda model: figures_of(codes_of_network(model, pooled)),
         report=partial(report, "head") if report else None,
+        half=half,
     )
     network.head.load_state_dict(head.state_dict())
 
@@ -200,9 +211,15 @@ def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> F
 def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
     """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
     model.eval()
+    return np.stack([_logits(model, _floats(row)) > 0 for row in inputs])
+
+
+def _logits(model: Hasher, inputs: Tensor) -> Logits:
+    """The logits of pictures or features, wherever the model is."""
     device = next(model.parameters()).device
     with torch.inference_mode():
-        return np.stack([(model(_floats(row).to(device)) > 0).cpu().numpy() for row in inputs])
+        logits: Logits = model(inputs.to(device)).cpu().numpy()
+    return logits
 
 
 def _floats(row: Bytes | Features) -> Tensor:
@@ -217,6 +234,7 @@ def _finish(
     validation: list[Path],
     run: Path,
     cache: Path,
+    half: bool,
 ) -> None:
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
@@ -235,6 +253,7 @@ def _finish(
     card = {
         "network": network.backbone.settings,
         "recipe": asdict(recipe),
+        "bfloat16": half,
         "held_out_pictures": len(validation),
         "calibration": asdict(_calibrate(network, validation)),
         "held_out": figures_of(codes_of_network(network.head, pooled)),
@@ -251,10 +270,9 @@ def _finish(
 def _calibrate(network: HashNetwork, paths: list[Path], seed: int = 0) -> Calibration:
     """How far logits can be trusted after one distortion of the paper's training distribution."""
     data, logits, bits = FreshViews(paths, network.backbone.size), [], []
-    with torch.inference_mode():
-        for start in range(0, len(paths), 64):
-            rows = np.arange(start, min(start + 64, len(paths)))
-            clean, distorted = data.pairs(rows, np.random.default_rng([seed, start]))
-            bits.append(network(clean).numpy() > 0)
-            logits.append(network(distorted).numpy())
+    for start in range(0, len(paths), 64):
+        rows = np.arange(start, min(start + 64, len(paths)))
+        clean, distorted = data.pairs(rows, np.random.default_rng([seed, start]))
+        bits.append(_logits(network, clean) > 0)
+        logits.append(_logits(network, distorted))
     return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

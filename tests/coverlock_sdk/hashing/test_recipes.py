@@ -77,11 +77,14 @@ def test_nano_is_trained_rounded_and_written(photos: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("no_curves")
-def test_the_head_of_nano_learns_from_fresh_views_too(photos: Path, tmp_path: Path) -> None:
+def test_the_head_of_nano_learns_from_fresh_views_too_and_in_bfloat16(
+    photos: Path, tmp_path: Path
+) -> None:
     once = replace(SHORT, steps=1)
     recipe = recipes.NanoRecipe(held_out=0.3, body=once, head=once, views=0)
-    recipes.train_nano(photos, tmp_path, recipe)
-    assert json.loads((tmp_path / "hash.json").read_text())["recipe"]["views"] == 0
+    recipes.train_nano(photos, tmp_path, recipe, half=True)
+    card = json.loads((tmp_path / "hash.json").read_text())
+    assert (card["recipe"]["views"], card["bfloat16"]) == (0, True)
     assert not list((tmp_path / "cache").glob("features-*"))
 
 
@@ -155,6 +158,19 @@ def test_caching_tells_how_far_it_has_come(
     lines = capsys.readouterr().err.splitlines()
     assert "features of training pictures, 64 at a time: 0 of 1" in lines
     assert "features of held-out pictures, 64 at a time: 0 of 1" in lines
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("views", [0, 1])
+def test_hashes_are_trained_on_a_gpu(photos: Path, tmp_path: Path, views: int) -> None:
+    head = recipes.HeadRecipe(held_out=0.3, schedule=SHORT, views=views)
+    recipes.train_head(Averages(), photos, tmp_path / "head", head, device="cuda")
+    nano = recipes.NanoRecipe(held_out=0.3, body=SHORT, head=SHORT, views=views)
+    network = recipes.train_nano(photos, tmp_path / "nano", nano, half=True, device="cuda")
+    assert all(parameter.is_cuda for parameter in network.parameters())
+    for run in ("head", "nano"):
+        card = json.loads((tmp_path / run / "hash.json").read_text())
+        assert 0 <= card["held_out"]["error"] <= 0.6
 
 
 def test_the_paper_recipe_is_the_default() -> None:

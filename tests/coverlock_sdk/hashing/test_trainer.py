@@ -73,6 +73,17 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
     assert not torch.equal(weights(one), weights(other))
 
 
+def test_bfloat16_learns_the_same_with_other_rounding(tmp_path: Path) -> None:
+    losses = []
+    for half in (False, True):
+        folder = tmp_path / str(half)
+        head = train(new_head(), Noisy(), Objective(), SCHEDULE, folder, half=half)
+        assert weights(head).dtype == torch.float32
+        losses.append(json.loads((folder / "history.json").read_text())["steps"][-1]["total"])
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
 def test_an_interrupted_run_ends_where_the_whole_one_does(tmp_path: Path) -> None:
     whole = train(new_head(), Noisy(), Objective(), SCHEDULE, tmp_path / "whole")
 
