@@ -11,6 +11,10 @@ MAX_CONFIDENCE = 0.9999
 """No bit is trusted more than this: one confident error must not outweigh everything else."""
 
 
+POWERS = (0.05, 8.0)
+"""Bounds of a fitted power; beyond the upper one the curve is a threshold."""
+
+
 @dataclass(frozen=True)
 class Calibration:
     """The log-odds that a bit is right are scale * |logit|^power.
@@ -39,19 +43,64 @@ class Calibration:
         values = np.asarray(logits, dtype=np.float64).ravel()
         right = (values > 0) == (np.asarray(bits).ravel() > 0)
         unit = float(np.abs(values).mean()) or 1.0
-        magnitude = np.append(np.maximum(np.abs(values) / unit, 1e-6), [1, 1])
-        outcome = np.append(right, [True, False]).astype(np.float64)
-        log_scale, log_power = np.log(2.0), np.log(0.7)
+        sample = _Sample(
+            np.append(np.maximum(np.abs(values) / unit, 1e-6), [1, 1]),
+            np.append(right, [True, False]).astype(np.float64),
+        )
+        point = np.log([2.0, 0.7])
         for _ in range(100):
-            power = np.exp(log_power)
-            log_odds = np.exp(log_scale) * magnitude**power
-            expected = 1.0 / (1.0 + np.exp(-np.minimum(log_odds, 50)))
-            slopes = np.stack([log_odds, log_odds * power * np.log(magnitude)])
-            gradient = slopes @ (outcome - expected)
-            curvature = (slopes * (expected * (1 - expected))) @ slopes.T + 1e-6 * np.eye(2)
-            step = np.clip(np.linalg.solve(curvature, gradient), -0.5, 0.5)
-            log_scale, log_power = log_scale + step[0], np.clip(log_power + step[1], -3, 1)
-            if np.abs(step).max() < 1e-9:
+            moved = sample.improved(point)
+            converged = np.abs(moved - point).max() < 1e-9
+            point = moved
+            if converged:
                 break
-        power = float(np.exp(log_power))
-        return cls(scale=float(np.exp(log_scale)) / unit**power, power=power)
+        scale, power = map(float, np.exp(point))
+        return cls(scale=scale / unit**power, power=power)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Magnitudes of logits and whether their bits were right, to fit a curve to.
+
+    A point is the logarithms of scale and power.
+    """
+
+    magnitude: npt.NDArray[np.float64]
+    outcome: npt.NDArray[np.float64]
+
+    def improved(self, point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """A Newton step further, or as much of it as does not make the sample less likely."""
+        step, least = self._newton(point), self._log_likelihood(point)
+        least -= 1e-12 * abs(least)  # sums are rounded
+        while self._log_likelihood(point + step) < least and np.abs(step).max() > 1e-9:
+            step = step / 2
+        moved: npt.NDArray[np.float64] = point + step
+        return moved
+
+    def _newton(self, point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The way to where the likelihood seems to be largest, up to a bound and not too far.
+
+        At a bound beyond which the best power lies, it is the way of scale alone.
+        """
+        log_odds, power = self._log_odds(point), np.exp(point[1])
+        expected = 1.0 / (1.0 + np.exp(-np.minimum(log_odds, 50)))
+        slopes = np.stack([log_odds, log_odds * power * np.log(self.magnitude)])
+        gradient = slopes @ (self.outcome - expected)
+        curvature = (slopes * (expected * (1 - expected))) @ slopes.T + 1e-6 * np.eye(2)
+        step: npt.NDArray[np.float64] = np.linalg.solve(curvature, gradient)
+        lower, upper = np.log(POWERS)
+        room = upper - point[1] if step[1] > 0 else point[1] - lower
+        if room < 1e-9:
+            step = np.array([gradient[0] / curvature[0, 0], 0.0])
+        elif abs(step[1]) > room:
+            step = step * (room / abs(step[1]))
+        return step / max(1.0, 2 * np.abs(step).max())
+
+    def _log_likelihood(self, point: npt.NDArray[np.float64]) -> float:
+        log_odds = self._log_odds(point)
+        return float((self.outcome * log_odds - np.logaddexp(0, log_odds)).sum())
+
+    def _log_odds(self, point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        scale, power = np.exp(point)
+        log_odds: npt.NDArray[np.float64] = scale * self.magnitude**power
+        return log_odds

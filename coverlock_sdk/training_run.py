@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,18 @@ class History:
 
     steps: list[Figures] = field(default_factory=list)
     validation: list[Figures] = field(default_factory=list)
+
+
+def require_device(name: str) -> torch.device:
+    """The device called ``name``, if tensors can be made and read there."""
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise CoverLockError(
+            f"nothing can be trained on {name!r} here: name a device that PyTorch can use on this "
+            "machine, cpu or cuda"
+        ) from error
+    return torch.device(name)
 
 
 class Checkpoint:
@@ -45,7 +57,7 @@ class Checkpoint:
         """
         if not self.file.exists():
             return None
-        state: dict[str, Any] = torch.load(self.file, weights_only=True)
+        state: dict[str, Any] = torch.load(self.file, map_location="cpu", weights_only=True)
         if any(state[name] != value for name, value in expected.items()):
             raise CoverLockError(f"{self.file} was made with other settings: name another run")
         for name, part in parts.items():
@@ -76,7 +88,7 @@ class ResumableRun(ABC):
 
     def save(self, folder: Path) -> None:
         """Write the checkpoint, and the curves as JSON beside it."""
-        curves = asdict(self.history)
+        curves = vars(self.history)  # a copy of a long history takes longer than to write it
         Checkpoint(folder / "checkpoint.pt").save(self.parts, self.step, history=curves)
         (folder / "history.json").write_text(json.dumps(curves))
 

@@ -19,6 +19,11 @@ from coverlock_sdk.watermarking.watermark import card_of
 USABLE_BIT_ACCURACY = 0.75
 """Below it, a watermark network has hardly learned more than to guess bits."""
 
+bf16_option = click.option("--bf16", is_flag=True, help="Compute networks in bfloat16.")
+device_option = click.option(
+    "--device", default="cpu", show_default=True, help="Where to train: cpu, cuda."
+)
+
 
 @click.group()
 def train() -> None:
@@ -35,12 +40,14 @@ def train() -> None:
     help="'nano' is trained whole; DINOv2 is frozen under the paper's head.",
 )
 @click.option("--steps", type=int, help="Optimisation steps (of the network, for 'nano').")
-@click.option("--batch", type=int, help="Pictures per step.")
+@click.option("--batch", type=int, help="Pictures per step (of the network, for 'nano').")
 @click.option(
     "--views",
-    type=int,
+    type=click.IntRange(0),
     help="Distorted views per picture whose features are cached; 0: always fresh ones.",
 )
+@bf16_option
+@device_option
 @click.option("--seed", default=0, show_default=True)
 def train_hash(
     photos: Path,
@@ -49,6 +56,8 @@ def train_hash(
     steps: int | None,
     batch: int | None,
     views: int | None,
+    bf16: bool,
+    device: str,
     seed: int,
 ) -> None:
     """Train an image hash on a folder of PHOTOS.
@@ -69,17 +78,19 @@ def train_hash(
             nano = dataclasses.replace(
                 nano,
                 body=dataclasses.replace(nano.body, **given),
+                head=dataclasses.replace(nano.head, seed=seed),
                 views=nano.views if views is None else views,
             )
             report.stages = {"body": nano.body.steps, "head": nano.head.steps}
-            recipes.train_nano(photos, run, nano, report)
+            recipes.train_nano(photos, run, nano, report, half=bf16, device=device)
         else:
             head = recipes.HeadRecipe()
             head = dataclasses.replace(
                 head, schedule=dataclasses.replace(head.schedule, **given), views=views or 0
             )
             report.stages = {"head": head.schedule.steps}
-            recipes.train_head(load_backbone(backbone), photos, run, head, report)
+            frozen = load_backbone(backbone)
+            recipes.train_head(frozen, photos, run, head, report, half=bf16, device=device)
             install_head(backbone, run)
     click.echo(f"wrote {run / 'hash.safetensors'} and {run / 'hash.json'}")
 
@@ -106,8 +117,8 @@ def train_hash(
     show_default=True,
     help="What marked pictures go through: the recipe's pool, the everyday one, or nothing.",
 )
-@click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
-@click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda.")
+@bf16_option
+@device_option
 @click.option("--seed", default=0, show_default=True)
 def train_watermark(
     name: str,
@@ -195,37 +206,53 @@ def _settings(changes: tuple[str, ...]) -> dict[str, int | float | bool]:
 
 
 class _Report:
-    """A progress bar per stage, and a line for each validation."""
+    """A progress bar for the stage under way, and a line for each validation.
+
+    Between stages there is none, since what is cached there has a bar of its own.
+    """
 
     def __init__(self) -> None:
         self.stages: dict[str, int] = {}
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
+        self._bars: dict[str, Progress] = {}
 
     def __enter__(self) -> _Report:
-        self._bar.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._bar.stop()
+        for bar in self._bars.values():
+            _close(bar)
 
     def __call__(self, stage: str, step: int, figures: dict[str, float]) -> None:
-        tasks = {task.description: task.id for task in self._bar.tasks}
-        if stage not in tasks:
-            tasks[stage] = self._bar.add_task(stage, total=self.stages[stage])
-        self._bar.update(tasks[stage], completed=step)
+        if stage not in self._bars:
+            self._bars[stage] = _bar(stage, self.stages[stage])
+        bar = self._bars[stage]
+        bar.update(bar.task_ids[0], completed=step)
+        if bar.finished:
+            _close(bar)
         if "bit_accuracy" in figures:
-            self._bar.console.print(
+            bar.console.print(
                 f"{stage} {step}: bits {figures['bit_accuracy']:.2%}, "
                 f"PSNR {figures['psnr_mean']:.1f} dB"
             )
         if "error" in figures:
-            self._bar.console.print(
+            bar.console.print(
                 f"{stage} {step}: bit error {figures['error']:.2%} "
                 f"(crop {figures['error_crop']:.2%}), pairs {figures['pairs_mean']:.3f} "
                 f"+- {figures['pairs_deviation']:.4f}, {figures['pairs_accepted']:.3%} accepted"
             )
+
+
+def _bar(stage: str, steps: int) -> Progress:
+    """A bar that has been started."""
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    )
+    bar.add_task(stage, total=steps)
+    bar.start()
+    return bar
+
+
+def _close(bar: Progress) -> None:
+    """Stop a bar once; a second time would print an empty line."""
+    if bar.live.is_started:
+        bar.stop()

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Progress = Callable[[int, int], None]
-"""Told how many rows are done, and how many there are."""
+from coverlock_sdk.progress import progress
 
 
 def remembered(
@@ -23,12 +22,13 @@ def remembered(
     rows: int,
     *,
     chunk: int = 64,
-    progress: Progress | None = None,
+    label: str | None = None,
 ) -> npt.NDArray[Any]:
     """The array whose rows ``compute`` makes, ``chunk`` at a time, read-only from a file.
 
     The file's name carries a digest of ``settings``, so what other settings made is never read;
     a note beside it counts the finished rows, so an interrupted computation goes on there.
+    With a ``label`` it tells how far it has come.
     """
     text = json.dumps({**settings, "rows": rows}, sort_keys=True)
     file = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npy"
@@ -36,7 +36,8 @@ def remembered(
     folder.mkdir(parents=True, exist_ok=True)
     done = int(note.read_text()) if note.exists() and file.exists() else 0
     array: npt.NDArray[Any] | None = np.load(file, mmap_mode="r+") if done else None
-    for start in range(done, rows, chunk):
+    starts = range(done, rows, chunk)
+    for start in progress(starts, f"{label}, {chunk} at a time", quiet=label is None):
         block = compute(np.arange(start, min(start + chunk, rows)))
         if array is None:
             shape = (rows, *block.shape[1:])
@@ -45,7 +46,5 @@ def remembered(
         array[start:done] = block
         array.flush()  # type: ignore[attr-defined]
         note.write_text(str(done))
-        if progress:
-            progress(done, rows)
     kept: npt.NDArray[Any] = np.load(file, mmap_mode="r")
     return kept

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 SIZE = 224
 """Side of the picture that the backbone sees: a grid of 16 x 16 patches of 14 pixels."""
 
+PATCH, PATCHES = 14, 37
+"""Pixels along a patch, and patches along the pictures that DINOv2 was trained on."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -196,27 +199,64 @@ def pool_patches(patches: Tensor) -> Tensor:
 
 def import_original(name: str, file: Path, folder: Path | None = None) -> Path:
     """Convert an original torch-hub file (``dinov2_vits14_pretrain.pth``, ...) to a hub folder."""
-    import torch
     from safetensors.torch import save_file
 
+    from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
+
     folder, variant = folder or cache_folder() / name, VARIANTS[name]
-    state = torch.load(file, map_location="cpu", weights_only=True)
-    width = state["cls_token"].shape[-1] if "cls_token" in state else None
-    if width != variant.width:
-        raise CorruptModelError(
-            f"{file} is not {name!r}: its width is {width}, not {variant.width}"
-        )
     config = _transformers().Dinov2Config(
         hidden_size=variant.width,
         num_hidden_layers=variant.layers,
         num_attention_heads=variant.heads,
         use_swiglu_ffn=variant.gated,
-        image_size=518,
-        patch_size=14,
+        image_size=PATCHES * PATCH,
+        patch_size=PATCH,
     )
+    weights = require_weights(read_checkpoint(file), file)
+    if "register_tokens" in weights:
+        raise CorruptModelError(
+            f"{file} has register tokens, which {name!r} has not: import the file without "
+            "'_reg4' in its name"
+        )
+    require_match(weights, original_layout(variant), file, of=f"the weights of {name!r}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").unlink(missing_ok=True)  # written last, it says that all is there
+    save_file(rename_original(weights), folder / "model.safetensors", metadata={"format": "pt"})
     config.save_pretrained(folder)
-    save_file(rename_original(state), folder / "model.safetensors", metadata={"format": "pt"})
     return folder
+
+
+def original_layout(variant: Variant) -> dict[str, Tensor]:
+    """The tensors of an original file as names and shapes, on the meta device.
+
+    They are written out, since transformers calls them differently from version to version.
+    """
+    import torch
+
+    width, hidden = variant.width, 4 * variant.width
+    shapes: dict[str, tuple[int, ...]] = {
+        "cls_token": (1, 1, width),
+        "mask_token": (1, width),
+        "pos_embed": (1, 1 + PATCHES**2, width),
+        "patch_embed.proj.weight": (width, 3, PATCH, PATCH),
+        "patch_embed.proj.bias": (width,),
+        "norm.weight": (width,),
+        "norm.bias": (width,),
+    }
+    linear = {"attn.qkv": (3 * width, width), "attn.proj": (width, width)}
+    if variant.gated:
+        hidden = -(-int(hidden * 2 / 3) // 8) * 8
+        linear |= {"mlp.w12": (2 * hidden, width), "mlp.w3": (width, hidden)}
+    else:
+        linear |= {"mlp.fc1": (hidden, width), "mlp.fc2": (width, hidden)}
+    for block in (f"blocks.{number}" for number in range(variant.layers)):
+        for part in (1, 2):
+            vectors = (f"norm{part}.weight", f"norm{part}.bias", f"ls{part}.gamma")
+            shapes |= {f"{block}.{vector}": (width,) for vector in vectors}
+        for layer, (outputs, inputs) in linear.items():
+            shapes[f"{block}.{layer}.weight"] = (outputs, inputs)
+            shapes[f"{block}.{layer}.bias"] = (outputs,)
+    return {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
 
 
 _RENAMED = (
@@ -247,7 +287,7 @@ def rename_original(state: dict[str, Tensor]) -> dict[str, Tensor]:
                 key = name.replace(".attn.qkv.", f".attention.attention.{part}.")
                 renamed[key] = piece.contiguous()
         else:
-            renamed[name] = value
+            renamed[name] = value.contiguous()
     return renamed
 
 

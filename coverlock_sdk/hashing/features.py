@@ -7,6 +7,7 @@ features of V drawn views per picture can be kept instead; V is part of the run'
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from coverlock_sdk.hashing.cache import Progress, remembered
+from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.network import Backbone
 from coverlock_sdk.hashing.views import Pairs, Rows
 
@@ -33,7 +34,6 @@ class CachedFeatures:
         *,
         key: str,
         seed: int = 0,
-        progress: Progress | None = None,
     ) -> None:
         def compute(rows: Rows) -> Features:
             drawn = [
@@ -45,7 +45,7 @@ class CachedFeatures:
 
         settings = {"data": key, "backbone": fingerprint(backbone), "views": views, "seed": seed}
         self.features: Features = remembered(
-            cache, "features", settings, compute, len(data), progress=progress
+            cache, "features", settings, compute, len(data), label="features of training pictures"
         )
 
     def __len__(self) -> int:
@@ -67,8 +67,8 @@ def features_of(backbone: Backbone, images: Tensor) -> Features:
 
 
 def fingerprint(backbone: Backbone) -> str:
-    """A digest of the backbone's weights: features of other weights are other features."""
-    digest = hashlib.sha256()
+    """A digest of all that decides over the backbone's features: its settings and weights."""
+    digest = hashlib.sha256(json.dumps(backbone.settings, sort_keys=True).encode())
     for name, value in sorted(backbone.state_dict().items()):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.contract import Logits
 from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.hashing.curves import draw_curves
 from coverlock_sdk.hashing.features import CachedFeatures, Features, features_of, fingerprint
@@ -30,7 +31,7 @@ from coverlock_sdk.hashing.views import (
     evaluation_views,
     names_digest,
 )
-from coverlock_sdk.training_run import Figures, History
+from coverlock_sdk.training_run import Figures, History, require_device
 
 Report = Callable[[str, int, Figures], None]
 """Told the stage, the step, and what was measured there."""
@@ -67,9 +68,11 @@ NANO_HEAD = Schedule(
 
 @dataclass(frozen=True)
 class HeadRecipe:
-    """The paper's: a head on a frozen backbone, one distortion per view."""
+    """A head on a frozen backbone; the defaults are the paper's."""
 
     held_out: float = 0.2
+    composition: Composition | None = None
+    """How views are composed, as ``nano`` has them; None: the paper's one distortion per view."""
     objective: Objective = PAPER_OBJECTIVE
     schedule: Schedule = PAPER_SCHEDULE
     views: int = 0
@@ -88,7 +91,7 @@ class NanoRecipe:
     head_objective: Objective = NANO_HEAD_OBJECTIVE
     head: Schedule = NANO_HEAD
     views: int = 2
-    """Distorted views per picture whose features the head learns from."""
+    """Distorted views per picture whose features the head learns from; 0 draws each one afresh."""
 
 
 def train_head(
@@ -98,77 +101,97 @@ def train_head(
     recipe: HeadRecipe | None = None,
     report: Report | None = None,
     cache: Path | None = None,
+    half: bool = False,
+    device: str = "cpu",
 ) -> HashNetwork:
-    """Train the paper's head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
+    """Train a head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
 
     ``cache`` is where pictures and features are kept: inside ``run``, unless runs share it.
     """
-    recipe, cache = recipe or HeadRecipe(), cache or run / "cache"
+    recipe, cache, place = recipe or HeadRecipe(), cache or run / "cache", require_device(device)
     training, validation = split(photos, recipe.held_out)
     backbone.requires_grad_(False)
     torch.manual_seed(recipe.schedule.seed)
-    network = HashNetwork(backbone)
-    data: Pairs = FreshViews(training, backbone.size)
-    pooled = evaluation_features(backbone, validation, cache)
-    model: Hasher = network
-    if recipe.views:
-        key = f"{recipe.held_out} of {photos.name}, one distortion per view"
-        data, model = CachedFeatures(backbone, data, recipe.views, cache, key=key), network.head
-    trained = train(
-        model,
-        data,
-        recipe.objective,
-        recipe.schedule,
-        run / "head",
-        validate=lambda model: figures_of(codes_of_network(getattr(model, "head", model), pooled)),
-        report=partial(report, "head") if report else None,
-    )
-    model.load_state_dict(trained.state_dict())
-    _finish(network, network.head, recipe, validation, run, cache)
+    network = HashNetwork(backbone).to(place)
+    _learn_head(network, recipe, training, validation, run, cache, report, half)
+    _finish(network, network.head, recipe, validation, run, cache, half)
     return network
 
 
 def train_nano(
-    photos: Path, run: Path, recipe: NanoRecipe | None = None, report: Report | None = None
+    photos: Path,
+    run: Path,
+    recipe: NanoRecipe | None = None,
+    report: Report | None = None,
+    half: bool = False,
+    device: str = "cpu",
 ) -> HashNetwork:
     """Train ``nano`` on a folder of photos; ``run`` keeps caches, checkpoints and curves.
 
     First the network learns end to end from one window of each picture at a time, which is what
     costs; then it is frozen and the head goes on learning from the features of all windows.
     """
-    recipe, cache = recipe or NanoRecipe(), run / "cache"
+    recipe, cache, place = recipe or NanoRecipe(), run / "cache", require_device(device)
     training, validation = split(photos, recipe.held_out)
     torch.manual_seed(recipe.body.seed)
     through_one = NanoBackbone(size=64, zooms=[1.0])
     through_all = NanoBackbone()
-    single = HashNetwork(through_one).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    single = HashNetwork(through_one).to(place, memory_format=torch.channels_last)  # type: ignore[call-overload]
     views = evaluation_views(validation, 64, cache)
+    zooms, seed = through_all.zooms, recipe.body.seed
     trained = train(
         single,
-        ComposedViews(training, 64, cache, recipe.composition, zooms=through_all.zooms),
+        ComposedViews(training, 64, cache, recipe.composition, zooms=zooms, seed=seed),
         recipe.objective,
         recipe.body,
         run / "body",
         validate=lambda model: figures_of(codes_of_network(model, views)),
         report=partial(report, "body") if report else None,
+        half=half,
     )
-    network = HashNetwork(through_all).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network = HashNetwork(through_all).to(place, memory_format=torch.channels_last)  # type: ignore[call-overload]
     network.load_state_dict(trained.state_dict())
-    data = ComposedViews(training, through_all.size, cache, recipe.head_composition)
-    key = f"{recipe.held_out} of {photos.name}, {recipe.head_composition}"
-    pooled = evaluation_features(through_all, validation, cache)
+    head = HeadRecipe(
+        recipe.held_out, recipe.head_composition, recipe.head_objective, recipe.head, recipe.views
+    )
+    _learn_head(network, head, training, validation, run, cache, report, half)
+    _finish(network, network, recipe, validation, run, cache, half)
+    return network
+
+
+def _learn_head(
+    network: HashNetwork,
+    recipe: HeadRecipe,
+    training: list[Path],
+    validation: list[Path],
+    run: Path,
+    cache: Path,
+    report: Report | None,
+    half: bool,
+) -> None:
+    """Train the head of ``network`` on views of ``training``, its backbone being frozen."""
+    backbone, seed = network.backbone, recipe.schedule.seed
+    data: Pairs = FreshViews(training, backbone.size)
+    if recipe.composition:
+        data = ComposedViews(training, backbone.size, cache, recipe.composition, seed=seed)
+    frozen: Backbone | None = backbone
+    if recipe.views:
+        key = f"{names_digest(training)}, {recipe.composition or 'one distortion per view'}"
+        data = CachedFeatures(backbone, data, recipe.views, cache, key=key, seed=seed)
+        frozen = None
+    pooled = evaluation_features(backbone, validation, cache)
     head = train(
         network.head,
-        CachedFeatures(through_all, data, recipe.views, cache, key=key),
-        recipe.head_objective,
-        recipe.head,
+        data,
+        recipe.objective,
+        recipe.schedule,
         run / "head",
+        frozen=frozen,
         validate=lambda model: figures_of(codes_of_network(model, pooled)),
         report=partial(report, "head") if report else None,
+        half=half,
     )
     network.head.load_state_dict(head.state_dict())
-    _finish(network, network, recipe, validation, run, cache)
-    return network
 
 
 def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
@@ -180,6 +203,7 @@ def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> F
         {"pictures": names_digest(paths), "backbone": fingerprint(backbone)},
         lambda rows: np.stack([features_of(backbone, _floats(views[row])) for row in rows]),
         len(paths),
+        label="features of held-out pictures",
     )
     return pooled
 
@@ -187,9 +211,15 @@ def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> F
 def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
     """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
     model.eval()
+    return np.stack([_logits(model, _floats(row)) > 0 for row in inputs])
+
+
+def _logits(model: Hasher, inputs: Tensor) -> Logits:
+    """The logits of pictures or features, wherever the model is."""
     device = next(model.parameters()).device
     with torch.inference_mode():
-        return np.stack([(model(_floats(row).to(device)) > 0).cpu().numpy() for row in inputs])
+        logits: Logits = model(inputs.to(device)).cpu().numpy()
+    return logits
 
 
 def _floats(row: Bytes | Features) -> Tensor:
@@ -204,6 +234,7 @@ def _finish(
     validation: list[Path],
     run: Path,
     cache: Path,
+    half: bool,
 ) -> None:
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
@@ -222,6 +253,7 @@ def _finish(
     card = {
         "network": network.backbone.settings,
         "recipe": asdict(recipe),
+        "bfloat16": half,
         "held_out_pictures": len(validation),
         "calibration": asdict(_calibrate(network, validation)),
         "held_out": figures_of(codes_of_network(network.head, pooled)),
@@ -238,10 +270,9 @@ def _finish(
 def _calibrate(network: HashNetwork, paths: list[Path], seed: int = 0) -> Calibration:
     """How far logits can be trusted after one distortion of the paper's training distribution."""
     data, logits, bits = FreshViews(paths, network.backbone.size), [], []
-    with torch.inference_mode():
-        for start in range(0, len(paths), 64):
-            rows = np.arange(start, min(start + 64, len(paths)))
-            clean, distorted = data.pairs(rows, np.random.default_rng([seed, start]))
-            bits.append(network(clean).numpy() > 0)
-            logits.append(network(distorted).numpy())
+    for start in range(0, len(paths), 64):
+        rows = np.arange(start, min(start + 64, len(paths)))
+        clean, distorted = data.pairs(rows, np.random.default_rng([seed, start]))
+        bits.append(_logits(network, clean) > 0)
+        logits.append(_logits(network, distorted))
     return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

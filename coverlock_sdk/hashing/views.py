@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from coverlock_sdk.distortions import EVALUATION, TRAINING, draw_training_distortion
-from coverlock_sdk.hashing.cache import Progress, remembered
+from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.resampling import resample, resample_matrix
 
 NATIVE = 256
@@ -102,7 +102,6 @@ class ComposedViews:
         zooms: Sequence[float] = (1.0,),
         jpegs: int = 3,
         seed: int = 0,
-        progress: Progress | None = None,
     ) -> None:
         def copies(path: Path) -> Bytes:
             rng = np.random.default_rng([seed, *path.name.encode()])
@@ -117,7 +116,7 @@ class ComposedViews:
             {"pictures": names_digest(paths), "size": CACHED, "jpegs": jpegs, "seed": seed},
             lambda rows: np.stack([copies(paths[row]) for row in rows]),
             len(paths),
-            progress=progress,
+            label="training pictures",
         )
 
     def __len__(self) -> int:
@@ -173,14 +172,7 @@ def composed(
     return (views + noise * strength.view(-1, 1, 1, 1)).clamp(0, 1)
 
 
-def evaluation_views(
-    paths: Sequence[Path],
-    size: int,
-    cache: Path,
-    *,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Bytes:
+def evaluation_views(paths: Sequence[Path], size: int, cache: Path, *, seed: int = 0) -> Bytes:
     """(N, 7, 3, size, size): each picture clean and under the six evaluation distortions."""
 
     def copies(path: Path) -> Bytes:
@@ -195,7 +187,7 @@ def evaluation_views(
         {"pictures": names_digest(paths), "size": size, "seed": seed},
         lambda rows: np.stack([copies(paths[row]) for row in rows]),
         len(paths),
-        progress=progress,
+        label="held-out pictures",
     )
     return views
 

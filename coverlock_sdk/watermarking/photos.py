@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from coverlock_sdk.hashing.cache import Progress, remembered
+from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.pictures import read
 
 MARGIN = 1.1
@@ -22,9 +22,7 @@ MARGIN = 1.1
 class TrainingPhotos:
     """Photos as 8-bit squares in a memory-mapped file, so that loading never holds training up."""
 
-    def __init__(
-        self, paths: Sequence[Path], size: int, cache: Path, progress: Progress | None = None
-    ) -> None:
+    def __init__(self, paths: Sequence[Path], size: int, cache: Path) -> None:
         self.size, side = size, round(size * MARGIN)
         names = hashlib.sha256("\n".join(path.name for path in paths).encode()).hexdigest()
         self.pictures: npt.NDArray[np.uint8] = remembered(
@@ -33,7 +31,6 @@ class TrainingPhotos:
             {"names": names, "side": side},
             lambda rows: np.stack([_bytes(paths[row], side) for row in rows]),
             len(paths),
-            progress=progress,
         )
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ from coverlock_sdk.distortions import EVALUATION, draw_training_distortion
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.curves import draw_curves
 from coverlock_sdk.hashing.held_out import HELD_OUT, split
-from coverlock_sdk.training_run import Figures
+from coverlock_sdk.training_run import Figures, require_device
 from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.photos import TrainingPhotos, square
 from coverlock_sdk.watermarking.trainer import Recipe, Report, train
@@ -57,9 +57,10 @@ def train_watermark(
     A tenth of the photos is held out, the same as for every other training of the SDK; figures
     and calibration come from there.
     """
+    place = require_device(device)
     torch.manual_seed(recipe.seed)
     try:
-        network = trainable.build(**settings).to(device)
+        network = trainable.build(**settings).to(place)
     except (TypeError, ValueError) as error:
         raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
     training, validation = split(photos, HELD_OUT)

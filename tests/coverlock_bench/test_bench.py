@@ -70,6 +70,7 @@ def test_rules_see_forgeries_pass_only_without_the_lock(folder):
 
 
 def test_calibration_counts_matches_of_unmarked_photos(folder):
+    pytest.importorskip("scipy")
     options = ("--messages", "5", "--hash", "dct", "--hash", "phash")
     figures = bench("calibration", folder, *options)
     again = bench("calibration", folder, *options)
@@ -78,9 +79,32 @@ def test_calibration_counts_matches_of_unmarked_photos(folder):
     locked = figures["locked, dct"]
     assert sum(locked["match_histogram"]) == 4 * 5
     assert 0 <= locked["exceedance"]["soft"]["0.01"]["observed"] <= 1
+    ratio = locked["variance_ratio"]
+    assert 0 <= ratio["low"] < ratio["high"]
+
+
+def test_no_false_positive_among_few_photos_does_not_prove_that_there_are_none(folder):
+    pytest.importorskip("scipy")
+    figures = bench("calibration", folder, "--messages", "2", "--hash", "dct")
+    rare = figures["locked, dct"]["exceedance"]["hard"]["0.0001"]
+    assert (rare["observed"], rare["low"]) == (0, 0)
+    assert rare["high"] == pytest.approx(1 - 0.025 ** (1 / 4))  # none of four photos
+    assert rare["expected_inside_interval"]
+
+
+def test_the_table_of_false_positives_shows_every_level_and_interval(folder):
+    pytest.importorskip("scipy")
+    bench("calibration", folder, "--messages", "2", "--hash", "dct")
+    (folder.parent / "r.json").rename(folder.parent / "calibration.json")
+    text = "<!-- table: calibration -->\n<!-- end of table -->"
+    header, _, *rows = render(text, folder.parent).splitlines()[1:-1]
+    assert [header.count(f"p <= {level}") for level in ("1e-2", "1e-3", "1e-4")] == [2, 2, 2]
+    assert len(rows) == 2
+    assert all(row.count("[") == 7 for row in rows)  # one of the variance, six of shares
 
 
 def test_result_files_are_drawn(folder):
+    pytest.importorskip("scipy")
     pytest.importorskip("matplotlib")
     bench("calibration", folder, "--messages", "3", "--hash", "dct")
     result = CliRunner().invoke(build_cli(), ["bench", "draw", "r.json", "calibration.png"])

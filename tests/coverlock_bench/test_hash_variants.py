@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from importlib import resources
 
 import pytest
 from click.testing import CliRunner
@@ -33,12 +34,20 @@ class Averages(Backbone):
         return self.pool(images).flatten(1)
 
 
+class Blind(Averages):
+    """A frozen backbone to which all pictures are the same."""
+
+    def forward(self, images):
+        return torch.ones_like(self.pool(images).flatten(1))
+
+
 def test_every_way_to_a_hash_is_trained_and_compared(tmp_path, monkeypatch):
     for number, picture in enumerate(natural_pictures(14, (96, 96), seed=3)):
         Image.fromarray(picture).save(tmp_path / f"{number:03}.png")
-    monkeypatch.setattr(hash_variants, "HELD_OUT", 0.3)
-    monkeypatch.setattr(hash_variants, "BACKBONES", {"averages": Averages})
-    monkeypatch.setattr(hash_variants, "HEAD", replace(hash_variants.HEAD, steps=2, batch=4))
+    schedule = replace(hash_variants.HEAD.schedule, steps=2, batch=4)
+    head = replace(hash_variants.HEAD, held_out=0.3, schedule=schedule)
+    monkeypatch.setattr(hash_variants, "HEAD", head)
+    monkeypatch.setattr(hash_variants, "BACKBONES", {"averages": Averages, "blind": Blind})
     monkeypatch.setattr(hash_variants, "STUDENT_STEPS", 3)
     monkeypatch.setattr(hash_variants, "TIMINGS", 2)
     out = tmp_path / "variants.json"
@@ -47,14 +56,27 @@ def test_every_way_to_a_hash_is_trained_and_compared(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     document = json.loads(out.read_text())
     figures = document["figures"]
-    assert len(figures) == 3
+    assert len(figures) == 4
     assert document["config"]["photos"] + document["config"]["held_out_photos"] == 14
-    scratch, frozen, distilled = figures.values()
+    scratch, frozen, blind, distilled = figures.values()
     assert scratch["error"] < 0.1
     assert scratch["times_nano"] == 1
     assert 0 <= frozen["error"] <= 0.6
     assert distilled["parameters"] < 0.6 * scratch["parameters"]
-    assert "frozen averages with the paper's head" in result.output
+    assert "head on frozen averages" in result.output
+    assert blind["error"] == 0  # no distortion changes what it sees, so it is the best teacher
+    assert "distilled from head on frozen blind" in figures
+
+
+def test_heads_on_frozen_backbones_learn_as_that_of_nano_did():
+    card = resources.files("coverlock_sdk.hashing") / "weights" / "nano.json"
+    shipped = json.loads(card.read_text())["recipe"]
+    head = json.loads(json.dumps(asdict(hash_variants.HEAD)))
+    assert head["held_out"] == shipped["held_out"]
+    assert head["composition"] == shipped["head_composition"]
+    assert head["objective"] == shipped["head_objective"]
+    assert head["schedule"] == shipped["head"]
+    assert head["views"] == shipped["views"]
 
 
 @pytest.mark.parametrize(

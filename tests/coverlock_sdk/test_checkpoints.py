@@ -6,6 +6,7 @@ import os
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -59,13 +60,35 @@ def test_a_pickle_payload_is_never_run(tmp_path: Path) -> None:
     assert not trap.exists()
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_whatever_damage_does_it_is_told_in_one_sentence(tmp_path: Path, zipped: bool) -> None:
+    file, rng = tmp_path / "w.pth", np.random.default_rng(0)
+    weights = {"a": torch.zeros(2), "b": torch.ones(3)}
+    torch.save(weights, file, _use_new_zipfile_serialization=zipped)
+    content, refusals = file.read_bytes(), []
+    for _ in range(400):
+        damaged = bytearray(content)
+        for place in rng.integers(len(content), size=3):
+            damaged[place] = rng.integers(256)
+        file.write_bytes(damaged)
+        try:
+            read_checkpoint(file)
+        except CorruptModelError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 100
+    assert not any("\n" in refusal for refusal in refusals)
+
+
 def test_text_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "readme.pth").write_text("this is not a checkpoint")
     with pytest.raises(CorruptModelError, match="not a checkpoint"):
         read_checkpoint(tmp_path / "readme.pth")
 
 
-@pytest.mark.parametrize("held", [{}, [1], {"a": 1}, {"model": WEIGHTS}, torch.zeros(2)])
+@pytest.mark.parametrize(
+    "held", [{}, [1], {"a": 1}, {1: WEIGHTS["a"]}, {"m": WEIGHTS}, WEIGHTS["b"]]
+)
 def test_only_a_flat_state_dict_goes_on(held: object) -> None:
     with pytest.raises(CorruptModelError, match="map names to tensors"):
         require_weights(held, Path("w.pth"))

@@ -24,8 +24,10 @@ def draw_calibration(figures: dict[str, Any], file: Path) -> None:
             seen = np.arange(len(histogram))
             axes.bar(seen, histogram / histogram.sum(), width=0.9, color="#56B4E9", label="counted")
             axes.plot(seen, expected, ".", color="#000000", markersize=4, label="binomial")
-            ratio = counted["variance_ratio"]["mean"]
-            axes.set_title(f"{watermark}, {arm}: variance x {ratio:.2f}", fontsize=9)
+            ratio = counted["variance_ratio"]
+            interval = f" [{ratio['low']:.2f}, {ratio['high']:.2f}]" if "low" in ratio else ""
+            title = f"{watermark}, {arm}: variance x {ratio['mean']:.2f}{interval}"
+            axes.set_title(title, fontsize=8)
             axes.tick_params(labelsize=7)
         for axes in line[len(arms) :]:
             axes.set_visible(False)

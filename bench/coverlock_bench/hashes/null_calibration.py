@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_bench.decoded import decoded_logits
+from coverlock_bench.intervals import percentiles, rate
 from coverlock_sdk import codeword, load_hash, load_watermark
 from coverlock_sdk.pictures import read
 from coverlock_sdk.reading import LockFormat, Reading
@@ -50,9 +51,11 @@ def _examine(readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int
     bits = messages.shape[1]
     matches = np.stack([(reading.bits == messages) for reading in readings], axis=1)
     counts = matches.sum(axis=2)  # (messages, pictures)
-    ratios = counts.var(axis=1, ddof=1) / (bits / 4)
+    ratios = _variance_ratios(counts, bits)
     rng = np.random.default_rng(seed)
     resamples = rng.integers(len(readings), size=(BOOTSTRAPS, len(readings)))
+    drawn = np.array([_variance_ratios(counts[:, rows], bits).mean() for rows in resamples])
+    low, high = percentiles(drawn)
     rules: tuple[Rule, ...] = ("hard", "soft")
     return {
         "pictures": len(readings),
@@ -60,6 +63,8 @@ def _examine(readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int
         "mean_match_rate": float(counts.mean() / bits),
         "variance_ratio": {
             "mean": float(ratios.mean()),
+            "low": low,
+            "high": high,
             "min": float(ratios.min()),
             "max": float(ratios.max()),
             "all_zero_message": float(ratios[0]),
@@ -70,6 +75,12 @@ def _examine(readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int
         },
         "match_histogram": np.bincount(counts.ravel(), minlength=bits + 1).tolist(),
     }
+
+
+def _variance_ratios(counts: npt.NDArray[np.int64], bits: int) -> FloatArray:
+    """Of each message: the variance of its matches over pictures, relative to the binomial's."""
+    ratios: FloatArray = counts.var(axis=1, ddof=1) / (bits / 4)
+    return ratios
 
 
 def _p_values(matches: npt.NDArray[np.bool_], readings: list[Reading], rule: Rule) -> FloatArray:
@@ -86,19 +97,23 @@ def _p_values(matches: npt.NDArray[np.bool_], readings: list[Reading], rule: Rul
 def _exceedance(
     p_values: FloatArray, rule: Rule, bits: int, resamples: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
-    """How often p <= level, with an interval from resampling pictures (bits of one go together)."""
+    """How often p <= level, with an interval from resampling pictures (bits of one go together).
+
+    No event has no spread: then the upper end is that of none among so many independent pictures.
+    """
     report = {}
     for level in LEVELS:
         per_picture = (p_values <= level).mean(axis=0)
-        draws = per_picture[resamples].mean(axis=1)
-        low, high = np.quantile(draws, [0.025, 0.975])
+        low, high = percentiles(per_picture[resamples].mean(axis=1))
+        if not per_picture.any():
+            high = rate(0, len(per_picture))["high"]
         tail = binomial_tail(bits)
         expected = float(tail[tail <= level].max()) if rule == "hard" else level
         report[f"{level:g}"] = {
             "expected": expected,
             "observed": float(per_picture.mean()),
-            "low": float(low),
-            "high": float(high),
-            "expected_inside_interval": bool(low <= expected <= high),
+            "low": low,
+            "high": high,
+            "expected_inside_interval": low <= expected <= high,
         }
     return report

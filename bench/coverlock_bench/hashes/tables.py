@@ -8,26 +8,38 @@ from typing import Any
 
 from coverlock_bench.markdown import figures_in, of, percent, table
 
+LEVELS = {"0.01": 2, "0.001": 3, "0.0001": 4}
+"""Levels of p-values, and the digits with which shares about as large are shown in per cent."""
+
 
 def _calibration_table(results: Path) -> str:
     """Unmarked photos against fixed messages."""
     rows = []
     for watermark, arms in figures_in(results / "calibration.json").items():
         for arm, figures in arms.items():
-            ratio = figures["variance_ratio"]
-            cells = [watermark, arm, f"{ratio['mean']:.2f} ({ratio['min']:.2f}-{ratio['max']:.2f})"]
-            for rule in ("hard", "soft"):
-                for level in ("0.01", "0.001"):
-                    exceedance = figures["exceedance"][rule][level]
-                    cells.append(
-                        f"{100 * exceedance['observed']:.2f} % "
-                        f"[{100 * exceedance['low']:.2f}, {100 * exceedance['high']:.2f}] "
-                        f"expected {100 * exceedance['expected']:.2f}"
-                    )
-            rows.append(cells)
+            shares = [
+                _exceedance(figures["exceedance"][rule][level], digits)
+                for rule in ("hard", "soft")
+                for level, digits in LEVELS.items()
+            ]
+            rows.append([watermark, arm, _variance_ratio(figures["variance_ratio"]), *shares])
     header = ["watermark", "", "variance / binomial (min-max over messages)"]
-    levels = ["hard, p <= 1e-2", "hard, p <= 1e-3", "soft, p <= 1e-2", "soft, p <= 1e-3"]
-    return table([*header, *levels], rows)
+    shares = [
+        f"{rule}, p <= 1e-{digits}" for rule in ("hard", "soft") for digits in LEVELS.values()
+    ]
+    return table([*header, *shares], rows)
+
+
+def _variance_ratio(ratio: dict[str, float]) -> str:
+    interval = f" [{ratio['low']:.2f}, {ratio['high']:.2f}]" if "low" in ratio else ""
+    return f"{ratio['mean']:.2f}{interval} ({ratio['min']:.2f}-{ratio['max']:.2f})"
+
+
+def _exceedance(share: dict[str, float], digits: int) -> str:
+    observed, low, high, expected = (
+        f"{100 * share[name]:.{digits}f}" for name in ("observed", "low", "high", "expected")
+    )
+    return f"{observed} % [{low}, {high}] expected {expected}"
 
 
 def _hardening_table(results: Path) -> str:

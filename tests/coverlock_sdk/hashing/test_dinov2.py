@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,14 @@ def original_weights(gated: bool) -> dict[str, torch.Tensor]:
         state[f"{block}ls1.gamma"] = random(WIDTH)
         state[f"{block}ls2.gamma"] = random(WIDTH)
     return state
+
+
+@pytest.fixture
+def variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny ``dinov2-s``."""
+    pytest.importorskip("transformers")
+    tiny = dinov2.Variant("nobody/tiny", WIDTH, LAYERS, 3)
+    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", tiny)
 
 
 @pytest.fixture(params=[False, True], ids=["mlp", "swiglu"])
@@ -127,10 +136,82 @@ def test_a_missing_head_names_the_command(tmp_path: Path) -> None:
         dinov2.Dinov2Hash("dinov2-s", tmp_path)
 
 
-def test_another_variants_file_is_refused(tmp_path: Path) -> None:
-    torch.save({"cls_token": torch.zeros(1, 1, 768)}, tmp_path / "file.pth")
-    with pytest.raises(CorruptModelError, match="768"):
-        dinov2.import_original("dinov2-s", tmp_path / "file.pth", tmp_path)
+def test_layouts_have_the_published_numbers_of_parameters() -> None:
+    millions = {
+        name: round(sum(map(torch.numel, dinov2.original_layout(variant).values())) / 1e6, 1)
+        for name, variant in dinov2.VARIANTS.items()
+    }
+    expected = {"dinov2-s": 22.1, "dinov2-b": 86.6, "dinov2-l": 304.4, "dinov2-g": 1136.5}
+    assert millions == expected
+
+
+class Payload:
+    """Creates a folder when it is unpickled."""
+
+    def __init__(self, trap: Path) -> None:
+        self.trap = trap
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.trap),)
+
+
+def without(name: str) -> dict[str, torch.Tensor]:
+    return {key: value for key, value in original_weights(False).items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("held", "sentence"),
+    [
+        ([1, 2], "map names to tensors"),
+        ({"model": original_weights(False)}, "map names to tensors"),
+        (without("norm.bias"), "does not hold the weights of 'dinov2-s': 1 missing: norm.bias"),
+        (original_weights(False) | {"head.weight": torch.zeros(2)}, "1 unknown: head.weight"),
+        (original_weights(False) | {"cls_token": torch.zeros(1, 1, 768)}, r"\(1, 1, 768\) instead"),
+        (original_weights(False) | {"blocks.0.attn.qkv.bias": torch.tensor(1.0)}, r"qkv.bias \(\)"),
+        (original_weights(True), "missing: .*mlp.fc1"),
+        (
+            original_weights(False) | {"register_tokens": torch.zeros(1, 4, WIDTH)},
+            "register tokens, which 'dinov2-s' has not: import the file without '_reg4'",
+        ),
+    ],
+    ids=["list", "nested", "missing", "unknown", "shape", "qkv", "giant", "registers"],
+)
+def test_a_file_that_is_something_else_is_refused(
+    held: object, sentence: str, variant: None, tmp_path: Path
+) -> None:
+    torch.save(held, tmp_path / "file.pth")
+    with pytest.raises(CorruptModelError, match=sentence):
+        dinov2.import_original("dinov2-s", tmp_path / "file.pth", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_file_or_a_payload_is_refused(variant: None, tmp_path: Path) -> None:
+    file, trap = tmp_path / "file.pth", tmp_path / "trap"
+    torch.save(original_weights(False), file)
+    file.write_bytes(file.read_bytes()[:-2000])
+    with pytest.raises(CorruptModelError, match="truncated"):
+        dinov2.import_original("dinov2-s", file, tmp_path / "out")
+    torch.save(original_weights(False) | {"norm.bias": Payload(trap)}, file)
+    with pytest.raises(CorruptModelError, match="more than weights"):
+        dinov2.import_original("dinov2-s", file, tmp_path / "out")
+    assert not trap.exists()
+
+
+def test_an_interrupted_import_does_not_look_finished(
+    variant: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    torch.save(original_weights(False), tmp_path / "file.pth")
+    dinov2.import_original("dinov2-s", tmp_path / "file.pth")
+    assert dinov2.HubModel("dinov2-s").is_present
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("safetensors.torch.save_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dinov2.import_original("dinov2-s", tmp_path / "file.pth")
+    assert not dinov2.HubModel("dinov2-s").is_present
 
 
 def test_a_backbone_with_a_missing_tensor_is_refused(tiny: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from coverlock_sdk.hashing.features import CachedFeatures  # noqa: E402
 from coverlock_sdk.hashing.losses import Objective  # noqa: E402
 from coverlock_sdk.hashing.network import Backbone, HashHead  # noqa: E402
 from coverlock_sdk.hashing.trainer import Schedule, train  # noqa: E402
+from coverlock_sdk.training_run import History, ResumableRun  # noqa: E402
 
 SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
 
@@ -71,6 +73,17 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
     assert not torch.equal(weights(one), weights(other))
 
 
+def test_bfloat16_learns_the_same_with_other_rounding(tmp_path: Path) -> None:
+    losses = []
+    for half in (False, True):
+        folder = tmp_path / str(half)
+        head = train(new_head(), Noisy(), Objective(), SCHEDULE, folder, half=half)
+        assert weights(head).dtype == torch.float32
+        losses.append(json.loads((folder / "history.json").read_text())["steps"][-1]["total"])
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
 def test_an_interrupted_run_ends_where_the_whole_one_does(tmp_path: Path) -> None:
     whole = train(new_head(), Noisy(), Objective(), SCHEDULE, tmp_path / "whole")
 
@@ -115,6 +128,7 @@ def test_validation_sees_the_averaged_weights(tmp_path: Path) -> None:
 def test_cached_features_are_those_of_the_backbone(tmp_path: Path) -> None:
     class Doubling(Backbone):
         size, features = 1, 12
+        settings: ClassVar = {}
 
         def __init__(self, factor: float) -> None:
             super().__init__()
@@ -131,3 +145,22 @@ def test_cached_features_are_those_of_the_backbone(tmp_path: Path) -> None:
     np.testing.assert_allclose(distorted, 2 * data.features[[3, 5]])
     other = CachedFeatures(Doubling(3.0), data, 3, tmp_path, key="test")
     np.testing.assert_allclose(other.features[:, 0], 3 * data.features, rtol=1e-6)
+
+
+class Uncopied(float):
+    def __deepcopy__(self, memo: object) -> Uncopied:
+        raise AssertionError("a history of 200,000 steps would be copied at each checkpoint")
+
+
+class Nothing(ResumableRun):
+    """A run without any parts, which has only its curves to save."""
+
+    parts: ClassVar = {}
+
+
+def test_saving_does_not_copy_the_history(tmp_path: Path) -> None:
+    run = Nothing()
+    run.history, run.step = History(steps=[{"step": 0, "total": Uncopied(0.5)}]), 1
+    run.save(tmp_path)
+    saved = json.loads((tmp_path / "history.json").read_text())
+    assert saved == {"steps": [{"step": 0, "total": 0.5}], "validation": []}
