@@ -52,13 +52,13 @@ class Checkpoint:
             part.load_state_dict(state.pop(name))
         return state
 
-    def require_finite(self, loss: Tensor, step: int, rate: float) -> None:
-        """Stop a run whose loss is not a number, and say where it was."""
-        if torch.isfinite(loss):
+    def require_finite(self, value: Tensor, step: int, rate: float, of: str = "loss") -> None:
+        """Stop a run when its loss, or the norm of its gradient, is not a number; say where."""
+        if torch.isfinite(value):
             return
         last = f"the last checkpoint is {self.file}"
         raise CoverLockError(
-            f"the loss is {loss.item()} at step {step}, learning rate {rate:.3g}; "
+            f"the {of} is {value.item()} at step {step}, learning rate {rate:.3g}; "
             + (last if self.file.exists() else "there is no checkpoint yet")
         )
 

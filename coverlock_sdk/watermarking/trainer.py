@@ -8,6 +8,7 @@ run that was interrupted and resumed from its checkpoint is the run that was not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -182,13 +183,15 @@ def _step(
     if run.discriminator is not None:
         opposed = functional.softplus(-run.discriminator(marked)).mean()
         total = total + recipe.adversarial_weight * opposed
-    Checkpoint(folder / "checkpoint.pt").require_finite(total, run.step, rate)
+    checkpoint = Checkpoint(folder / "checkpoint.pt")
+    checkpoint.require_finite(total, run.step, rate)
     run.optimizer.zero_grad(set_to_none=True)
     total.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    norm = nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    checkpoint.require_finite(norm, run.step, rate, of="gradient")
     run.optimizer.step()
     if run.discriminator is not None:
-        _oppose(run, covers, marked.detach())
+        _oppose(run, covers, marked.detach(), checkpoint)
     accuracy = ((logits > 0) == (messages > 0.5)).float().mean().item()
     mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
     return {
@@ -213,11 +216,14 @@ def _saved(marked: Tensor, rng: np.random.Generator) -> Tensor:
     return (marked + torch.from_numpy(rounding).to(marked) / 255).clamp(0, 1)
 
 
-def _oppose(run: Run, covers: Tensor, marked: Tensor) -> None:
+def _oppose(run: Run, covers: Tensor, marked: Tensor, checkpoint: Checkpoint) -> None:
     """One step of the discriminator: covers are 1, marked pictures 0."""
     assert run.discriminator is not None
     run.opposition.zero_grad(set_to_none=True)
     loss = functional.softplus(-run.discriminator(covers)).mean()
     loss = loss + functional.softplus(run.discriminator(marked)).mean()
     loss.backward()  # type: ignore[no-untyped-call]
+    norm = nn.utils.clip_grad_norm_(run.discriminator.parameters(), math.inf)
+    of = "gradient of the discriminator"
+    checkpoint.require_finite(norm, run.step, run.recipe.rate, of)
     run.opposition.step()

@@ -16,7 +16,8 @@ pytest.importorskip("kornia")
 
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
+from coverlock_sdk.watermarking import trainer  # noqa: E402
+from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork  # noqa: E402
 from coverlock_sdk.watermarking.noise import EVERYDAY  # noqa: E402
 from coverlock_sdk.watermarking.photos import TrainingPhotos  # noqa: E402
 from coverlock_sdk.watermarking.trainable import examine, quality  # noqa: E402
@@ -91,6 +92,35 @@ def test_a_loss_that_is_not_finite_stops_and_says_where(
 
     with pytest.raises(CoverLockError, match=r"nan at step 0, learning rate 0.01; there is no"):
         train(Broken(), photos, RECIPE, tmp_path / "run")
+
+
+def test_a_gradient_that_is_not_finite_never_reaches_the_checkpoint(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    class Rooted(Patterns):
+        def decode(self, images):
+            return super().decode(images) + (0 * self.reading.bias).sum().sqrt()  # 0, slope inf
+
+    sound = Patterns()
+    train(sound, photos, replace(RECIPE, steps=2), tmp_path / "run")
+    with pytest.raises(CoverLockError, match=r"the gradient is nan at step 2, .* last checkpoint"):
+        train(Rooted(), photos, RECIPE, tmp_path / "run")
+    again = Patterns()
+    train(again, photos, replace(RECIPE, steps=2), tmp_path / "run")
+    np.testing.assert_array_equal(weights(again), weights(sound))
+
+
+def test_a_discriminator_whose_gradient_is_not_finite_stops_the_run(
+    photos: TrainingPhotos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Rooted(Discriminator):
+        def forward(self, images):
+            return super().forward(images) + (0 * self.linear.bias).sum().sqrt()
+
+    monkeypatch.setattr(trainer, "Discriminator", Rooted)
+    with pytest.raises(CoverLockError, match="the gradient of the discriminator is nan at step 0"):
+        train(Patterns(), photos, replace(RECIPE, adversarial_weight=1e-3), tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoint.pt").exists()
 
 
 def test_fidelity_may_come_second() -> None:
