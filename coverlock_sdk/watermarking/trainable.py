@@ -22,7 +22,7 @@ from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.training_run import Figures
 from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.photos import TrainingPhotos, square
-from coverlock_sdk.watermarking.trainer import Recipe, Report, train
+from coverlock_sdk.watermarking.trainer import Recipe, Report, Run, train
 from coverlock_sdk.watermarking.weights import save_network
 
 VALIDATION_PHOTOS = 100
@@ -66,7 +66,7 @@ def train_watermark(
     data = TrainingPhotos(training, network.size, cache or run / "cache")
     covers = torch.stack([square(p, network.size) for p in validation[:VALIDATION_PHOTOS]])
     started = time.monotonic()
-    history = train(
+    finished = train(
         network,
         data,
         recipe,
@@ -80,10 +80,11 @@ def train_watermark(
     save_network(network, run / "watermark.safetensors")
     card = {
         "settings": network.settings,
-        "recipe": {**asdict(recipe), "noise": [repr(layer) for layer in recipe.noise]},
+        "recipe": finished.sittings[-1].recipe,
+        **_sittings(finished),
         "bfloat16": half,
         "photos": len(data),
-        "images_seen": recipe.steps * recipe.batch,
+        "images_seen": finished.images_seen,
         "images_per_second_in_last_sitting": round(recipe.steps * recipe.batch / seconds, 1),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),
@@ -91,7 +92,7 @@ def train_watermark(
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
     }
     (run / "watermark.json").write_text(json.dumps(card, indent=2) + "\n")
-    draw_curves(history, run / "curves.png")
+    draw_curves(finished.history, run / "curves.png")
     return network
 
 
@@ -134,6 +135,13 @@ def examine(
 def adjusted(recipe: Recipe, **changes: Any) -> Recipe:
     """``recipe`` with those of ``changes`` that are not None."""
     return replace(recipe, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _sittings(run: Run) -> dict[str, Any]:
+    """What the last recipe does not tell of a run: earlier ones, or that they are not known."""
+    if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
+        return {}
+    return {"sittings": [asdict(sitting) for sitting in run.sittings]}
 
 
 def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Any, Tensor]:

@@ -9,9 +9,9 @@ run that was interrupted and resumed from its checkpoint is the run that was not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,9 +82,31 @@ class Recipe:
         """The learning rate: constant, then falling."""
         return self.rate * (min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0)
 
+    def described(self) -> dict[str, Any]:
+        """The recipe for cards and checkpoints, in plain values."""
+        return {**asdict(self), "noise": [repr(layer) for layer in self.noise]}
+
+    def is_described_by(self, described: Mapping[str, Any]) -> bool:
+        """Whether it is this recipe; one from before there was some field has its default."""
+        return {**Recipe().described(), **described} == self.described()
+
+
+@dataclass
+class Sitting:
+    """A stretch of a run under one recipe and one set of network settings."""
+
+    from_step: int
+    recipe: dict[str, Any]
+    settings: dict[str, Any]
+    steps: int = 0
+
+    def is_made_with(self, recipe: Recipe, settings: Mapping[str, Any]) -> bool:
+        """Whether steps with these would belong to it."""
+        return recipe.is_described_by(self.recipe) and self.settings == settings
+
 
 class Run(ResumableRun):
-    """Everything a run needs to go on: weights, optimisers, curves."""
+    """Everything a run needs to go on: weights, optimisers, curves, and how it was made so far."""
 
     def __init__(self, network: WatermarkNetwork, recipe: Recipe) -> None:
         self.network, self.recipe = network, recipe
@@ -95,6 +117,7 @@ class Run(ResumableRun):
             self.discriminator = Discriminator().to(device_of(network))
             self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
         self.history, self.step = History(), 0
+        self.sittings: list[Sitting] = []
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -103,6 +126,26 @@ class Run(ResumableRun):
         if self.discriminator is not None:
             parts |= {"discriminator": self.discriminator, "opposition": self.opposition}
         return parts
+
+    def sit_down(self, folder: Path) -> None:
+        """Go on from the last checkpoint, in its last sitting unless something was changed.
+
+        Checkpoints from before they kept sittings tell nothing of their own.
+        """
+        self.sittings = [Sitting(**sitting) for sitting in self.load(folder).get("sittings", [])]
+        recipe, settings = self.recipe, self.network.settings
+        goes_on = self.sittings and (
+            self.step >= recipe.steps or self.sittings[-1].is_made_with(recipe, settings)
+        )
+        if not goes_on:
+            self.sittings.append(Sitting(self.step, recipe.described(), settings))
+
+    @property
+    def images_seen(self) -> int:
+        """Marked pictures so far; steps before the first sitting that is known count as its own."""
+        first = self.sittings[0]
+        before = first.from_step * first.recipe["batch"]
+        return before + sum(sitting.steps * sitting.recipe["batch"] for sitting in self.sittings)
 
 
 def train(
@@ -113,8 +156,8 @@ def train(
     validate: Callable[[WatermarkNetwork], Figures] | None = None,
     report: Report | None = None,
     half: bool = False,
-) -> History:
-    """Optimise ``network`` in place and return the curves.
+) -> Run:
+    """Optimise ``network`` in place and return the finished run, with its curves and sittings.
 
     ``folder`` receives ``checkpoint.pt``, from which a later call goes on, and ``history.json``.
     A loss that is not finite stops the run and says where it was. ``half`` computes convolutions
@@ -122,7 +165,7 @@ def train(
     """
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(network, recipe)
-    run.load(folder)
+    run.sit_down(folder)
 
     def prepare(step: int) -> tuple[Tensor, Tensor, np.random.Generator]:
         rng = np.random.default_rng([recipe.seed, step])
@@ -140,6 +183,7 @@ def train(
             figures = _step(run, covers, messages, rng, folder, half)
             run.history.steps.append({"step": run.step, **figures})
             run.step += 1
+            run.sittings[-1].steps += 1
             if report:
                 report(run.step, figures)
             if run.step % recipe.record_every == 0 or run.step == recipe.steps:
@@ -149,10 +193,10 @@ def train(
                     run.history.validation.append({"step": run.step, **validate(network)})
                     if report:
                         report(run.step, run.history.validation[-1])
-                run.save(folder)
+                run.save(folder, sittings=[asdict(sitting) for sitting in run.sittings])
     network.relax(1.0)
     network.eval()
-    return run.history
+    return run
 
 
 def _step(

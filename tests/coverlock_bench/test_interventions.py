@@ -119,3 +119,35 @@ def test_a_run_is_not_shown_under_settings_it_was_not_made_with(
     monkeypatch.setattr(interventions, "VARIANTS", (other,))
     with pytest.raises(CoverLockError, match="trained with other settings"):
         interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(TINY, recipe=replace(TINY.recipe, rate=0.5)),
+        replace(TINY, settings={**TINY.settings, "bits": 256, "size": 128}),  # of the same shapes
+    ],
+)
+def test_an_unfinished_run_does_not_go_on_under_other_settings(
+    changed: Variant, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    (tmp_path / "mbrs-0" / "watermark.safetensors").unlink()
+    monkeypatch.setattr(interventions, "VARIANTS", (changed,))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_that_changed_on_the_way_is_not_shown(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    file = tmp_path / "mbrs-0" / "watermark.json"
+    card = json.loads(file.read_text())
+    made_with = {"recipe": card["recipe"], "settings": card["settings"]}
+    other = {**made_with, "recipe": {**card["recipe"], "rate": 0.5}}
+    file.write_text(json.dumps({**card, "sittings": [other, made_with]}))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)

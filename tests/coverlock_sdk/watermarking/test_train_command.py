@@ -51,6 +51,22 @@ def test_what_was_trained_is_loaded_by_name(photos: Path, tmp_path: Path) -> Non
     assert watermark.calibration.scale == card["calibration"]["scale"]
 
 
+def test_a_card_tells_of_every_recipe_of_its_run(photos: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = (*SMALL, "--noise", "none")
+    train(photos, run, *options, "--steps", "1")
+    assert "sittings" not in json.loads((run / "watermark.json").read_text())
+    result = train(photos, run, *options, "--steps", "3", "--image-weight", "7", "--batch", "4")
+    assert result.exit_code == 0, result.output
+    card = json.loads((run / "watermark.json").read_text())
+    first, second = card["sittings"]
+    assert (first["from_step"], first["recipe"]["image_weight"]) == (0, 1.0)
+    assert (second["from_step"], second["recipe"]["image_weight"]) == (1, 7.0)
+    assert first["settings"]["bits"] == 16
+    assert card["recipe"] == second["recipe"]
+    assert card["images_seen"] == 1 * 2 + 2 * 4
+
+
 def test_a_network_without_its_message_is_called_that(photos: Path, tmp_path: Path) -> None:
     result = train(photos, tmp_path / "run", *SMALL, "--steps", "1", "--noise", "none")
     assert result.exit_code == 0, result.output

@@ -63,8 +63,8 @@ def weights(network: WatermarkNetwork) -> np.ndarray:
 
 def test_a_network_learns_its_message(photos: TrainingPhotos, tmp_path: Path) -> None:
     network = Patterns()
-    history = train(network, photos, replace(RECIPE, steps=100, rate=3e-4), tmp_path / "run")
-    accuracy = [record["accuracy"] for record in history.steps]
+    run = train(network, photos, replace(RECIPE, steps=100, rate=3e-4), tmp_path / "run")
+    accuracy = [record["accuracy"] for record in run.history.steps]
     assert np.mean(accuracy[-20:]) > 0.95 > np.mean(accuracy[:10])
 
 
@@ -81,6 +81,69 @@ def test_a_resumed_run_is_the_run_that_was_not_interrupted(
     np.testing.assert_allclose(weights(second), weights(whole), atol=1e-6)
     curves = json.loads((tmp_path / "parts" / "history.json").read_text())
     assert [record["step"] for record in curves["steps"]] == [0, 1, 2, 3]
+
+
+def test_a_run_that_was_interrupted_is_one_sitting(photos: TrainingPhotos, tmp_path: Path) -> None:
+    def interrupt(step: int, figures: dict[str, float]) -> None:
+        if step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(Patterns(), photos, RECIPE, tmp_path / "run", report=interrupt)
+    run = train(Patterns(), photos, RECIPE, tmp_path / "run")
+    [sitting] = run.sittings
+    assert (sitting.from_step, sitting.steps, run.images_seen) == (0, 4, 16)
+
+
+def test_a_run_under_two_recipes_remembers_both(photos: TrainingPhotos, tmp_path: Path) -> None:
+    small, folder = replace(RECIPE, batch=2, steps=2), tmp_path / "run"
+    train(Patterns(), photos, small, folder)
+    run = train(Patterns(), photos, RECIPE, folder)
+    assert [(s.from_step, s.steps, s.recipe["batch"]) for s in run.sittings] == [
+        (0, 2, 2),
+        (2, 2, 4),
+    ]
+    assert run.images_seen == 2 * 2 + 2 * 4
+    again = train(Patterns(), photos, replace(RECIPE, image_weight=9.0), folder)  # nothing to do
+    assert again.sittings == run.sittings
+
+
+def test_a_checkpoint_from_before_sittings_goes_on(photos: TrainingPhotos, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(Patterns(), photos, replace(RECIPE, steps=2), folder)
+    state = torch.load(folder / "checkpoint.pt", weights_only=True)
+    del state["sittings"]
+    torch.save(state, folder / "checkpoint.pt")
+    run = train(Patterns(), photos, RECIPE, folder)
+    [sitting] = run.sittings
+    assert (sitting.from_step, sitting.steps, run.images_seen) == (2, 2, 16)
+
+
+def test_a_checkpoint_that_does_not_fit_names_the_way_out(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    train(Patterns(), photos, replace(RECIPE, steps=2), tmp_path / "run")
+    for network, recipe in (
+        (Patterns(bits=8), RECIPE),
+        (Patterns(), replace(RECIPE, adversarial_weight=1e-3)),
+    ):
+        with pytest.raises(CoverLockError, match=r"made with other settings: name another run"):
+            train(network, photos, recipe, tmp_path / "run")
+
+
+def test_a_checkpoint_of_another_device_goes_on_here(
+    photos: TrainingPhotos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(Patterns(), photos, replace(RECIPE, steps=2), tmp_path / "run")
+    load, places = torch.load, []
+
+    def watched(file: Path, map_location: str | None = None, **options: Any) -> Any:
+        places.append(map_location)
+        return load(file, map_location=map_location, **options)
+
+    monkeypatch.setattr(torch, "load", watched)
+    train(Patterns(), photos, RECIPE, tmp_path / "run")
+    assert places == ["cpu"]
 
 
 def test_a_loss_that_is_not_finite_stops_and_says_where(
@@ -153,8 +216,8 @@ def test_twins_are_one_cover_with_a_message_and_its_inverse(
             assert torch.equal(one, 1 - other)
             return super().encode(images, messages)
 
-    history = train(Watched(), photos, replace(RECIPE, inverted_twins=True), tmp_path / "run")
-    assert len(history.steps) == RECIPE.steps
+    run = train(Watched(), photos, replace(RECIPE, inverted_twins=True), tmp_path / "run")
+    assert len(run.history.steps) == RECIPE.steps
 
 
 @pytest.mark.parametrize(
