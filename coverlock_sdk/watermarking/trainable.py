@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.training_run import Figures
 from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.photos import TrainingPhotos, square
-from coverlock_sdk.watermarking.trainer import Recipe, Report, Run, train
+from coverlock_sdk.watermarking.trainer import Recipe, Report, Run, Sitting, train
 from coverlock_sdk.watermarking.weights import save_network
 
 VALIDATION_PHOTOS = 100
@@ -65,7 +64,6 @@ def train_watermark(
     training, validation = split(photos, HELD_OUT)
     data = TrainingPhotos(training, network.size, cache or run / "cache")
     covers = torch.stack([square(p, network.size) for p in validation[:VALIDATION_PHOTOS]])
-    started = time.monotonic()
     finished = train(
         network,
         data,
@@ -75,7 +73,6 @@ def train_watermark(
         report=report,
         half=half,
     )
-    seconds = time.monotonic() - started
     calibration, robustness = examine(network, covers)
     save_network(network, run / "watermark.safetensors")
     card = {
@@ -85,7 +82,7 @@ def train_watermark(
         "bfloat16": half,
         "photos": len(data),
         "images_seen": finished.images_seen,
-        "images_per_second_in_last_sitting": round(recipe.steps * recipe.batch / seconds, 1),
+        **_pace(finished.sittings),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),
         "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
@@ -141,7 +138,31 @@ def _sittings(run: Run) -> dict[str, Any]:
     """What the last recipe does not tell of a run: earlier ones, or that they are not known."""
     if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
         return {}
-    return {"sittings": [asdict(sitting) for sitting in run.sittings]}
+    return {
+        "sittings": [
+            {
+                "from_step": sitting.from_step,
+                "steps": sitting.steps,
+                "recipe": sitting.recipe,
+                "settings": sitting.settings,
+                **_pace([sitting]),
+            }
+            for sitting in run.sittings
+        ]
+    }
+
+
+def _pace(sittings: Sequence[Sitting]) -> dict[str, Any]:
+    """Pictures a second, and the share of the time each phase took; nothing without steps."""
+    phases = dict.fromkeys(phase for sitting in sittings for phase in sitting.seconds)
+    seconds = {phase: sum(s.seconds.get(phase, 0.0) for s in sittings) for phase in phases}
+    whole = sum(seconds.values())
+    if not whole:
+        return {}
+    return {
+        "images_per_second": round(sum(sitting.images for sitting in sittings) / whole, 1),
+        "seconds_share": {phase: round(spent / whole, 3) for phase, spent in seconds.items()},
+    }
 
 
 def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Any, Tensor]:

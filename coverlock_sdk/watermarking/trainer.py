@@ -9,9 +9,11 @@ run that was interrupted and resumed from its checkpoint is the run that was not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,6 +101,20 @@ class Sitting:
     recipe: dict[str, Any]
     settings: dict[str, Any]
     steps: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Where the time went: waiting for photos, each phase of a step, validation."""
+
+    @property
+    def images(self) -> int:
+        """Marked pictures in its steps."""
+        return self.steps * int(self.recipe["batch"])
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count the time within as that of ``phase``; what a GPU is asked for counts when due."""
+        started = time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
     def is_made_with(self, recipe: Recipe, settings: Mapping[str, Any]) -> bool:
         """Whether steps with these would belong to it."""
@@ -145,7 +161,7 @@ class Run(ResumableRun):
         """Marked pictures so far; steps before the first sitting that is known count as its own."""
         first = self.sittings[0]
         before = first.from_step * first.recipe["batch"]
-        return before + sum(sitting.steps * sitting.recipe["batch"] for sitting in self.sittings)
+        return before + sum(sitting.images for sitting in self.sittings)
 
 
 def train(
@@ -178,7 +194,8 @@ def train(
     with ThreadPoolExecutor(1) as ahead:
         upcoming = ahead.submit(prepare, run.step)
         while run.step < recipe.steps:
-            covers, messages, rng = upcoming.result()
+            with run.sittings[-1].timed("loading"):
+                covers, messages, rng = upcoming.result()
             upcoming = ahead.submit(prepare, run.step + 1)
             figures = _step(run, covers, messages, rng, folder, half)
             run.history.steps.append({"step": run.step, **figures})
@@ -190,7 +207,9 @@ def train(
                 if validate:
                     network.relax(1.0)
                     network.eval()
-                    run.history.validation.append({"step": run.step, **validate(network)})
+                    with run.sittings[-1].timed("validation"):
+                        figures = validate(network)
+                    run.history.validation.append({"step": run.step, **figures})
                     if report:
                         report(run.step, run.history.validation[-1])
                 run.save(folder, sittings=[asdict(sitting) for sitting in run.sittings])
@@ -210,42 +229,49 @@ def _step(
     """One step of Adam for the network and, where there is one, for its discriminator."""
     recipe, network, device = run.recipe, run.network, device_of(run.network)
     covers, messages = covers.to(device), messages.to(device)
-    rate, fidelity = recipe.rate_at(run.step), recipe.fidelity_at(run.step)
-    image_weight = recipe.image_weight * fidelity
+    fidelity, timed = recipe.fidelity_at(run.step), run.sittings[-1].timed
     network.relax(fidelity)
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate
     network.train()
-    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+    with timed("encoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
         marked = network.encode(covers, messages).float()
-    noised = draw(recipe.noise_at(run.step), rng)(_saved(marked, rng), covers, rng)
-    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+    with timed("noise"):
+        noised = draw(recipe.noise_at(run.step), rng)(_saved(marked, rng), covers, rng)
+    with timed("decoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
         logits = network.decode(noised).float()
     message_loss = _message_loss(logits, messages, recipe.message_loss)
     image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
+    image_weight = recipe.image_weight * fidelity
     total = recipe.message_weight * message_loss + image_weight * image_loss
-    if run.discriminator is not None:
-        opposed = functional.softplus(-run.discriminator(marked)).mean()
-        total = total + recipe.adversarial_weight * opposed
-    checkpoint = Checkpoint(folder / "checkpoint.pt")
-    checkpoint.require_finite(total, run.step, rate)
-    run.optimizer.zero_grad(set_to_none=True)
-    total.backward()  # type: ignore[no-untyped-call]
-    norm = nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-    checkpoint.require_finite(norm, run.step, rate, of="gradient")
-    run.optimizer.step()
-    if run.discriminator is not None:
-        _oppose(run, covers, marked.detach(), checkpoint)
+    with timed("learning"):
+        _learn(run, total, covers, marked, Checkpoint(folder / "checkpoint.pt"))
     accuracy = ((logits > 0) == (messages > 0.5)).float().mean().item()
     mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
     return {
-        "rate": rate,
+        "rate": recipe.rate_at(run.step),
         "image_weight": image_weight,
         "message_loss": message_loss.item(),
         "image_loss": image_loss.item(),
         "accuracy": accuracy,
         "psnr": -10 * float(np.log10(max(mean_square, 1e-12))),
     }
+
+
+def _learn(run: Run, loss: Tensor, covers: Tensor, marked: Tensor, checkpoint: Checkpoint) -> None:
+    """Follow the gradient of ``loss`` and of what the discriminator says, then teach it too."""
+    rate = run.recipe.rate_at(run.step)
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    if run.discriminator is not None:
+        opposed = functional.softplus(-run.discriminator(marked)).mean()
+        loss = loss + run.recipe.adversarial_weight * opposed
+    checkpoint.require_finite(loss, run.step, rate)
+    run.optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    norm = nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)
+    checkpoint.require_finite(norm, run.step, rate, of="gradient")
+    run.optimizer.step()
+    if run.discriminator is not None:
+        _oppose(run, covers, marked.detach(), checkpoint)
 
 
 def _message_loss(logits: Tensor, messages: Tensor, kind: str) -> Tensor:

@@ -87,6 +87,18 @@ def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path)
         training_factors.training_factors(["mbrs"], ["weather"], *arguments)
 
 
+@pytest.mark.usefixtures("tiny")
+def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    file = tmp_path / "mbrs-0" / "watermark.json"
+    card = json.loads(file.read_text())
+    assert card.pop("images_per_second") > 0
+    file.write_text(json.dumps(card))
+    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    assert again["trained"]["mbrs"]["seeds"]["0"]["images_per_second"] is None
+
+
 def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(CoverLockError, match="no variant 'hiden': use hidden"):
         interventions.interventions(["hiden"], photos, [], tmp_path, [0], half=False)

@@ -80,7 +80,7 @@ def measure(
         "bit_accuracy": held_out["bit_accuracy"],
         "psnr": held_out["psnr_mean"],
         "images_seen": watermark.card["images_seen"],
-        "images_per_second": watermark.card["images_per_second_in_last_sitting"],
+        "images_per_second": watermark.card.get("images_per_second"),
         "rt": transferability(watermark, images, seed),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
     }
