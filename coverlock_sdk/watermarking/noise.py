@@ -225,6 +225,9 @@ class Resize:
         return _resized(shrunk, marked)
 
 
+JPEG = (SoftJpeg, RealJpeg, JpegMask)
+"""The layers that stand for a JPEG file."""
+
 EVERYDAY: tuple[NoiseLayer, ...] = (
     Identity(),
     Gaussian((0.0, 0.06)),

@@ -235,13 +235,15 @@ def _step(
     with timed("encoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
         marked = network.encode(covers, messages).float()
     with timed("noise"):
-        noised = draw(recipe.noise_at(run.step), rng)(_saved(marked, rng), covers, rng)
+        noise = draw(recipe.noise_at(run.step), rng)
+        noised = noise(_saved(marked, rng), covers, rng)
     with timed("decoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
-        logits = network.decode(noised).float()
+        logits, own_loss = network.decode_in_training(noised, noise)
+    logits = logits.float()
     message_loss = _message_loss(logits, messages, recipe.message_loss)
     image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
     image_weight = recipe.image_weight * fidelity
-    total = recipe.message_weight * message_loss + image_weight * image_loss
+    total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
     with timed("learning"):
         _learn(run, total, covers, marked, Checkpoint(folder / "checkpoint.pt"))
     accuracy = ((logits > 0) == (messages > 0.5)).float().mean().item()

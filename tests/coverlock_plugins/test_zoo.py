@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("kornia")
 
 from coverlock_plugins.cin import convert as convert_cin  # noqa: E402
 from coverlock_plugins.cin.network import CinNetwork  # noqa: E402
@@ -23,6 +24,7 @@ from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
 from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
+from coverlock_sdk.watermarking.noise import Identity, RealJpeg  # noqa: E402
 from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
 from tests.coverlock_plugins import published_layouts  # noqa: E402
 from tests.coverlock_plugins.scenes import eight_bit, scenes  # noqa: E402
@@ -69,14 +71,32 @@ def test_networks_keep_their_shapes_and_learn_through_both_ends(name: str) -> No
     messages = torch.randint(0, 2, (2, network.bits)).float()
     marked = network.encode(images, messages)
     assert marked.shape == images.shape
-    if isinstance(network, CinNetwork) and network.has_jpeg_path:
-        logits = network.decode_by_inversion(marked) + network.decode_jpeg(marked)
-    else:
-        logits = network.decode(marked)
-    assert logits.shape == messages.shape
-    logits.square().sum().backward()
-    trained = [n for n, p in network.named_parameters() if p.requires_grad and p.grad is None]
-    assert trained == [] or all(n.startswith("nsm_model") for n in trained)
+    for noise in (Identity(), RealJpeg((50, 50))):
+        logits, own_loss = network.decode_in_training(marked, noise)
+        assert logits.shape == messages.shape
+        (logits.square().sum() + own_loss).backward(retain_graph=True)
+    untrained = [n for n, p in network.named_parameters() if p.requires_grad and p.grad is None]
+    assert untrained == []
+
+
+def test_the_selector_of_cin_is_taught_and_not_asked_in_training() -> None:
+    torch.manual_seed(0)
+    network = CinNetwork(8, 32, 2, 4, jpeg_channels=8)
+    images = torch.from_numpy(scenes(4))[:, :, :32, :32].requires_grad_()
+    optimizer = torch.optim.Adam(network.nsm_model.parameters(), lr=1e-4)
+    losses = []
+    for _ in range(4):
+        logits, loss = network.decode_in_training(images, RealJpeg((50, 50)))
+        assert torch.equal(logits, network.decode_jpeg(images))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 2
+    assert images.grad is None  # the mark is not to please the selector
+    logits, loss = network.decode_in_training(images, Identity())
+    assert torch.equal(logits, network.decode_by_inversion(images))
+    assert loss.item() > losses[-1]  # after four batches of JPEG files
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -18,7 +18,7 @@ from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.watermarking import trainer  # noqa: E402
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork  # noqa: E402
-from coverlock_sdk.watermarking.noise import EVERYDAY  # noqa: E402
+from coverlock_sdk.watermarking.noise import EVERYDAY, Gaussian  # noqa: E402
 from coverlock_sdk.watermarking.photos import TrainingPhotos  # noqa: E402
 from coverlock_sdk.watermarking.trainable import examine, quality  # noqa: E402
 from coverlock_sdk.watermarking.trainer import Recipe, train  # noqa: E402
@@ -204,6 +204,25 @@ def test_a_network_is_told_how_much_fidelity_counts(photos: TrainingPhotos, tmp_
     recipe = replace(RECIPE, message_first=2, early_fidelity=0.25, record_every=10)
     train(network, photos, recipe, tmp_path / "run")
     assert network.told == (0.25, 0.25, 0.25, 0.5, 1.0)  # four steps, and then for use
+
+
+def test_a_network_may_learn_from_what_pictures_went_through(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    class Guessing(Patterns):
+        def __init__(self) -> None:
+            super().__init__()
+            self.guess = torch.nn.Parameter(torch.zeros(()))
+            self.seen: set[str] = set()
+
+        def decode_in_training(self, images, noise):
+            self.seen.add(type(noise).__name__)
+            return self.decode(images), (self.guess - float(isinstance(noise, Gaussian))).square()
+
+    network, noise = Guessing(), (Gaussian((0.1, 0.1)),)
+    train(network, photos, replace(RECIPE, noise=noise, noise_after=2, rate=0.1), tmp_path / "run")
+    assert network.seen == {"Identity", "Gaussian"}
+    assert network.guess > 0
 
 
 def test_twins_are_one_cover_with_a_message_and_its_inverse(
