@@ -155,9 +155,10 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_published_hidden_checkpoint_is_imported(models: Path) -> None:
-    network = HiddenNetwork()
-    torch.save({"enc-dec-model": network.state_dict(), "epoch": 3}, models / "run.pyt")
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_a_published_hidden_checkpoint_is_imported(prefix: str, models: Path) -> None:
+    state = {f"{prefix}{name}": value for name, value in HiddenNetwork().state_dict().items()}
+    torch.save({"enc-dec-model": state, "epoch": 3}, models / "run.pyt")
     with pytest.raises(MissingModelError, match="coverlock import hidden"):
         PublishedHidden()
     assert convert_hidden(models / "run.pyt").exists()
@@ -189,6 +190,70 @@ def test_other_files_are_refused(convert: Callable[[Path], Path], models: Path) 
     with pytest.raises(CorruptModelError, match=r"truncated|more than weights"):
         convert(other)
     assert not (models / "models").exists()
+
+
+NO_STATE = "is not a state dict: it should map names to tensors"
+SPREADING, GATHERING = "encoder.message_duplicate_layer", "decoder.message_layer"
+
+
+@pytest.mark.parametrize(
+    ("convert", "content", "complaint"),
+    [
+        (convert_hidden, [1], "has no 'enc-dec-model'"),
+        (convert_hidden, {"enc-dec-model": None}, f"'enc-dec-model' in .* {NO_STATE}"),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.weight": 3}}, NO_STATE),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.bias": torch.ones(())}}, "missing"),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.bias": torch.ones(0)}}, "missing"),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.bias": torch.ones(10**6)}}, "missing"),
+        (convert_mbrs, [1], NO_STATE),
+        (convert_mbrs, {0: torch.ones(1)}, NO_STATE),
+        (convert_mbrs, {"encoder.final_layer.bias": torch.ones(3), "epoch": 3}, NO_STATE),
+        (convert_mbrs, {f"{SPREADING}.weight": torch.ones(256)}, "has no message processor"),
+        (
+            convert_mbrs,
+            {f"{SPREADING}.bias": torch.ones(250), f"{GATHERING}.bias": torch.ones(30)},
+            "is not for MBRS .MBRS lays 250 values out in a square",
+        ),
+        (
+            convert_mbrs,
+            {
+                f"{SPREADING}.bias": torch.ones(256),
+                f"{SPREADING}.weight": torch.ones(256),
+                f"{GATHERING}.bias": torch.ones(30),
+            },
+            r"message_duplicate_layer.weight \(256,\) instead of \(256, 30\)",
+        ),
+        (convert_cin, {"cinNet": [1]}, f"'cinNet' in .* {NO_STATE}"),
+        (
+            convert_cin,
+            {"cinNet": {"a": torch.ones(1)}, "nsmNet": None},
+            f"'nsmNet' in .* {NO_STATE}",
+        ),
+        (
+            convert_cin,
+            {"cinNet": {"a": torch.ones(1)}, "nsmNet": [1]},
+            f"'nsmNet' in .* {NO_STATE}",
+        ),
+        (convert_cin, {"cinNet": {"a": torch.ones(1), "step": 3}}, NO_STATE),
+    ],
+)
+def test_damaged_checkpoints_are_refused_in_a_sentence(
+    convert: Callable[[Path], Path], content: object, complaint: str, models: Path
+) -> None:
+    torch.save(content, models / "damaged.pth")
+    with pytest.raises(CorruptModelError, match=complaint):
+        convert(models / "damaged.pth")
+    assert not (models / "models").exists()
+
+
+def test_a_selector_beside_the_network_is_imported_with_it(models: Path) -> None:
+    state = CinNetwork().state_dict()
+    selector = {n: v for n, v in state.items() if n.startswith("nsm_model.")}
+    network = {f"module.{n}": v for n, v in state.items() if n not in selector}
+    apart = {f"module.{n.removeprefix('nsm_model.')}": v for n, v in selector.items()}
+    torch.save({"cinNet": network, "nsmNet": apart}, models / "cin.pth")
+    convert_cin(models / "cin.pth")
+    assert load_watermark("cin-published").bits == 30
 
 
 def test_a_checkpoint_of_other_shapes_is_refused_by_name(models: Path) -> None:

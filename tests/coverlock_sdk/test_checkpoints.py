@@ -65,10 +65,14 @@ def test_text_is_no_checkpoint(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / "readme.pth")
 
 
-@pytest.mark.parametrize("held", [{}, [1], {"a": 1}, {"model": WEIGHTS}, torch.zeros(2)])
+@pytest.mark.parametrize(
+    "held", [{}, [1], {"a": 1}, {1: torch.zeros(2)}, {"model": WEIGHTS}, torch.zeros(2)]
+)
 def test_only_a_flat_state_dict_goes_on(held: object) -> None:
     with pytest.raises(CorruptModelError, match="map names to tensors"):
         require_weights(held, Path("w.pth"))
+    with pytest.raises(CorruptModelError, match=r"'net' in w.pth is not a state dict"):
+        require_weights(held, Path("w.pth"), "net")
 
 
 def test_what_does_not_match_is_listed() -> None:
