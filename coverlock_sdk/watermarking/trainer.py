@@ -43,6 +43,8 @@ class Recipe:
     """Of the mean squared error, with pictures in [-1, 1] as all these papers have it."""
     adversarial_weight: float = 0.0
     """Of a discriminator's verdict on the marked pictures; 0: there is none."""
+    discriminator_blocks: int = 3
+    """Its depth: three blocks in HiDDeN, four in MBRS."""
     noise: tuple[NoiseLayer, ...] = ()
     noise_after: int = 0
     """Steps before the first noise, for networks that find no message through it at first."""
@@ -130,7 +132,8 @@ class Run(ResumableRun):
         self.optimizer = torch.optim.Adam(trained, lr=recipe.rate)
         self.discriminator: Discriminator | None = None
         if recipe.adversarial_weight:
-            self.discriminator = Discriminator().to(device_of(network))
+            opponent = Discriminator(blocks=recipe.discriminator_blocks)
+            self.discriminator = opponent.to(device_of(network))
             self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
         self.history, self.step = History(), 0
         self.sittings: list[Sitting] = []

@@ -241,6 +241,7 @@ def test_it_can_be_trained_by_name() -> None:
     assert (published.bits, published.size) == (100, 256)
     assert sum(w.numel() for w in small.parameters()) < 10e6
     assert trainable.recipe.message_loss == "bce"
+    assert trainable.recipe.adversarial_weight == 0  # its Wasserstein discriminator is not ours
 
 
 def test_a_size_that_does_not_fit_is_refused(folder: Path) -> None:

@@ -23,8 +23,10 @@ from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.manager import plugin_manager  # noqa: E402
 from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
-from coverlock_sdk.watermarking.noise import Identity, RealJpeg  # noqa: E402
+from coverlock_sdk.watermarking.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
+from coverlock_sdk.watermarking.trainer import Run  # noqa: E402
 from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
 from tests.coverlock_plugins import published_layouts  # noqa: E402
 from tests.coverlock_plugins.scenes import eight_bit, scenes  # noqa: E402
@@ -108,6 +110,42 @@ def test_a_weight_file_is_enough_to_build_the_network(name: str, tmp_path: Path)
     messages = torch.ones(1, network.bits)
     with torch.inference_mode():
         torch.testing.assert_close(again.encode(images, messages), network.encode(images, messages))
+
+
+def published_noise(name: str) -> dict[str, NoiseLayer]:
+    """The layers of a published recipe, by the name of their kind."""
+    return {type(n).__name__: n for n in plugin_manager().get("network", name)().recipe.noise}
+
+
+def test_a_third_of_the_pixels_stay_in_the_dropout_of_hidden() -> None:
+    marked, covers = torch.ones(8, 3, 64, 64), torch.zeros(8, 3, 64, 64)
+    noised = published_noise("hidden")["Dropout"](marked, covers, np.random.default_rng(0))
+    assert 0.24 < noised.mean() < 0.36
+
+
+def test_the_blur_of_cin_is_seven_pixels_wide() -> None:
+    point = torch.zeros(1, 3, 31, 31)
+    point[:, :, 15, 15] = 1
+    blurred = published_noise("cin")["KernelBlur"](point, point, np.random.default_rng(0))
+    assert ((blurred[0, 0] > 0).sum(dim=0) > 0).sum() == 7
+    across = blurred[0, 0, 15, 12:19] / blurred[0, 0, 15, 15]
+    places = torch.arange(-3, 4)
+    torch.testing.assert_close(across, torch.exp(-places.square() / (2 * 2.0**2)))
+
+
+def test_the_resizing_of_cin_repeats_pixels() -> None:
+    pictures = torch.rand(1, 3, 32, 32)
+    resized = published_noise("cin")["NearestResize"](pictures, pictures, np.random.default_rng(0))
+    kept = pictures[:, :, ::2, ::2]
+    assert torch.equal(resized, kept.repeat_interleave(2, 2).repeat_interleave(2, 3))
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("hidden", 3), ("mbrs", 4)])
+def test_discriminators_are_as_deep_as_published(name: str, blocks: int) -> None:
+    recipe = plugin_manager().get("network", name)().recipe
+    discriminator = Run(SMALL[name](), recipe).discriminator
+    assert discriminator is not None
+    assert len(discriminator.before_linear) == blocks
 
 
 def test_couplings_and_haar_bands_are_inverted_exactly() -> None:

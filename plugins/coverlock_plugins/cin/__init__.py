@@ -45,7 +45,6 @@ def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
     from coverlock_sdk.watermarking.noise import (
         EVERYDAY,
-        Blur,
         Brightness,
         Contrast,
         Crop,
@@ -53,8 +52,9 @@ def trainable() -> Trainable:
         Dropout,
         Gaussian,
         Hue,
+        KernelBlur,
+        NearestResize,
         RealJpeg,
-        Resize,
         SaltPepper,
         Saturation,
     )
@@ -66,8 +66,8 @@ def trainable() -> Trainable:
             RealJpeg((50, 50)),
             Crop((0.035, 0.035), centred=0.0),
             Cropout((0.3, 0.3)),
-            Resize((0.5, 0.5)),
-            Blur((2.0, 2.0)),
+            NearestResize((0.5, 0.5)),
+            KernelBlur((2.0, 2.0), width=7),
             SaltPepper((0.1, 0.1)),
             Gaussian((0.25, 0.25)),
             Dropout((0.3, 0.3)),

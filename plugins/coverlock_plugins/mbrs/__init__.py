@@ -50,6 +50,7 @@ def trainable() -> Trainable:
     published = Recipe(
         message_weight=10.0,
         adversarial_weight=1e-4,
+        discriminator_blocks=4,
         noise=(JpegMask(), RealJpeg((50, 50)), Identity()),
         batch=16,
         steps=60_000,
