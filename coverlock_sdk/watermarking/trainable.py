@@ -81,7 +81,7 @@ def train_watermark(
         **_sittings(finished),
         "bfloat16": half,
         "photos": len(data),
-        "images_seen": finished.images_seen,
+        **finished.seen(),
         **_pace(finished.sittings),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),

@@ -159,12 +159,18 @@ class Run(ResumableRun):
         if not goes_on:
             self.sittings.append(Sitting(self.step, recipe.described(), settings))
 
-    @property
-    def images_seen(self) -> int:
-        """Marked pictures so far; steps before the first sitting that is known count as its own."""
+    def seen(self) -> dict[str, int]:
+        """Marked pictures so far, and their covers, which inverted twins show twice.
+
+        Steps before the first sitting that is known are counted as its own.
+        """
         first = self.sittings[0]
-        before = first.from_step * first.recipe["batch"]
-        return before + sum(sitting.images for sitting in self.sittings)
+        known = [(sitting.steps, sitting.recipe) for sitting in self.sittings]
+        images = covers = 0
+        for steps, recipe in [(first.from_step, first.recipe), *known]:
+            images += steps * recipe["batch"]
+            covers += steps * recipe["batch"] // (1 + recipe["inverted_twins"])
+        return {"images_seen": images, "covers_seen": covers}
 
 
 def train(

@@ -11,9 +11,12 @@ from PIL import Image
 
 pytest.importorskip("torch")
 pytest.importorskip("kornia")
+pytest.importorskip("matplotlib")
+
+from matplotlib.container import ErrorbarContainer
 
 from coverlock_bench.zoo import interventions, training_factors
-from coverlock_bench.zoo.intervention_picture import draw_interventions
+from coverlock_bench.zoo.intervention_picture import draw_interventions, interventions_figure
 from coverlock_bench.zoo.references import references
 from coverlock_bench.zoo.tables import (
     interventions_summary,
@@ -68,6 +71,45 @@ def test_variants_are_trained_once_and_measured(photos: Path, tmp_path: Path) ->
     draw_interventions(figures, tmp_path / "picture.png")
     assert Image.open(tmp_path / "picture.png").width > 1000
     json.dumps(figures)
+
+
+def measured(rts: list[float], twins: bool, paper: dict[str, object]) -> dict[str, object]:
+    """A variant of a result file, with one run for each of ``rts``."""
+    run = {
+        "bit_accuracy": 0.9,
+        "psnr": 30.04,
+        "images_seen": 4000,
+        "curve": [(2000, 0.7), (4000, 0.9)],
+    }
+    seeds = {str(seed): {**run, "rt": {"100": {"rt": rt}}} for seed, rt in enumerate(rts)}
+    return {"recipe": {"inverted_twins": twins}, "paper": paper, "seeds": seeds}
+
+
+FIGURES = {
+    "trained": {
+        "one": measured([0.2], False, {"accuracy": 0.998, "psnr": 28.23, "rt": {"100": 0.214}}),
+        "twins": measured([0.2, 0.4], True, {"rt": {"100": 0.5}}),
+    },
+    "untrained": interventions.UNTRAINED,
+}
+
+
+def test_the_paper_stands_beside_what_was_measured() -> None:
+    _, _, one, twins, vine, failed = interventions_summary(FIGURES).splitlines()
+    assert one == "| one | 1 | 4,000 | 0.900 (0.998) | 30.0 dB (28.23 dB) | - | - | 0.20 (0.214) |"
+    assert twins == "| twins | 2 | 2,000 | 0.900 | 30.0 dB | - | - | 0.30 ± 0.14 (0.500) |"
+    assert "| - (1.000) | - (35.47 dB) | - (0.964) | - (0.981) | - (0.986) |" in vine
+    assert "| - (0.600) | - (6.97 dB) | - (training failure) |" in failed
+
+
+def test_the_picture_shows_the_spread_of_seeds_and_counts_covers() -> None:
+    bars, curves = interventions_figure(FIGURES).axes
+    [spread] = [c for c in bars.containers if isinstance(c, ErrorbarContainer)]  # of the twins
+    [[(place, low), (_, high)]] = spread[2][0].get_segments()
+    assert (place, low, high) == pytest.approx((1, 0.3 - 0.02**0.5, 0.3 + 0.02**0.5))
+    one, twins = curves.get_lines()
+    assert list(one.get_xdata()) == [2000, 4000]
+    assert list(twins.get_xdata()) == [1000, 2000]
 
 
 @pytest.mark.usefixtures("tiny")

@@ -75,15 +75,23 @@ def measure(
 ) -> dict[str, Any]:
     """Quality, RT@1, RT@10 and RT@100 of a variant, and how fast it learned."""
     watermark = trained(variant, photos, runs, seed, half)
-    held_out = watermark.card["held_out"]
+    card = watermark.card
     return {
-        "bit_accuracy": held_out["bit_accuracy"],
-        "psnr": held_out["psnr_mean"],
-        "images_seen": watermark.card["images_seen"],
-        "images_per_second": watermark.card.get("images_per_second"),
+        "bit_accuracy": card["held_out"]["bit_accuracy"],
+        "psnr": card["held_out"]["psnr_mean"],
+        "images_seen": card["images_seen"],
+        "covers_seen": covers_seen(card, card["recipe"]),
+        "images_per_second": card.get("images_per_second"),
         "rt": transferability(watermark, images, seed),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
     }
+
+
+def covers_seen(record: Mapping[str, Any], recipe: Mapping[str, Any]) -> int:
+    """Covers in training, which inverted twins show twice; older records count pictures alone."""
+    twice = recipe.get("inverted_twins", False)
+    covers: int = record.get("covers_seen", record["images_seen"] // (1 + twice))
+    return covers
 
 
 def transferability(watermark: Watermark, images: list[Path], seed: int) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def test_a_run_that_was_interrupted_is_one_sitting(photos: TrainingPhotos, tmp_p
         train(Patterns(), photos, RECIPE, tmp_path / "run", report=interrupt)
     run = train(Patterns(), photos, RECIPE, tmp_path / "run")
     [sitting] = run.sittings
-    assert (sitting.from_step, sitting.steps, run.images_seen) == (0, 4, 16)
+    assert (sitting.from_step, sitting.steps, run.seen()["images_seen"]) == (0, 4, 16)
 
 
 def test_a_run_under_two_recipes_remembers_both(photos: TrainingPhotos, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_run_under_two_recipes_remembers_both(photos: TrainingPhotos, tmp_path
         (0, 2, 2),
         (2, 2, 4),
     ]
-    assert run.images_seen == 2 * 2 + 2 * 4
+    assert run.seen()["images_seen"] == 2 * 2 + 2 * 4
     again = train(Patterns(), photos, replace(RECIPE, image_weight=9.0), folder)  # nothing to do
     assert again.sittings == run.sittings
 
@@ -116,7 +116,7 @@ def test_a_checkpoint_from_before_sittings_goes_on(photos: TrainingPhotos, tmp_p
     torch.save(state, folder / "checkpoint.pt")
     run = train(Patterns(), photos, RECIPE, folder)
     [sitting] = run.sittings
-    assert (sitting.from_step, sitting.steps, run.images_seen) == (2, 2, 16)
+    assert (sitting.from_step, sitting.steps, run.seen()["images_seen"]) == (2, 2, 16)
 
 
 def test_a_checkpoint_that_does_not_fit_names_the_way_out(
@@ -237,6 +237,7 @@ def test_twins_are_one_cover_with_a_message_and_its_inverse(
 
     run = train(Watched(), photos, replace(RECIPE, inverted_twins=True), tmp_path / "run")
     assert len(run.history.steps) == RECIPE.steps
+    assert run.seen() == {"images_seen": 16, "covers_seen": 8}
 
 
 @pytest.mark.parametrize(
