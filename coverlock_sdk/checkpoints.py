@@ -38,13 +38,12 @@ def read_checkpoint(file: Path) -> Any:
         raise CorruptModelError(f"{file} is truncated or not a checkpoint ({reason})") from error
 
 
-def require_weights(held: Any, file: Path) -> dict[str, Tensor]:
-    """``held`` if it is a flat state dict, which is all that a converter goes on with."""
-    if isinstance(held, Mapping) and held:
-        flat = (isinstance(k, str) and isinstance(v, Tensor) for k, v in held.items())
-        if all(flat):
-            return dict(held)
-    raise CorruptModelError(f"{file} is not a state dict: it should map names to tensors")
+def require_weights(held: Any, file: Path, part: str | None = None) -> dict[str, Tensor]:
+    """``held``, all of ``file`` or a ``part``, if it is a flat state dict: what converters take."""
+    if isinstance(held, Mapping) and held and all(_is_weight(*item) for item in held.items()):
+        return dict(held)
+    named = f"'{part}' in {file}" if part else file
+    raise CorruptModelError(f"{named} is not a state dict: it should map names to tensors")
 
 
 def require_match(
@@ -64,6 +63,10 @@ def require_match(
     if any(differences.values()):
         found = "; ".join(f"{len(n)} {kind}: {_listed(n)}" for kind, n in differences.items() if n)
         raise CorruptModelError(f"{file} does not hold {of}: {found}")
+
+
+def _is_weight(name: object, value: object) -> bool:
+    return isinstance(name, str) and isinstance(value, Tensor)
 
 
 def _listed(names: Collection[str]) -> str:

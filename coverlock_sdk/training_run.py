@@ -53,24 +53,34 @@ class Checkpoint:
     def load(self, parts: Mapping[str, Any], **expected: Any) -> dict[str, Any] | None:
         """Bring ``parts`` back to where they were, and return the rest; None at the beginning.
 
-        Plain values that are not the ``expected`` ones belong to another run.
+        Parts that do not fit, and plain values that are not the ``expected`` ones, belong to
+        another run.
         """
         if not self.file.exists():
             return None
-        state: dict[str, Any] = torch.load(self.file, map_location="cpu", weights_only=True)
+        state = self.read()
+        refusal = CoverLockError(f"{self.file} was made with other settings: name another run")
         if any(state[name] != value for name, value in expected.items()):
-            raise CoverLockError(f"{self.file} was made with other settings: name another run")
-        for name, part in parts.items():
-            part.load_state_dict(state.pop(name))
+            raise refusal
+        try:
+            for name, part in parts.items():
+                part.load_state_dict(state.pop(name))
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise refusal from error
         return state
 
-    def require_finite(self, loss: Tensor, step: int, rate: float) -> None:
-        """Stop a run whose loss is not a number, and say where it was."""
-        if torch.isfinite(loss):
+    def read(self) -> dict[str, Any]:
+        """All that was saved, in memory whatever device it was on."""
+        state: dict[str, Any] = torch.load(self.file, map_location="cpu", weights_only=True)
+        return state
+
+    def require_finite(self, value: Tensor, step: int, rate: float, of: str = "loss") -> None:
+        """Stop a run when its loss, or the norm of its gradient, is not a number; say where."""
+        if torch.isfinite(value):
             return
         last = f"the last checkpoint is {self.file}"
         raise CoverLockError(
-            f"the loss is {loss.item()} at step {step}, learning rate {rate:.3g}; "
+            f"the {of} is {value.item()} at step {step}, learning rate {rate:.3g}; "
             + (last if self.file.exists() else "there is no checkpoint yet")
         )
 
@@ -86,14 +96,15 @@ class ResumableRun(ABC):
     def parts(self) -> dict[str, Any]:
         """Everything whose state a checkpoint keeps, by name."""
 
-    def save(self, folder: Path) -> None:
-        """Write the checkpoint, and the curves as JSON beside it."""
+    def save(self, folder: Path, **plain: Any) -> None:
+        """Write the checkpoint with ``plain`` values, and the curves as JSON beside it."""
         curves = vars(self.history)  # a copy of a long history takes longer than to write it
-        Checkpoint(folder / "checkpoint.pt").save(self.parts, self.step, history=curves)
+        Checkpoint(folder / "checkpoint.pt").save(self.parts, self.step, history=curves, **plain)
         (folder / "history.json").write_text(json.dumps(curves))
 
-    def load(self, folder: Path) -> None:
-        """Go back to the last checkpoint, where there is one."""
-        state = Checkpoint(folder / "checkpoint.pt").load(self.parts)
-        if state is not None:
+    def load(self, folder: Path) -> dict[str, Any]:
+        """Go back to the last checkpoint, where there is one, and return its plain values."""
+        state = Checkpoint(folder / "checkpoint.pt").load(self.parts) or {}
+        if state:
             self.history, self.step = History(**state["history"]), state["step"]
+        return state

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from coverlock_sdk.watermarking.noise import NoiseLayer
 
 
 class WatermarkNetwork(nn.Module, ABC):
@@ -29,6 +32,14 @@ class WatermarkNetwork(nn.Module, ABC):
     @abstractmethod
     def decode(self, images: Tensor) -> Tensor:
         """Logits (N, bits), above zero where the bit seems to be 1."""
+
+    def decode_in_training(self, images: Tensor, noise: NoiseLayer) -> tuple[Tensor, Tensor]:
+        """Logits of pictures that went through ``noise``, and a loss of the network's own.
+
+        Only in training is it known what a picture went through. A network that will have to guess
+        can be taught here to guess it; any other just decodes.
+        """
+        return self.decode(images), images.new_zeros(())
 
     def relax(self, fidelity: float) -> None:
         """Told before each training step what share of its weight fidelity has.

@@ -59,10 +59,21 @@ class Blur:
     sigma: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Kernel wide enough for four deviations."""
+        """Kernel wide enough for three deviations to each side."""
         sigma = rng.uniform(*self.sigma)
-        width = 2 * max(1, int(np.ceil(3 * sigma))) + 1
-        return kornia.filters.gaussian_blur2d(marked, (width, width), (sigma, sigma))
+        return _blurred(marked, sigma, 2 * max(1, int(np.ceil(3 * sigma))) + 1)
+
+
+@dataclass(frozen=True)
+class KernelBlur:
+    """A Gaussian blur cut off at a kernel of ``width`` pixels, as CIN has it."""
+
+    sigma: Range
+    width: int
+
+    def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
+        """Milder than the whole blur of that deviation."""
+        return _blurred(marked, rng.uniform(*self.sigma), self.width)
 
 
 @dataclass(frozen=True)
@@ -218,12 +229,26 @@ class Resize:
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
         """Bilinear both ways."""
-        scale = rng.uniform(*self.scale)
-        height, width = (max(8, round(side * scale)) for side in marked.shape[2:])
-        shape = (height, width)
+        shape = _scaled(marked, rng.uniform(*self.scale))
         shrunk = functional.interpolate(marked, shape, mode="bilinear", antialias=True)
         return _resized(shrunk, marked)
 
+
+@dataclass(frozen=True)
+class NearestResize:
+    """Shrunk and enlarged again without any averaging, as CIN has it."""
+
+    scale: Range
+
+    def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
+        """Nearest neighbours both ways: some pixels are repeated, the others gone."""
+        shape = _scaled(marked, rng.uniform(*self.scale))
+        shrunk = functional.interpolate(marked, shape, mode="nearest")
+        return functional.interpolate(shrunk, marked.shape[2:], mode="nearest")
+
+
+JPEG = (SoftJpeg, RealJpeg, JpegMask)
+"""The layers that stand for a JPEG file."""
 
 EVERYDAY: tuple[NoiseLayer, ...] = (
     Identity(),
@@ -252,6 +277,15 @@ def _window(
     if rng.random() < centred:
         return spare[0] // 2, spare[1] // 2, height, width
     return int(rng.integers(spare[0] + 1)), int(rng.integers(spare[1] + 1)), height, width
+
+
+def _blurred(images: Tensor, sigma: float, width: int) -> Tensor:
+    return kornia.filters.gaussian_blur2d(images, (width, width), (sigma, sigma))
+
+
+def _scaled(images: Tensor, scale: float) -> tuple[int, int]:
+    height, width = (max(8, round(side * scale)) for side in images.shape[2:])
+    return height, width
 
 
 def _resized(part: Tensor, like: Tensor) -> Tensor:

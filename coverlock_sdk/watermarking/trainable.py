@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.training_run import Figures, require_device
 from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
 from coverlock_sdk.watermarking.photos import TrainingPhotos, square
-from coverlock_sdk.watermarking.trainer import Recipe, Report, train
+from coverlock_sdk.watermarking.trainer import Recipe, Report, Run, Sitting, train
 from coverlock_sdk.watermarking.weights import save_network
 
 VALIDATION_PHOTOS = 100
@@ -66,8 +65,7 @@ def train_watermark(
     training, validation = split(photos, HELD_OUT)
     data = TrainingPhotos(training, network.size, cache or run / "cache")
     covers = torch.stack([square(p, network.size) for p in validation[:VALIDATION_PHOTOS]])
-    started = time.monotonic()
-    history = train(
+    finished = train(
         network,
         data,
         recipe,
@@ -76,23 +74,23 @@ def train_watermark(
         report=report,
         half=half,
     )
-    seconds = time.monotonic() - started
     calibration, robustness = examine(network, covers)
     save_network(network, run / "watermark.safetensors")
     card = {
         "settings": network.settings,
-        "recipe": {**asdict(recipe), "noise": [repr(layer) for layer in recipe.noise]},
+        "recipe": finished.sittings[-1].recipe,
+        **_sittings(finished),
         "bfloat16": half,
         "photos": len(data),
-        "images_seen": recipe.steps * recipe.batch,
-        "images_per_second_in_last_sitting": round(recipe.steps * recipe.batch / seconds, 1),
+        **finished.seen(),
+        **_pace(finished.sittings),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),
         "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
     }
     (run / "watermark.json").write_text(json.dumps(card, indent=2) + "\n")
-    draw_curves(history, run / "curves.png")
+    draw_curves(finished.history, run / "curves.png")
     return network
 
 
@@ -135,6 +133,37 @@ def examine(
 def adjusted(recipe: Recipe, **changes: Any) -> Recipe:
     """``recipe`` with those of ``changes`` that are not None."""
     return replace(recipe, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _sittings(run: Run) -> dict[str, Any]:
+    """What the last recipe does not tell of a run: earlier ones, or that they are not known."""
+    if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
+        return {}
+    return {
+        "sittings": [
+            {
+                "from_step": sitting.from_step,
+                "steps": sitting.steps,
+                "recipe": sitting.recipe,
+                "settings": sitting.settings,
+                **_pace([sitting]),
+            }
+            for sitting in run.sittings
+        ]
+    }
+
+
+def _pace(sittings: Sequence[Sitting]) -> dict[str, Any]:
+    """Pictures a second, and the share of the time each phase took; nothing without steps."""
+    phases = dict.fromkeys(phase for sitting in sittings for phase in sitting.seconds)
+    seconds = {phase: sum(s.seconds.get(phase, 0.0) for s in sittings) for phase in phases}
+    whole = sum(seconds.values())
+    if not whole:
+        return {}
+    return {
+        "images_per_second": round(sum(sitting.images for sitting in sittings) / whole, 1),
+        "seconds_share": {phase: round(spent / whole, 3) for phase, spent in seconds.items()},
+    }
 
 
 def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Any, Tensor]:

@@ -8,9 +8,12 @@ run that was interrupted and resumed from its checkpoint is the run that was not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +43,8 @@ class Recipe:
     """Of the mean squared error, with pictures in [-1, 1] as all these papers have it."""
     adversarial_weight: float = 0.0
     """Of a discriminator's verdict on the marked pictures; 0: there is none."""
+    discriminator_blocks: int = 3
+    """Its depth: three blocks in HiDDeN, four in MBRS."""
     noise: tuple[NoiseLayer, ...] = ()
     noise_after: int = 0
     """Steps before the first noise, for networks that find no message through it at first."""
@@ -81,9 +86,45 @@ class Recipe:
         """The learning rate: constant, then falling."""
         return self.rate * (min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0)
 
+    def described(self) -> dict[str, Any]:
+        """The recipe for cards and checkpoints, in plain values."""
+        return {**asdict(self), "noise": [repr(layer) for layer in self.noise]}
+
+    def is_described_by(self, described: Mapping[str, Any]) -> bool:
+        """Whether it is this recipe; one from before there was some field has its default."""
+        return {**Recipe().described(), **described} == self.described()
+
+
+@dataclass
+class Sitting:
+    """A stretch of a run under one recipe and one set of network settings."""
+
+    from_step: int
+    recipe: dict[str, Any]
+    settings: dict[str, Any]
+    steps: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Where the time went: waiting for photos, each phase of a step, validation."""
+
+    @property
+    def images(self) -> int:
+        """Marked pictures in its steps."""
+        return self.steps * int(self.recipe["batch"])
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count the time within as that of ``phase``; what a GPU is asked for counts when due."""
+        started = time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
+
+    def is_made_with(self, recipe: Recipe, settings: Mapping[str, Any]) -> bool:
+        """Whether steps with these would belong to it."""
+        return recipe.is_described_by(self.recipe) and self.settings == settings
+
 
 class Run(ResumableRun):
-    """Everything a run needs to go on: weights, optimisers, curves."""
+    """Everything a run needs to go on: weights, optimisers, curves, and how it was made so far."""
 
     def __init__(self, network: WatermarkNetwork, recipe: Recipe) -> None:
         self.network, self.recipe = network, recipe
@@ -91,9 +132,11 @@ class Run(ResumableRun):
         self.optimizer = torch.optim.Adam(trained, lr=recipe.rate)
         self.discriminator: Discriminator | None = None
         if recipe.adversarial_weight:
-            self.discriminator = Discriminator().to(device_of(network))
+            opponent = Discriminator(blocks=recipe.discriminator_blocks)
+            self.discriminator = opponent.to(device_of(network))
             self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
         self.history, self.step = History(), 0
+        self.sittings: list[Sitting] = []
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -102,6 +145,32 @@ class Run(ResumableRun):
         if self.discriminator is not None:
             parts |= {"discriminator": self.discriminator, "opposition": self.opposition}
         return parts
+
+    def sit_down(self, folder: Path) -> None:
+        """Go on from the last checkpoint, in its last sitting unless something was changed.
+
+        Checkpoints from before they kept sittings tell nothing of their own.
+        """
+        self.sittings = [Sitting(**sitting) for sitting in self.load(folder).get("sittings", [])]
+        recipe, settings = self.recipe, self.network.settings
+        goes_on = self.sittings and (
+            self.step >= recipe.steps or self.sittings[-1].is_made_with(recipe, settings)
+        )
+        if not goes_on:
+            self.sittings.append(Sitting(self.step, recipe.described(), settings))
+
+    def seen(self) -> dict[str, int]:
+        """Marked pictures so far, and their covers, which inverted twins show twice.
+
+        Steps before the first sitting that is known are counted as its own.
+        """
+        first = self.sittings[0]
+        known = [(sitting.steps, sitting.recipe) for sitting in self.sittings]
+        images = covers = 0
+        for steps, recipe in [(first.from_step, first.recipe), *known]:
+            images += steps * recipe["batch"]
+            covers += steps * recipe["batch"] // (1 + recipe["inverted_twins"])
+        return {"images_seen": images, "covers_seen": covers}
 
 
 def train(
@@ -112,8 +181,8 @@ def train(
     validate: Callable[[WatermarkNetwork], Figures] | None = None,
     report: Report | None = None,
     half: bool = False,
-) -> History:
-    """Optimise ``network`` in place and return the curves.
+) -> Run:
+    """Optimise ``network`` in place and return the finished run, with its curves and sittings.
 
     ``folder`` receives ``checkpoint.pt``, from which a later call goes on, and ``history.json``.
     A loss that is not finite stops the run and says where it was. ``half`` computes convolutions
@@ -121,7 +190,7 @@ def train(
     """
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(network, recipe)
-    run.load(folder)
+    run.sit_down(folder)
 
     def prepare(step: int) -> tuple[Tensor, Tensor, np.random.Generator]:
         rng = np.random.default_rng([recipe.seed, step])
@@ -134,24 +203,28 @@ def train(
     with ThreadPoolExecutor(1) as ahead:
         upcoming = ahead.submit(prepare, run.step)
         while run.step < recipe.steps:
-            covers, messages, rng = upcoming.result()
+            with run.sittings[-1].timed("loading"):
+                covers, messages, rng = upcoming.result()
             upcoming = ahead.submit(prepare, run.step + 1)
             figures = _step(run, covers, messages, rng, folder, half)
             run.history.steps.append({"step": run.step, **figures})
             run.step += 1
+            run.sittings[-1].steps += 1
             if report:
                 report(run.step, figures)
             if run.step % recipe.record_every == 0 or run.step == recipe.steps:
                 if validate:
                     network.relax(1.0)
                     network.eval()
-                    run.history.validation.append({"step": run.step, **validate(network)})
+                    with run.sittings[-1].timed("validation"):
+                        figures = validate(network)
+                    run.history.validation.append({"step": run.step, **figures})
                     if report:
                         report(run.step, run.history.validation[-1])
-                run.save(folder)
+                run.save(folder, sittings=[asdict(sitting) for sitting in run.sittings])
     network.relax(1.0)
     network.eval()
-    return run.history
+    return run
 
 
 def _step(
@@ -165,40 +238,51 @@ def _step(
     """One step of Adam for the network and, where there is one, for its discriminator."""
     recipe, network, device = run.recipe, run.network, device_of(run.network)
     covers, messages = covers.to(device), messages.to(device)
-    rate, fidelity = recipe.rate_at(run.step), recipe.fidelity_at(run.step)
-    image_weight = recipe.image_weight * fidelity
+    fidelity, timed = recipe.fidelity_at(run.step), run.sittings[-1].timed
     network.relax(fidelity)
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate
     network.train()
-    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+    with timed("encoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
         marked = network.encode(covers, messages).float()
-    noised = draw(recipe.noise_at(run.step), rng)(_saved(marked, rng), covers, rng)
-    with torch.autocast(device.type, torch.bfloat16, enabled=half):
-        logits = network.decode(noised).float()
+    with timed("noise"):
+        noise = draw(recipe.noise_at(run.step), rng)
+        noised = noise(_saved(marked, rng), covers, rng)
+    with timed("decoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
+        logits, own_loss = network.decode_in_training(noised, noise)
+    logits = logits.float()
     message_loss = _message_loss(logits, messages, recipe.message_loss)
     image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
-    total = recipe.message_weight * message_loss + image_weight * image_loss
-    if run.discriminator is not None:
-        opposed = functional.softplus(-run.discriminator(marked)).mean()
-        total = total + recipe.adversarial_weight * opposed
-    Checkpoint(folder / "checkpoint.pt").require_finite(total, run.step, rate)
-    run.optimizer.zero_grad(set_to_none=True)
-    total.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-    run.optimizer.step()
-    if run.discriminator is not None:
-        _oppose(run, covers, marked.detach())
+    image_weight = recipe.image_weight * fidelity
+    total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
+    with timed("learning"):
+        _learn(run, total, covers, marked, Checkpoint(folder / "checkpoint.pt"))
     accuracy = ((logits > 0) == (messages > 0.5)).float().mean().item()
     mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
     return {
-        "rate": rate,
+        "rate": recipe.rate_at(run.step),
         "image_weight": image_weight,
         "message_loss": message_loss.item(),
         "image_loss": image_loss.item(),
         "accuracy": accuracy,
         "psnr": -10 * float(np.log10(max(mean_square, 1e-12))),
     }
+
+
+def _learn(run: Run, loss: Tensor, covers: Tensor, marked: Tensor, checkpoint: Checkpoint) -> None:
+    """Follow the gradient of ``loss`` and of what the discriminator says, then teach it too."""
+    rate = run.recipe.rate_at(run.step)
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
+    if run.discriminator is not None:
+        opposed = functional.softplus(-run.discriminator(marked)).mean()
+        loss = loss + run.recipe.adversarial_weight * opposed
+    checkpoint.require_finite(loss, run.step, rate)
+    run.optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    norm = nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)
+    checkpoint.require_finite(norm, run.step, rate, of="gradient")
+    run.optimizer.step()
+    if run.discriminator is not None:
+        _oppose(run, covers, marked.detach(), checkpoint)
 
 
 def _message_loss(logits: Tensor, messages: Tensor, kind: str) -> Tensor:
@@ -213,11 +297,14 @@ def _saved(marked: Tensor, rng: np.random.Generator) -> Tensor:
     return (marked + torch.from_numpy(rounding).to(marked) / 255).clamp(0, 1)
 
 
-def _oppose(run: Run, covers: Tensor, marked: Tensor) -> None:
+def _oppose(run: Run, covers: Tensor, marked: Tensor, checkpoint: Checkpoint) -> None:
     """One step of the discriminator: covers are 1, marked pictures 0."""
     assert run.discriminator is not None
     run.opposition.zero_grad(set_to_none=True)
     loss = functional.softplus(-run.discriminator(covers)).mean()
     loss = loss + functional.softplus(run.discriminator(marked)).mean()
     loss.backward()  # type: ignore[no-untyped-call]
+    norm = nn.utils.clip_grad_norm_(run.discriminator.parameters(), math.inf)
+    of = "gradient of the discriminator"
+    checkpoint.require_finite(norm, run.step, run.recipe.rate, of)
     run.opposition.step()

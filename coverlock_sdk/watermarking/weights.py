@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from coverlock_sdk.checkpoints import require_match
+from coverlock_sdk.checkpoints import require_match, require_weights
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.pictures import write_atomically
 from coverlock_sdk.watermarking.network import WatermarkNetwork
@@ -39,26 +40,35 @@ def load_network(path: Path, build: Build) -> WatermarkNetwork:
         raise CorruptModelError(f"the weights {path} cannot be read ({error})") from error
     if not isinstance(settings, dict):
         raise CorruptModelError(f"{path} does not say which network its weights belong to")
-    try:
-        network = build(**settings)
-    except (TypeError, ValueError) as error:
-        raise CorruptModelError(f"{path} is not for this network ({error})") from error
-    load_strictly(network, state, path, of="this network")
+    network = _built(build, settings, path, of="this network")
+    require_match(state, network.state_dict(), path, of="this network")
+    network.load_state_dict(state)
     return network.eval()
 
 
-def load_strictly(
-    network: WatermarkNetwork, state: Mapping[str, Tensor], source: Path, of: str
-) -> None:
-    """Load ``state`` if every name and shape matches; otherwise say what does not."""
-    require_match(state, network.state_dict(), source, of)
+def import_network(
+    build: Build, settings: Mapping[str, Any], state: Mapping[str, Tensor], source: Path, of: str
+) -> WatermarkNetwork:
+    """The network with somebody else's weights, if every name and shape matches.
+
+    They are compared before memory is taken, of which a strange file might ask any amount.
+    """
+    with torch.device("meta"):
+        expected = _built(build, settings, source, of).state_dict()
+    require_match(state, expected, source, of)
+    network = build(**settings)
     network.load_state_dict(state)
+    return network
 
 
-def without_prefix(state: Mapping[str, Any], prefix: str) -> dict[str, Tensor]:
-    """The tensors of ``state``, less a prefix that wrappers of a network add to names."""
-    return {
-        name.removeprefix(prefix): value
-        for name, value in state.items()
-        if isinstance(value, Tensor)
-    }
+def unwrapped(held: Any, file: Path, part: str | None = None) -> dict[str, Tensor]:
+    """The state dict ``held``, without what ``DataParallel`` puts before every name."""
+    weights = require_weights(held, file, part)
+    return {name.removeprefix("module."): value for name, value in weights.items()}
+
+
+def _built(build: Build, settings: Mapping[str, Any], source: Path, of: str) -> WatermarkNetwork:
+    try:
+        return build(**settings)
+    except (TypeError, ValueError) as error:
+        raise CorruptModelError(f"{source} is not for {of} ({error})") from error

@@ -11,9 +11,12 @@ from PIL import Image
 
 pytest.importorskip("torch")
 pytest.importorskip("kornia")
+pytest.importorskip("matplotlib")
+
+from matplotlib.container import ErrorbarContainer
 
 from coverlock_bench.zoo import interventions, training_factors
-from coverlock_bench.zoo.intervention_picture import draw_interventions
+from coverlock_bench.zoo.intervention_picture import draw_interventions, interventions_figure
 from coverlock_bench.zoo.references import references
 from coverlock_bench.zoo.tables import (
     interventions_summary,
@@ -70,6 +73,45 @@ def test_variants_are_trained_once_and_measured(photos: Path, tmp_path: Path) ->
     json.dumps(figures)
 
 
+def measured(rts: list[float], twins: bool, paper: dict[str, object]) -> dict[str, object]:
+    """A variant of a result file, with one run for each of ``rts``."""
+    run = {
+        "bit_accuracy": 0.9,
+        "psnr": 30.04,
+        "images_seen": 4000,
+        "curve": [(2000, 0.7), (4000, 0.9)],
+    }
+    seeds = {str(seed): {**run, "rt": {"100": {"rt": rt}}} for seed, rt in enumerate(rts)}
+    return {"recipe": {"inverted_twins": twins}, "paper": paper, "seeds": seeds}
+
+
+FIGURES = {
+    "trained": {
+        "one": measured([0.2], False, {"accuracy": 0.998, "psnr": 28.23, "rt": {"100": 0.214}}),
+        "twins": measured([0.2, 0.4], True, {"rt": {"100": 0.5}}),
+    },
+    "untrained": interventions.UNTRAINED,
+}
+
+
+def test_the_paper_stands_beside_what_was_measured() -> None:
+    _, _, one, twins, vine, failed = interventions_summary(FIGURES).splitlines()
+    assert one == "| one | 1 | 4,000 | 0.900 (0.998) | 30.0 dB (28.23 dB) | - | - | 0.20 (0.214) |"
+    assert twins == "| twins | 2 | 2,000 | 0.900 | 30.0 dB | - | - | 0.30 ± 0.14 (0.500) |"
+    assert "| - (1.000) | - (35.47 dB) | - (0.964) | - (0.981) | - (0.986) |" in vine
+    assert "| - (0.600) | - (6.97 dB) | - (training failure) |" in failed
+
+
+def test_the_picture_shows_the_spread_of_seeds_and_counts_covers() -> None:
+    bars, curves = interventions_figure(FIGURES).axes
+    [spread] = [c for c in bars.containers if isinstance(c, ErrorbarContainer)]  # of the twins
+    [[(place, low), (_, high)]] = spread[2][0].get_segments()
+    assert (place, low, high) == pytest.approx((1, 0.3 - 0.02**0.5, 0.3 + 0.02**0.5))
+    one, twins = curves.get_lines()
+    assert list(one.get_xdata()) == [2000, 4000]
+    assert list(twins.get_xdata()) == [1000, 2000]
+
+
 @pytest.mark.usefixtures("tiny")
 def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path) -> None:
     runs = training_factors.factors("mbrs")
@@ -85,6 +127,18 @@ def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path)
     assert "| mbrs | noise | 1 | 4 |" in training_factors_summary(figures)
     with pytest.raises(CoverLockError, match="no change 'weather'"):
         training_factors.training_factors(["mbrs"], ["weather"], *arguments)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    file = tmp_path / "mbrs-0" / "watermark.json"
+    card = json.loads(file.read_text())
+    assert card.pop("images_per_second") > 0
+    file.write_text(json.dumps(card))
+    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    assert again["trained"]["mbrs"]["seeds"]["0"]["images_per_second"] is None
 
 
 def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
@@ -117,5 +171,37 @@ def test_a_run_is_not_shown_under_settings_it_was_not_made_with(
     interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
     other = replace(TINY, recipe=replace(TINY.recipe, rate=0.5))
     monkeypatch.setattr(interventions, "VARIANTS", (other,))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(TINY, recipe=replace(TINY.recipe, rate=0.5)),
+        replace(TINY, settings={**TINY.settings, "bits": 256, "size": 128}),  # of the same shapes
+    ],
+)
+def test_an_unfinished_run_does_not_go_on_under_other_settings(
+    changed: Variant, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    (tmp_path / "mbrs-0" / "watermark.safetensors").unlink()
+    monkeypatch.setattr(interventions, "VARIANTS", (changed,))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_that_changed_on_the_way_is_not_shown(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    file = tmp_path / "mbrs-0" / "watermark.json"
+    card = json.loads(file.read_text())
+    made_with = {"recipe": card["recipe"], "settings": card["settings"]}
+    other = {**made_with, "recipe": {**card["recipe"], "rate": 0.5}}
+    file.write_text(json.dumps({**card, "sittings": [other, made_with]}))
     with pytest.raises(CoverLockError, match="trained with other settings"):
         interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)

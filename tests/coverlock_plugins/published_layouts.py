@@ -114,6 +114,19 @@ def mbrs_diffusion_decoder(name: str) -> Layout:
     return layout + conv_bn(f"{name}.final_layer", 1, 64) + linear(f"{name}.message_layer", 30, 256)
 
 
+def frame_conv(name: str, out: int, into: int) -> Layout:
+    return [(f"{name}.weight", (out, into, 1, 11, 11)), (f"{name}.bias", (out,))]
+
+
+def rivagan(part: str) -> Layout:
+    """DAI-Lab/RivaGAN, 32 bits: an attention in each part, and convolutions over single frames."""
+    into, out = {"encoder": (4, 3), "decoder": (3, 32)}[part]
+    layout = frame_conv("_attention.0", 32, 3) + norm("_attention.2", 32)
+    layout += frame_conv("_attention.3", 32, 32) + norm("_attention.5", 32)
+    layout += frame_conv("_conv.0", 32, into) + norm("_conv.2", 32)
+    return layout + frame_conv("_conv.3", out, 32)
+
+
 def resnet50(name: str, classes: int) -> Layout:
     layout = conv(f"{name}.conv1", 64, 3, 7, bias=False) + norm(f"{name}.bn1", 64)
     into = 64

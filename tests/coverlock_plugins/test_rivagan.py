@@ -12,7 +12,8 @@ import pytest
 
 from coverlock_plugins.rivagan import ASSET, DECODER, ENCODER, RivaGan
 from coverlock_sdk.assets import locate
-from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError
+from tests.coverlock_plugins import published_layouts
 from tests.coverlock_plugins.scenes import eight_bit, scenes
 
 
@@ -55,6 +56,77 @@ def test_the_torch_decoder_agrees(watermark: RivaGan) -> None:
     with torch.no_grad():
         expected = watermark.decoder_module()(torch.from_numpy(images)).numpy()
     np.testing.assert_allclose(watermark.decode(images), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_the_torch_encoder_agrees(watermark: RivaGan, payloads: npt.NDArray[np.uint8]) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    images = scenes(2)
+    with torch.no_grad():
+        inputs = torch.from_numpy(images), torch.from_numpy(payloads)
+        expected = watermark.encoder_module()(*inputs).numpy()
+    np.testing.assert_allclose(watermark.embed(images, payloads), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_the_network_is_the_published_one(part: str) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    from coverlock_plugins.rivagan.network import RivaganNetwork
+
+    with torch.device("meta"):
+        state = RivaganNetwork().state_dict()
+    theirs = {"attention": "_attention", part: "_conv"}
+    layout = []
+    for name, value in state.items():
+        module, _, rest = name.partition(".")
+        shape = tuple(value.unsqueeze(2).shape if value.ndim == 4 else value.shape)  # one frame
+        if module in theirs:
+            layout.append((f"{theirs[module]}.{rest}", shape))
+    assert layout == published_layouts.rivagan(part)
+
+
+def initializers(graph: bytes) -> dict[str, npt.NDArray[np.float32]]:
+    onnx = pytest.importorskip("onnx")
+    held = onnx.load_from_string(graph).graph.initializer
+    return {values.name: onnx.numpy_helper.to_array(values) for values in held}
+
+
+@pytest.mark.parametrize(("part", "graph"), [("encoder", ENCODER), ("decoder", DECODER)])
+def test_the_graphs_have_the_published_layout(watermark: RivaGan, part: str, graph: str) -> None:
+    held = initializers((locate(ASSET) / graph).read_bytes())
+    shapes = {name: values.shape for name, values in held.items() if not name.isdigit()}
+    layout = dict(published_layouts.rivagan(part))
+    assert shapes == {n: s for n, s in layout.items() if not n.endswith("num_batches_tracked")}
+
+
+def test_weights_go_into_the_graphs_and_come_back(watermark: RivaGan, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    from coverlock_plugins.rivagan.network import RivaganNetwork, from_onnx, into_onnx
+
+    graphs = {"encoder": locate(ASSET) / ENCODER, "decoder": locate(ASSET) / DECODER}
+    published, trained = watermark.network(), RivaganNetwork()
+    for part, graph in graphs.items():
+        before = initializers(graph.read_bytes())
+        after = initializers(into_onnx(published, graph, part))
+        assert before.keys() == after.keys()
+        assert all(np.array_equal(before[name], after[name]) for name in before)
+        (tmp_path / part).write_bytes(into_onnx(trained, graph, part))
+    again = from_onnx(tmp_path / "encoder", tmp_path / "decoder")
+    for name, value in trained.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize("setting", [{"bits": 16}, {"kernel": 7}, {"fixed_attention": True}])
+def test_a_network_of_other_settings_does_not_go_into_the_graphs(setting: dict[str, int]) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    from coverlock_plugins.rivagan.network import RivaganNetwork, into_onnx
+
+    network = RivaganNetwork(**{"size": 32, **setting})
+    with pytest.raises(CoverLockError, match="published graphs of RivaGAN are for .*'kernel': 11"):
+        into_onnx(network, Path("any.onnx"), "encoder")
 
 
 def test_threads_may_share_one_watermark(watermark: RivaGan) -> None:

@@ -241,6 +241,7 @@ def test_it_can_be_trained_by_name() -> None:
     assert (published.bits, published.size) == (100, 256)
     assert sum(w.numel() for w in small.parameters()) < 10e6
     assert trainable.recipe.message_loss == "bce"
+    assert trainable.recipe.adversarial_weight == 0  # its Wasserstein discriminator is not ours
 
 
 def test_a_size_that_does_not_fit_is_refused(folder: Path) -> None:
@@ -354,8 +355,27 @@ def test_the_empty_prompt_is_computed_from_the_text_encoder(tmp_path: Path) -> N
     with torch.inference_mode():
         expected = model(torch.tensor([[49406, 49407, *[0] * 75]])).last_hidden_state
     torch.testing.assert_close(prompt, expected)
-    with pytest.raises(CorruptModelError, match="have 64 values, not 1024"):
+    with pytest.raises(CorruptModelError, match=r"\(49408, 64\), not \(49408, 1024\)"):
         weights.import_official(tmp_path / "model.safetensors", tmp_path / "full", Layout())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "shape", "complaint"),
+    [
+        ("cond_stage_model.transformer.text_model.", (49408, 64), "is not a part of VINE"),
+        ("text_model.", (49408,), r"its vocabulary has the shape \(49408,\), not \(49408, 64\)"),
+        ("", (100, 64), r"its vocabulary has the shape \(100, 64\)"),
+    ],
+)
+def test_other_text_encoders_are_refused(
+    prefix: str, shape: tuple[int, ...], complaint: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("transformers")
+    state = {f"{prefix}embeddings.token_embedding.weight": torch.zeros(shape)}
+    save_file({**state, "model.diffusion_model.bias": torch.zeros(2)}, tmp_path / "sd.safetensors")
+    with pytest.raises(CorruptModelError, match=complaint):
+        weights.import_official(tmp_path / "sd.safetensors", tmp_path / "vine", Layout(**TINY))
+    assert not (tmp_path / "vine").exists()
 
 
 def test_a_file_of_another_size_is_refused_with_what_differs(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("kornia")
 
 from coverlock_plugins.cin import convert as convert_cin  # noqa: E402
 from coverlock_plugins.cin.network import CinNetwork  # noqa: E402
@@ -22,7 +23,10 @@ from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.manager import plugin_manager  # noqa: E402
 from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
+from coverlock_sdk.watermarking.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
+from coverlock_sdk.watermarking.trainer import Run  # noqa: E402
 from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
 from tests.coverlock_plugins import published_layouts  # noqa: E402
 from tests.coverlock_plugins.scenes import eight_bit, scenes  # noqa: E402
@@ -69,14 +73,32 @@ def test_networks_keep_their_shapes_and_learn_through_both_ends(name: str) -> No
     messages = torch.randint(0, 2, (2, network.bits)).float()
     marked = network.encode(images, messages)
     assert marked.shape == images.shape
-    if isinstance(network, CinNetwork) and network.has_jpeg_path:
-        logits = network.decode_by_inversion(marked) + network.decode_jpeg(marked)
-    else:
-        logits = network.decode(marked)
-    assert logits.shape == messages.shape
-    logits.square().sum().backward()
-    trained = [n for n, p in network.named_parameters() if p.requires_grad and p.grad is None]
-    assert trained == [] or all(n.startswith("nsm_model") for n in trained)
+    for noise in (Identity(), RealJpeg((50, 50))):
+        logits, own_loss = network.decode_in_training(marked, noise)
+        assert logits.shape == messages.shape
+        (logits.square().sum() + own_loss).backward(retain_graph=True)
+    untrained = [n for n, p in network.named_parameters() if p.requires_grad and p.grad is None]
+    assert untrained == []
+
+
+def test_the_selector_of_cin_is_taught_and_not_asked_in_training() -> None:
+    torch.manual_seed(0)
+    network = CinNetwork(8, 32, 2, 4, jpeg_channels=8)
+    images = torch.from_numpy(scenes(4))[:, :, :32, :32].requires_grad_()
+    optimizer = torch.optim.Adam(network.nsm_model.parameters(), lr=1e-4)
+    losses = []
+    for _ in range(4):
+        logits, loss = network.decode_in_training(images, RealJpeg((50, 50)))
+        assert torch.equal(logits, network.decode_jpeg(images))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 2
+    assert images.grad is None  # the mark is not to please the selector
+    logits, loss = network.decode_in_training(images, Identity())
+    assert torch.equal(logits, network.decode_by_inversion(images))
+    assert loss.item() > losses[-1]  # after four batches of JPEG files
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -88,6 +110,42 @@ def test_a_weight_file_is_enough_to_build_the_network(name: str, tmp_path: Path)
     messages = torch.ones(1, network.bits)
     with torch.inference_mode():
         torch.testing.assert_close(again.encode(images, messages), network.encode(images, messages))
+
+
+def published_noise(name: str) -> dict[str, NoiseLayer]:
+    """The layers of a published recipe, by the name of their kind."""
+    return {type(n).__name__: n for n in plugin_manager().get("network", name)().recipe.noise}
+
+
+def test_a_third_of_the_pixels_stay_in_the_dropout_of_hidden() -> None:
+    marked, covers = torch.ones(8, 3, 64, 64), torch.zeros(8, 3, 64, 64)
+    noised = published_noise("hidden")["Dropout"](marked, covers, np.random.default_rng(0))
+    assert 0.24 < noised.mean() < 0.36
+
+
+def test_the_blur_of_cin_is_seven_pixels_wide() -> None:
+    point = torch.zeros(1, 3, 31, 31)
+    point[:, :, 15, 15] = 1
+    blurred = published_noise("cin")["KernelBlur"](point, point, np.random.default_rng(0))
+    assert ((blurred[0, 0] > 0).sum(dim=0) > 0).sum() == 7
+    across = blurred[0, 0, 15, 12:19] / blurred[0, 0, 15, 15]
+    places = torch.arange(-3, 4)
+    torch.testing.assert_close(across, torch.exp(-places.square() / (2 * 2.0**2)))
+
+
+def test_the_resizing_of_cin_repeats_pixels() -> None:
+    pictures = torch.rand(1, 3, 32, 32)
+    resized = published_noise("cin")["NearestResize"](pictures, pictures, np.random.default_rng(0))
+    kept = pictures[:, :, ::2, ::2]
+    assert torch.equal(resized, kept.repeat_interleave(2, 2).repeat_interleave(2, 3))
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("hidden", 3), ("mbrs", 4)])
+def test_discriminators_are_as_deep_as_published(name: str, blocks: int) -> None:
+    recipe = plugin_manager().get("network", name)().recipe
+    discriminator = Run(SMALL[name](), recipe).discriminator
+    assert discriminator is not None
+    assert len(discriminator.before_linear) == blocks
 
 
 def test_couplings_and_haar_bands_are_inverted_exactly() -> None:
@@ -135,9 +193,10 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_published_hidden_checkpoint_is_imported(models: Path) -> None:
-    network = HiddenNetwork()
-    torch.save({"enc-dec-model": network.state_dict(), "epoch": 3}, models / "run.pyt")
+@pytest.mark.parametrize("prefix", ["", "module."])
+def test_a_published_hidden_checkpoint_is_imported(prefix: str, models: Path) -> None:
+    state = {f"{prefix}{name}": value for name, value in HiddenNetwork().state_dict().items()}
+    torch.save({"enc-dec-model": state, "epoch": 3}, models / "run.pyt")
     with pytest.raises(MissingModelError, match="coverlock import hidden"):
         PublishedHidden()
     assert convert_hidden(models / "run.pyt").exists()
@@ -169,6 +228,70 @@ def test_other_files_are_refused(convert: Callable[[Path], Path], models: Path) 
     with pytest.raises(CorruptModelError, match=r"truncated|more than weights"):
         convert(other)
     assert not (models / "models").exists()
+
+
+NO_STATE = "is not a state dict: it should map names to tensors"
+SPREADING, GATHERING = "encoder.message_duplicate_layer", "decoder.message_layer"
+
+
+@pytest.mark.parametrize(
+    ("convert", "content", "complaint"),
+    [
+        (convert_hidden, [1], "has no 'enc-dec-model'"),
+        (convert_hidden, {"enc-dec-model": None}, f"'enc-dec-model' in .* {NO_STATE}"),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.weight": 3}}, NO_STATE),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.bias": torch.ones(())}}, "missing"),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.bias": torch.ones(0)}}, "missing"),
+        (convert_hidden, {"enc-dec-model": {"decoder.linear.bias": torch.ones(10**6)}}, "missing"),
+        (convert_mbrs, [1], NO_STATE),
+        (convert_mbrs, {0: torch.ones(1)}, NO_STATE),
+        (convert_mbrs, {"encoder.final_layer.bias": torch.ones(3), "epoch": 3}, NO_STATE),
+        (convert_mbrs, {f"{SPREADING}.weight": torch.ones(256)}, "has no message processor"),
+        (
+            convert_mbrs,
+            {f"{SPREADING}.bias": torch.ones(250), f"{GATHERING}.bias": torch.ones(30)},
+            "is not for MBRS .MBRS lays 250 values out in a square",
+        ),
+        (
+            convert_mbrs,
+            {
+                f"{SPREADING}.bias": torch.ones(256),
+                f"{SPREADING}.weight": torch.ones(256),
+                f"{GATHERING}.bias": torch.ones(30),
+            },
+            r"message_duplicate_layer.weight \(256,\) instead of \(256, 30\)",
+        ),
+        (convert_cin, {"cinNet": [1]}, f"'cinNet' in .* {NO_STATE}"),
+        (
+            convert_cin,
+            {"cinNet": {"a": torch.ones(1)}, "nsmNet": None},
+            f"'nsmNet' in .* {NO_STATE}",
+        ),
+        (
+            convert_cin,
+            {"cinNet": {"a": torch.ones(1)}, "nsmNet": [1]},
+            f"'nsmNet' in .* {NO_STATE}",
+        ),
+        (convert_cin, {"cinNet": {"a": torch.ones(1), "step": 3}}, NO_STATE),
+    ],
+)
+def test_damaged_checkpoints_are_refused_in_a_sentence(
+    convert: Callable[[Path], Path], content: object, complaint: str, models: Path
+) -> None:
+    torch.save(content, models / "damaged.pth")
+    with pytest.raises(CorruptModelError, match=complaint):
+        convert(models / "damaged.pth")
+    assert not (models / "models").exists()
+
+
+def test_a_selector_beside_the_network_is_imported_with_it(models: Path) -> None:
+    state = CinNetwork().state_dict()
+    selector = {n: v for n, v in state.items() if n.startswith("nsm_model.")}
+    network = {f"module.{n}": v for n, v in state.items() if n not in selector}
+    apart = {f"module.{n.removeprefix('nsm_model.')}": v for n, v in selector.items()}
+    torch.save({"cinNet": network, "nsmNet": apart}, models / "cin.pth")
+    convert_cin(models / "cin.pth")
+    assert load_watermark("cin-published").bits == 30
 
 
 def test_a_checkpoint_of_other_shapes_is_refused_by_name(models: Path) -> None:

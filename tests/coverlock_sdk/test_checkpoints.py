@@ -92,6 +92,8 @@ def test_text_is_no_checkpoint(tmp_path: Path) -> None:
 def test_only_a_flat_state_dict_goes_on(held: object) -> None:
     with pytest.raises(CorruptModelError, match="map names to tensors"):
         require_weights(held, Path("w.pth"))
+    with pytest.raises(CorruptModelError, match=r"'net' in w.pth is not a state dict"):
+        require_weights(held, Path("w.pth"), "net")
 
 
 def test_what_does_not_match_is_listed() -> None:

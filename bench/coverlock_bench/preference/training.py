@@ -199,10 +199,12 @@ def _prefer(run: Run, better: Tensor, worse: Tensor, folder: Path) -> float:
         ahead, behind = run.network(torch.cat([better, worse])).float().chunk(2)
     loss = functional.softplus(behind - ahead).mean()
     rate = float(run.optimizer.param_groups[0]["lr"])
-    Checkpoint(folder / "checkpoint.pt").require_finite(loss, run.step, rate)
+    checkpoint = Checkpoint(folder / "checkpoint.pt")
+    checkpoint.require_finite(loss, run.step, rate)
     run.optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)
+    norm = torch.nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)
+    checkpoint.require_finite(norm, run.step, rate, of="gradient")
     run.optimizer.step()
     return loss.item()
 

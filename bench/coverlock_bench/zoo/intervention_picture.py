@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -13,15 +13,24 @@ THRESHOLD = 0.5
 
 
 def draw_interventions(figures: dict[str, Any], file: Path) -> None:
-    """Bars of RT@100 with the paper's value as a mark, beside accuracy against images seen."""
+    """Write the picture to ``file``."""
+    interventions_figure(figures).savefig(file, dpi=150)
+
+
+def interventions_figure(figures: dict[str, Any]) -> Figure:
+    """Bars of RT@100 with the paper's value as a mark, beside accuracy against covers seen."""
     rows = figures["trained"]
     names = [_caption(label) for label in rows]
-    values = [fmean(_largest(run["rt"]) for run in row["seeds"].values()) for row in rows.values()]
-    colours = [HIGH if value >= THRESHOLD else LOW for value in values]
+    per_seed = [[_largest(run["rt"]) for run in row["seeds"].values()] for row in rows.values()]
+    means = [fmean(values) for values in per_seed]
+    colours = [HIGH if mean >= THRESHOLD else LOW for mean in means]
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     bars, curves = figure.subplots(1, 2, width_ratios=[3, 2])
     places = range(len(names))
-    bars.bar(places, values, color=colours)
+    bars.bar(places, means, color=colours)
+    for place, mean, values in zip(places, means, per_seed, strict=True):
+        if len(values) > 1:
+            bars.errorbar(place, mean, yerr=stdev(values), color="black", capsize=3)
     paper = [row["paper"]["rt"]["100"] for row in rows.values()]
     bars.plot(places, paper, "k_", markersize=14, label="paper, published size")
     bars.set_xticks(places, names, rotation=35, ha="right", fontsize=7)
@@ -30,13 +39,15 @@ def draw_interventions(figures: dict[str, Any], file: Path) -> None:
     bars.legend(frameon=False, fontsize=8)
     for (label, row), colour in zip(rows.items(), colours, strict=True):
         seen, accuracy = zip(*next(iter(row["seeds"].values()))["curve"], strict=True)
+        covers = [images / (1 + row["recipe"]["inverted_twins"]) for images in seen]
         style = "-" if colour == HIGH else "--"
-        curves.plot(seen, accuracy, style, linewidth=1.1, label=_caption(label).replace("\n", " "))
+        name = _caption(label).replace("\n", " ")
+        curves.plot(covers, accuracy, style, linewidth=1.1, label=name)
     curves.legend(frameon=False, fontsize=6)
     curves.set_xscale("log")
-    curves.set_xlabel("images seen in training")
+    curves.set_xlabel("covers seen in training")
     curves.set_ylabel("bits read (training)")
-    figure.savefig(file, dpi=150)
+    return figure
 
 
 def _caption(label: str) -> str:

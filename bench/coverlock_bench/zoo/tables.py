@@ -8,11 +8,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 from coverlock_bench.markdown import figures_in, table
-from coverlock_bench.zoo.trained import COUNTS
+from coverlock_bench.zoo.trained import COUNTS, covers_seen
 from coverlock_sdk.distortions import EVALUATION
 
 RT_HEADER = tuple(f"RT@{count}" for count in COUNTS)
-TRAINED_HEADER = ("seeds", "images seen", "bits read", "PSNR", *RT_HEADER)
+MEASURED_HEADER = ("bits read", "PSNR", *RT_HEADER)
+TRAINED_HEADER = ("seeds", "covers seen", *MEASURED_HEADER)
 
 
 def _references_table(results: Path) -> str:
@@ -29,14 +30,14 @@ def references_summary(figures: dict[str, Any]) -> str:
             [
                 name,
                 f"{row['bits']} at {row['side']} px",
-                f"{row['card']['images_seen']:,}",
+                f"{covers_seen(row['card'], row['card']['recipe']):,}",
                 f"{held_out['bit_accuracy']:.3f}",
                 f"{held_out['psnr_mean']:.1f} dB",
                 *(f"{distorted[distortion]:.3f}" for distortion in EVALUATION),
                 *(f"{row['rt'][n]['rt']:.3f}" if n in row["rt"] else "-" for n in map(str, COUNTS)),
             ]
         )
-    header = ["watermark", "bits", "images seen", "bits read", "PSNR", *EVALUATION]
+    header = ["watermark", "bits", "covers seen", "bits read", "PSNR", *EVALUATION]
     return table([*header, *RT_HEADER], rows)
 
 
@@ -45,14 +46,16 @@ def _interventions_table(results: Path) -> str:
 
 
 def interventions_summary(figures: dict[str, Any]) -> str:
-    """Each variant with its quality and RT, as the mean over seeds, beside the paper's RT."""
-    rows = [
-        [label.replace("-", " "), *_trained_cells(row), _paper_rt(row["paper"])]
-        for label, row in figures["trained"].items()
-    ]
+    """Each variant with its quality and RT, as the mean over seeds, and the paper's in brackets."""
+    rows = []
+    for label, row in figures["trained"].items():
+        seeds, covers, *measured = _trained_cells(row)
+        rows.append([label.replace("-", " "), seeds, covers, *_beside(measured, row["paper"])])
     for label, row in figures["untrained"].items():
-        rows.append([label.replace("-", " "), "0", *["-"] * 6, _paper_rt(row["paper"])])
-    return table(["variant", *TRAINED_HEADER, "RT@100 in the paper"], rows)
+        measured = ["-"] * len(MEASURED_HEADER)
+        rows.append([label.replace("-", " "), "0", "-", *_beside(measured, row["paper"])])
+    compared = [f"{name} (paper)" for name in MEASURED_HEADER]
+    return table(["variant", "seeds", "covers seen", *compared], rows)
 
 
 def _training_factors_table(results: Path) -> str:
@@ -72,7 +75,7 @@ def training_factors_summary(figures: dict[str, Any]) -> str:
 def _trained_cells(row: dict[str, Any]) -> list[str]:
     """The cells under ``TRAINED_HEADER`` of a network trained with one or more seeds."""
     runs = list(row["seeds"].values())
-    cells = [str(len(runs)), f"{runs[0]['images_seen']:,}"]
+    cells = [str(len(runs)), f"{covers_seen(runs[0], row['recipe']):,}"]
     cells.append(f"{fmean(run['bit_accuracy'] for run in runs):.3f}")
     cells.append(f"{fmean(run['psnr'] for run in runs):.1f} dB")
     for count in map(str, COUNTS):
@@ -82,8 +85,19 @@ def _trained_cells(row: dict[str, Any]) -> list[str]:
     return cells
 
 
-def _paper_rt(paper: dict[str, Any]) -> str:
-    return f"{paper['rt']['100']:.2f}" if "rt" in paper else "training failure"
+def _beside(measured: list[str], paper: dict[str, Any]) -> list[str]:
+    """The cells under ``MEASURED_HEADER``, each with what the paper reports there, if anything."""
+    published = [
+        f"{paper['accuracy']:.3f}" if "accuracy" in paper else "",
+        f"{paper['psnr']:.2f} dB" if "psnr" in paper else "",
+    ]
+    for count in map(str, COUNTS):
+        rt = paper.get("rt", {}).get(count)
+        published.append("" if rt is None else f"{rt:.3f}")
+    if "rt" not in paper:
+        published[2:] = ["training failure"] * len(COUNTS)
+    pairs = zip(measured, published, strict=True)
+    return [f"{ours} ({theirs})" if theirs else ours for ours, theirs in pairs]
 
 
 def _filters_table(results: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from coverlock_bench.rt import residual_transferability
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.training_run import Checkpoint
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 from coverlock_sdk.watermarking.trainable import train_watermark
 from coverlock_sdk.watermarking.trainer import Recipe
@@ -48,8 +49,12 @@ def trained(variant: Variant, photos: Path, runs: Path, seed: int, half: bool) -
     network: WatermarkNetwork
     if finished.exists():
         network = load_network(finished, trainable.build)
-        _require_same(json.loads(card.read_text()), variant, recipe, run)
+        made_with = json.loads(card.read_text())
+        _require_same(made_with.get("sittings", [made_with]), variant, recipe, run)
     else:
+        checkpoint = Checkpoint(run / "checkpoint.pt")
+        if checkpoint.file.exists():
+            _require_same(checkpoint.read().get("sittings", []), variant, recipe, run)
         with _progress() as bar:
             task = bar.add_task(f"{variant.label}, seed {seed}", total=recipe.steps)
             network = train_watermark(
@@ -70,15 +75,23 @@ def measure(
 ) -> dict[str, Any]:
     """Quality, RT@1, RT@10 and RT@100 of a variant, and how fast it learned."""
     watermark = trained(variant, photos, runs, seed, half)
-    held_out = watermark.card["held_out"]
+    card = watermark.card
     return {
-        "bit_accuracy": held_out["bit_accuracy"],
-        "psnr": held_out["psnr_mean"],
-        "images_seen": watermark.card["images_seen"],
-        "images_per_second": watermark.card["images_per_second_in_last_sitting"],
+        "bit_accuracy": card["held_out"]["bit_accuracy"],
+        "psnr": card["held_out"]["psnr_mean"],
+        "images_seen": card["images_seen"],
+        "covers_seen": covers_seen(card, card["recipe"]),
+        "images_per_second": card.get("images_per_second"),
         "rt": transferability(watermark, images, seed),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
     }
+
+
+def covers_seen(record: Mapping[str, Any], recipe: Mapping[str, Any]) -> int:
+    """Covers in training, which inverted twins show twice; older records count pictures alone."""
+    twice = recipe.get("inverted_twins", False)
+    covers: int = record.get("covers_seen", record["images_seen"] // (1 + twice))
+    return covers
 
 
 def transferability(watermark: Watermark, images: list[Path], seed: int) -> dict[str, Any]:
@@ -95,27 +108,25 @@ def transferability(watermark: Watermark, images: list[Path], seed: int) -> dict
 
 def describe(variant: Variant) -> dict[str, Any]:
     """A variant's settings for a result file, so that no figure is without its size."""
-    recipe = {**asdict(variant.recipe), "noise": [repr(layer) for layer in variant.recipe.noise]}
     return {
         "network": variant.network,
         "settings": dict(variant.settings),
-        "recipe": recipe,
+        "recipe": variant.recipe.described(),
         "paper": dict(variant.paper),
     }
 
 
-def _require_same(card: dict[str, Any], variant: Variant, recipe: Recipe, run: Path) -> None:
-    """Refuse to show a finished run under settings it was not made with.
-
-    A card from before a recipe had some field was made with that field's default.
-    """
-    made_with = {**asdict(Recipe()), **card["recipe"]}
-    wanted = {**asdict(recipe), "noise": [repr(layer) for layer in recipe.noise]}
-    if made_with != wanted or not variant.settings.items() <= card["settings"].items():
-        raise CoverLockError(
-            f"{run} was trained with other settings than '{variant.label}' has now: delete it, or "
-            "use another folder for the runs"
-        )
+def _require_same(
+    sittings: Sequence[Mapping[str, Any]], variant: Variant, recipe: Recipe, run: Path
+) -> None:
+    """Refuse to show a run, or to go on with it, under settings it was not made with."""
+    for made_with in sittings:
+        same_settings = variant.settings.items() <= made_with["settings"].items()
+        if not (same_settings and recipe.is_described_by(made_with["recipe"])):
+            raise CoverLockError(
+                f"{run} was trained with other settings than '{variant.label}' has now: delete it, "
+                "or use another folder for the runs"
+            )
 
 
 def _counts(available: int) -> tuple[int, int]:

@@ -45,7 +45,6 @@ def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
     from coverlock_sdk.watermarking.noise import (
         EVERYDAY,
-        Blur,
         Brightness,
         Contrast,
         Crop,
@@ -53,8 +52,9 @@ def trainable() -> Trainable:
         Dropout,
         Gaussian,
         Hue,
+        KernelBlur,
+        NearestResize,
         RealJpeg,
-        Resize,
         SaltPepper,
         Saturation,
     )
@@ -66,8 +66,8 @@ def trainable() -> Trainable:
             RealJpeg((50, 50)),
             Crop((0.035, 0.035), centred=0.0),
             Cropout((0.3, 0.3)),
-            Resize((0.5, 0.5)),
-            Blur((2.0, 2.0)),
+            NearestResize((0.5, 0.5)),
+            KernelBlur((2.0, 2.0), width=7),
             SaltPepper((0.1, 0.1)),
             Gaussian((0.25, 0.25)),
             Dropout((0.3, 0.3)),
@@ -99,18 +99,16 @@ def convert(file: Path) -> Path:
     """Turn the published checkpoint (``cinNet&nsmNet.pth``) into safetensors."""
     from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
-    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
+    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
 
     content = read_checkpoint(file)
-    state = isinstance(content, dict) and content.get("cinNet")
-    if not isinstance(state, dict):
+    if not isinstance(content, dict) or "cinNet" not in content:
         raise CorruptModelError(f"{file} is not a CIN checkpoint: it has no 'cinNet'")
-    weights = without_prefix(state, "module.")
-    network = Cin.build()
-    # The selector may be a file of its own entry, or part of the network's.
-    for name, value in without_prefix(content.get("nsmNet", {}), "module.").items():
-        weights[f"nsm_model.{name}"] = value
-    load_strictly(network, weights, file, of="CIN")
+    weights = unwrapped(content["cinNet"], file, "cinNet")
+    if "nsmNet" in content:  # otherwise the selector is a part of the network
+        selector = unwrapped(content["nsmNet"], file, "nsmNet")
+        weights |= {f"nsm_model.{name}": value for name, value in selector.items()}
+    network = import_network(Cin.build, {}, weights, file, of="CIN")
     target = imported_weights("cin")
     save_network(network, target)
     return target

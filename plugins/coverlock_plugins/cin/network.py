@@ -10,6 +10,8 @@ pictures that a selector takes for JPEG files, whose loss no inversion can undo.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -17,6 +19,9 @@ from torch.nn import functional
 from coverlock_plugins.cin.selector import JpegSelector
 from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
 from coverlock_sdk.watermarking.network import PooledReadout, WatermarkNetwork, repeated
+
+if TYPE_CHECKING:
+    from coverlock_sdk.watermarking.noise import NoiseLayer
 
 BANDS = 12  # three colours in four Haar bands
 GRID = 16
@@ -215,6 +220,18 @@ class CinNetwork(WatermarkNetwork):
             return self.decode_by_inversion(images)
         compressed = self.nsm_model(images)[:, None]
         return torch.where(compressed, self.decode_jpeg(images), self.decode_by_inversion(images))
+
+    def decode_in_training(self, images: Tensor, noise: NoiseLayer) -> tuple[Tensor, Tensor]:
+        """Each decoder learns from the pictures it is for, and the selector which ones they are."""
+        if not self.has_jpeg_path:
+            return super().decode_in_training(images, noise)
+        from coverlock_sdk.watermarking.noise import JPEG
+
+        compressed = isinstance(noise, JPEG)
+        logits = self.decode_jpeg(images) if compressed else self.decode_by_inversion(images)
+        scores = self.nsm_model.scores(images.detach())  # the mark is not to please the selector
+        truth = torch.full((len(images),), int(compressed), device=images.device)
+        return logits, functional.cross_entropy(scores, truth)
 
     def decode_by_inversion(self, images: Tensor) -> Tensor:
         """Run the couplings backwards on the picture, twice over, and read the message half."""

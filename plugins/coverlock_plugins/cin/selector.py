@@ -18,7 +18,12 @@ class JpegSelector(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Pictures (N, 3, H, W) in [0, 1], sides multiples of eight, to booleans (N,)."""
-        return self.resnet(self.spectrum(images)).argmax(dim=1) == 1
+        return self.scores(images).argmax(dim=1) == 1
+
+    def scores(self, images: Tensor) -> Tensor:
+        """Logits (N, 2) of the two classes."""
+        scores: Tensor = self.resnet(self.spectrum(images))
+        return scores
 
     def spectrum(self, images: Tensor) -> Tensor:
         """The DCT of every 8x8 block in YUV, each coefficient where its pixel was."""

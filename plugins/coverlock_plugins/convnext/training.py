@@ -180,10 +180,12 @@ def _optimise(
         images, labels = data.batch(recipe.batch, share, rng)
         logits = classifier(images)
         loss = functional.binary_cross_entropy_with_logits(logits, labels)
-        checkpoint.require_finite(loss, step, float(schedule.get_last_lr()[0]))
+        rate = float(schedule.get_last_lr()[0])
+        checkpoint.require_finite(loss, step, rate)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(trained, 1.0)
+        norm = nn.utils.clip_grad_norm_(trained, 1.0)
+        checkpoint.require_finite(norm, step, rate, of="gradient")
         optimizer.step()
         schedule.step()
         if report:

@@ -62,7 +62,7 @@ def trainable() -> Trainable:
             Identity(),
             Crop((0.16, 0.30), centred=0.0),
             Cropout((0.06, 0.12)),
-            Dropout((0.25, 0.35)),
+            Dropout((0.65, 0.75)),  # the authors count the pixels that stay
             Resize((0.4, 0.6)),
             JpegMask(),
         ),
@@ -89,17 +89,17 @@ def convert(file: Path) -> Path:
     """Turn a published checkpoint (``.pyt``) into safetensors."""
     from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
-    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
+    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
 
+    part, last = "enc-dec-model", "decoder.linear.bias"
     content = read_checkpoint(file)
-    state = isinstance(content, dict) and content.get("enc-dec-model")
-    if not isinstance(state, dict) or "decoder.linear.weight" not in state:
-        raise CorruptModelError(
-            f"{file} is not a HiDDeN checkpoint: it has no 'enc-dec-model' with a decoder"
-        )
-    bits = len(state["decoder.linear.weight"])
-    network = Hidden.build(bits=bits)
-    load_strictly(network, without_prefix(state, "module."), file, of="HiDDeN")
+    if not isinstance(content, dict) or part not in content:
+        raise CorruptModelError(f"{file} is not a HiDDeN checkpoint: it has no '{part}'")
+    state = unwrapped(content[part], file, part)
+    if last not in state:
+        raise CorruptModelError(f"{file} is not a HiDDeN checkpoint: it has no '{last}'")
+    settings = {"bits": state[last].numel()}
+    network = import_network(Hidden.build, settings, state, file, of="HiDDeN")
     target = imported_weights("hidden")
     save_network(network, target)
     return target

@@ -50,6 +50,7 @@ def trainable() -> Trainable:
     published = Recipe(
         message_weight=10.0,
         adversarial_weight=1e-4,
+        discriminator_blocks=4,
         noise=(JpegMask(), RealJpeg((50, 50)), Identity()),
         batch=16,
         steps=60_000,
@@ -64,19 +65,18 @@ def convert(file: Path) -> Path:
     """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors."""
     from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
-    from coverlock_sdk.watermarking.weights import load_strictly, save_network, without_prefix
+    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
 
-    content = read_checkpoint(file)
-    state = without_prefix(content if isinstance(content, dict) else {}, "module.")
+    state = unwrapped(read_checkpoint(file), file)
     state = {name: value for name, value in state.items() if not name.startswith("noise.")}
-    if "encoder.message_duplicate_layer.weight" in state:
-        diffusion, bits = state["encoder.message_duplicate_layer.weight"].shape
-        network = Mbrs.build(bits=bits, size=128, diffusion=diffusion)
-    elif "encoder.message_pre_layer.0.layers.0.weight" in state:
-        network = Mbrs.build()
-    else:
+    spreading, gathering = "encoder.message_duplicate_layer.bias", "decoder.message_layer.bias"
+    settings: dict[str, int] = {}
+    if spreading in state and gathering in state:
+        diffusion, bits = state[spreading].numel(), state[gathering].numel()
+        settings = {"bits": bits, "size": 128, "diffusion": diffusion}
+    elif "encoder.message_pre_layer.0.layers.0.weight" not in state:
         raise CorruptModelError(f"{file} is not an MBRS checkpoint: it has no message processor")
-    load_strictly(network, state, file, of="MBRS")
+    network = import_network(Mbrs.build, settings, state, file, of="MBRS")
     target = imported_weights("mbrs")
     save_network(network, target)
     return target

@@ -17,11 +17,14 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor, nn
 
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 
 HIDDEN = 32
 SHARPNESS = 4.0
 """Of untrained attention: a pixel that attends to all bits alike would tell of none."""
+PUBLISHED = {"bits": 32, "kernel": 11, "fixed_attention": False}
+"""What the published graphs are made for; they take pictures of any size."""
 
 
 class Attention(nn.Sequential):
@@ -123,6 +126,12 @@ def from_onnx(encoder: Path, decoder: Path) -> RivaganNetwork:
 
 def into_onnx(network: RivaganNetwork, graph: Path, part: str) -> bytes:
     """One of the published graphs (``part``: encoder or decoder) with the network's weights."""
+    others = {name: network.settings[name] for name in PUBLISHED}
+    if others != PUBLISHED:
+        raise CoverLockError(
+            f"the published graphs of RivaGAN are for {PUBLISHED}, not for {others}: "
+            "use such a network as load_watermark('rivagan-trained', weights=...)"
+        )
     model, state = onnx.load(graph), network.state_dict()
     for initializer in model.graph.initializer:
         if _is_weight(initializer.name):

@@ -105,8 +105,9 @@ class Vine(Watermark):
 def trainable() -> Trainable:
     """The published settings, and smaller ones for a CPU.
 
-    The authors start from SD-Turbo, weigh colour differences, and have a perceptual loss beside
-    the squared error; this trainer starts from nothing and has the squared error alone.
+    The authors start from SD-Turbo, weigh colour differences, and have a perceptual loss and a
+    Wasserstein discriminator beside the squared error; this trainer starts from nothing and has
+    the squared error alone.
     """
     from coverlock_sdk.watermarking.noise import EVERYDAY
     from coverlock_sdk.watermarking.trainable import Trainable
@@ -116,7 +117,6 @@ def trainable() -> Trainable:
         message_loss="bce",
         message_weight=1.5,
         image_weight=2.0,
-        adversarial_weight=0.5,
         noise=EVERYDAY,
         rate=1e-4,
         batch=112,
@@ -136,7 +136,7 @@ def trainable() -> Trainable:
         "widths": (24, 48, 96, 192),
         "classes": 200,
     }
-    quick = replace(published, adversarial_weight=0.0, rate=1e-3, batch=16, steps=20_000)
+    quick = replace(published, rate=1e-3, batch=16, steps=20_000)
     return Trainable(_modules()[1].VineNetwork, published, small, quick)
 
 

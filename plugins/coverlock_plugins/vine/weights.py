@@ -45,12 +45,13 @@ PREFIXES = {
 
 START, END, PADDING = 49406, 49407, 0
 """Tokens of Stable Diffusion 2, which SD-Turbo is made of."""
+VOCABULARY = "embeddings.token_embedding.weight"
 
 
 def import_official(file: Path, folder: Path, layout: Layout) -> Path:
     """Convert one published file, whichever it is, and return the folder of all parts."""
     weights = require_weights(read_checkpoint(file), file)
-    if any(name.endswith("embeddings.token_embedding.weight") for name in weights):
+    if VOCABULARY in _text_encoder(weights):
         _write(folder, "prompt", {"prompt": _empty_prompt(weights, file, layout)})
         return folder
     expected = _expected(layout)
@@ -143,37 +144,39 @@ def _empty_prompt(weights: State, file: Path, layout: Layout) -> Tensor:
     """Run a CLIP text encoder, of the size that ``weights`` have, on the empty prompt."""
     from transformers import CLIPTextConfig, CLIPTextModel
 
-    def bare(state: State) -> State:  # versions of transformers differ in these
-        named = {name.removeprefix("text_model."): value for name, value in state.items()}
-        return {name: value for name, value in named.items() if not name.endswith("position_ids")}
-
-    state = bare(weights)
-    vocabulary, width = state["embeddings.token_embedding.weight"].shape
+    state = _text_encoder(weights)
+    vocabulary, width = END + 1, layout.context
+    if state[VOCABULARY].shape != (vocabulary, width):
+        raise CorruptModelError(
+            f"{file} is another text encoder than SD-Turbo's: its vocabulary has the shape "
+            f"{tuple(state[VOCABULARY].shape)}, not {(vocabulary, width)}"
+        )
     layers = {name.split(".")[2] for name in state if name.startswith("encoder.layers.")}
     inner = state.get("encoder.layers.0.mlp.fc1.bias", torch.empty(4 * width))
     model = CLIPTextModel(
         CLIPTextConfig(
             vocab_size=vocabulary,
             hidden_size=width,
-            intermediate_size=len(inner),
+            intermediate_size=inner.numel(),
             num_hidden_layers=len(layers),
             num_attention_heads=width // 64,
             hidden_act="gelu",
         )
     ).eval()
-    require_match(state, bare(model.state_dict()), file, of="SD-Turbo's text encoder")
+    require_match(state, _text_encoder(model.state_dict()), file, of="SD-Turbo's text encoder")
     names = {name.removeprefix("text_model."): name for name in model.state_dict()}
     model.load_state_dict({names[name]: value for name, value in state.items()}, strict=False)
     tokens = torch.full((1, layout.tokens), PADDING)
     tokens[0, :2] = torch.tensor([START, END])
     with torch.inference_mode():
         prompt: Tensor = model(tokens).last_hidden_state
-    if width != layout.context:
-        raise CorruptModelError(
-            f"{file} is another text encoder than SD-Turbo's: "
-            f"its vectors have {width} values, not {layout.context}"
-        )
     return prompt
+
+
+def _text_encoder(weights: Mapping[str, Tensor]) -> State:
+    """A text encoder's weights by the names that all versions of transformers agree on."""
+    named = {name.removeprefix("text_model."): value for name, value in weights.items()}
+    return {name: value for name, value in named.items() if not name.endswith("position_ids")}
 
 
 def _bare(decoder: Decoder | PooledDecoder) -> nn.Module:

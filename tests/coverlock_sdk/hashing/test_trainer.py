@@ -109,6 +109,17 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
         train(new_head(), Broken(), Objective(), SCHEDULE, tmp_path)
 
 
+def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
+    class Rooted(HashHead):
+        def logits_of(self, embedding):
+            root = (0 * next(self.parameters())).sum().sqrt()  # 0, with an infinite slope
+            return super().logits_of(embedding) + root
+
+    with pytest.raises(CoverLockError, match="the gradient is nan at step 0"):
+        train(Rooted(12), Noisy(), Objective(), SCHEDULE, tmp_path)
+    assert not (tmp_path / "checkpoint.pt").exists()
+
+
 def test_validation_sees_the_averaged_weights(tmp_path: Path) -> None:
     seen = []
     kept = train(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,7 +18,7 @@ pytest.importorskip("matplotlib")
 from coverlock_sdk import load_watermark
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.testing import natural_pictures
-from coverlock_sdk.watermarking import trainable
+from coverlock_sdk.watermarking import trainable, trainer
 
 
 @pytest.fixture
@@ -49,6 +51,43 @@ def test_what_was_trained_is_loaded_by_name(photos: Path, tmp_path: Path) -> Non
     watermark = load_watermark("mbrs", weights=run / "watermark.safetensors")
     assert (watermark.bits, watermark.native_size) == (16, (64, 64))
     assert watermark.calibration.scale == card["calibration"]["scale"]
+
+
+def test_a_card_tells_of_every_recipe_of_its_run(photos: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = (*SMALL, "--noise", "none")
+    train(photos, run, *options, "--steps", "1")
+    assert "sittings" not in json.loads((run / "watermark.json").read_text())
+    result = train(photos, run, *options, "--steps", "3", "--image-weight", "7", "--batch", "4")
+    assert result.exit_code == 0, result.output
+    card = json.loads((run / "watermark.json").read_text())
+    first, second = card["sittings"]
+    assert (first["from_step"], first["recipe"]["image_weight"]) == (0, 1.0)
+    assert (second["from_step"], second["recipe"]["image_weight"]) == (1, 7.0)
+    assert first["settings"]["bits"] == 16
+    assert card["recipe"] == second["recipe"]
+    assert card["images_seen"] == 1 * 2 + 2 * 4
+
+
+def test_a_card_tells_how_fast_each_sitting_was_and_where_its_time_went(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = itertools.count()  # so that every phase takes one
+    monkeypatch.setattr(trainer, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    run = tmp_path / "run"
+    train(photos, run, *SMALL, "--noise", "none", "--steps", "2")
+    train(photos, run, *SMALL, "--noise", "none", "--steps", "4", "--batch", "4")
+    card = json.loads((run / "watermark.json").read_text())
+    # Each sitting has two steps of five phases, and one validation.
+    assert [s["images_per_second"] for s in card["sittings"]] == [
+        round(4 / 11, 1),
+        round(8 / 11, 1),
+    ]
+    assert card["images_per_second"] == round(12 / 22, 1)
+    phases = ["loading", "encoding", "noise", "decoding", "learning", "validation"]
+    assert list(card["seconds_share"]) == phases
+    assert card["seconds_share"]["loading"] == round(4 / 22, 3)
+    assert card["seconds_share"]["validation"] == round(2 / 22, 3)
 
 
 def test_a_network_without_its_message_is_called_that(photos: Path, tmp_path: Path) -> None:

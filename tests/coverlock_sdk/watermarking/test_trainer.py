@@ -16,8 +16,9 @@ pytest.importorskip("kornia")
 
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
-from coverlock_sdk.watermarking.noise import EVERYDAY  # noqa: E402
+from coverlock_sdk.watermarking import trainer  # noqa: E402
+from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork  # noqa: E402
+from coverlock_sdk.watermarking.noise import EVERYDAY, Gaussian  # noqa: E402
 from coverlock_sdk.watermarking.photos import TrainingPhotos  # noqa: E402
 from coverlock_sdk.watermarking.trainable import examine, quality  # noqa: E402
 from coverlock_sdk.watermarking.trainer import Recipe, train  # noqa: E402
@@ -62,8 +63,8 @@ def weights(network: WatermarkNetwork) -> np.ndarray:
 
 def test_a_network_learns_its_message(photos: TrainingPhotos, tmp_path: Path) -> None:
     network = Patterns()
-    history = train(network, photos, replace(RECIPE, steps=100, rate=3e-4), tmp_path / "run")
-    accuracy = [record["accuracy"] for record in history.steps]
+    run = train(network, photos, replace(RECIPE, steps=100, rate=3e-4), tmp_path / "run")
+    accuracy = [record["accuracy"] for record in run.history.steps]
     assert np.mean(accuracy[-20:]) > 0.95 > np.mean(accuracy[:10])
 
 
@@ -82,6 +83,69 @@ def test_a_resumed_run_is_the_run_that_was_not_interrupted(
     assert [record["step"] for record in curves["steps"]] == [0, 1, 2, 3]
 
 
+def test_a_run_that_was_interrupted_is_one_sitting(photos: TrainingPhotos, tmp_path: Path) -> None:
+    def interrupt(step: int, figures: dict[str, float]) -> None:
+        if step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(Patterns(), photos, RECIPE, tmp_path / "run", report=interrupt)
+    run = train(Patterns(), photos, RECIPE, tmp_path / "run")
+    [sitting] = run.sittings
+    assert (sitting.from_step, sitting.steps, run.seen()["images_seen"]) == (0, 4, 16)
+
+
+def test_a_run_under_two_recipes_remembers_both(photos: TrainingPhotos, tmp_path: Path) -> None:
+    small, folder = replace(RECIPE, batch=2, steps=2), tmp_path / "run"
+    train(Patterns(), photos, small, folder)
+    run = train(Patterns(), photos, RECIPE, folder)
+    assert [(s.from_step, s.steps, s.recipe["batch"]) for s in run.sittings] == [
+        (0, 2, 2),
+        (2, 2, 4),
+    ]
+    assert run.seen()["images_seen"] == 2 * 2 + 2 * 4
+    again = train(Patterns(), photos, replace(RECIPE, image_weight=9.0), folder)  # nothing to do
+    assert again.sittings == run.sittings
+
+
+def test_a_checkpoint_from_before_sittings_goes_on(photos: TrainingPhotos, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(Patterns(), photos, replace(RECIPE, steps=2), folder)
+    state = torch.load(folder / "checkpoint.pt", weights_only=True)
+    del state["sittings"]
+    torch.save(state, folder / "checkpoint.pt")
+    run = train(Patterns(), photos, RECIPE, folder)
+    [sitting] = run.sittings
+    assert (sitting.from_step, sitting.steps, run.seen()["images_seen"]) == (2, 2, 16)
+
+
+def test_a_checkpoint_that_does_not_fit_names_the_way_out(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    train(Patterns(), photos, replace(RECIPE, steps=2), tmp_path / "run")
+    for network, recipe in (
+        (Patterns(bits=8), RECIPE),
+        (Patterns(), replace(RECIPE, adversarial_weight=1e-3)),
+    ):
+        with pytest.raises(CoverLockError, match=r"made with other settings: name another run"):
+            train(network, photos, recipe, tmp_path / "run")
+
+
+def test_a_checkpoint_of_another_device_goes_on_here(
+    photos: TrainingPhotos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(Patterns(), photos, replace(RECIPE, steps=2), tmp_path / "run")
+    load, places = torch.load, []
+
+    def watched(file: Path, map_location: str | None = None, **options: Any) -> Any:
+        places.append(map_location)
+        return load(file, map_location=map_location, **options)
+
+    monkeypatch.setattr(torch, "load", watched)
+    train(Patterns(), photos, RECIPE, tmp_path / "run")
+    assert places == ["cpu"]
+
+
 def test_a_loss_that_is_not_finite_stops_and_says_where(
     photos: TrainingPhotos, tmp_path: Path
 ) -> None:
@@ -91,6 +155,35 @@ def test_a_loss_that_is_not_finite_stops_and_says_where(
 
     with pytest.raises(CoverLockError, match=r"nan at step 0, learning rate 0.01; there is no"):
         train(Broken(), photos, RECIPE, tmp_path / "run")
+
+
+def test_a_gradient_that_is_not_finite_never_reaches_the_checkpoint(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    class Rooted(Patterns):
+        def decode(self, images):
+            return super().decode(images) + (0 * self.reading.bias).sum().sqrt()  # 0, slope inf
+
+    sound = Patterns()
+    train(sound, photos, replace(RECIPE, steps=2), tmp_path / "run")
+    with pytest.raises(CoverLockError, match=r"the gradient is nan at step 2, .* last checkpoint"):
+        train(Rooted(), photos, RECIPE, tmp_path / "run")
+    again = Patterns()
+    train(again, photos, replace(RECIPE, steps=2), tmp_path / "run")
+    np.testing.assert_array_equal(weights(again), weights(sound))
+
+
+def test_a_discriminator_whose_gradient_is_not_finite_stops_the_run(
+    photos: TrainingPhotos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Rooted(Discriminator):
+        def forward(self, images):
+            return super().forward(images) + (0 * self.linear.bias).sum().sqrt()
+
+    monkeypatch.setattr(trainer, "Discriminator", Rooted)
+    with pytest.raises(CoverLockError, match="the gradient of the discriminator is nan at step 0"):
+        train(Patterns(), photos, replace(RECIPE, adversarial_weight=1e-3), tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoint.pt").exists()
 
 
 def test_fidelity_may_come_second() -> None:
@@ -113,6 +206,25 @@ def test_a_network_is_told_how_much_fidelity_counts(photos: TrainingPhotos, tmp_
     assert network.told == (0.25, 0.25, 0.25, 0.5, 1.0)  # four steps, and then for use
 
 
+def test_a_network_may_learn_from_what_pictures_went_through(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    class Guessing(Patterns):
+        def __init__(self) -> None:
+            super().__init__()
+            self.guess = torch.nn.Parameter(torch.zeros(()))
+            self.seen: set[str] = set()
+
+        def decode_in_training(self, images, noise):
+            self.seen.add(type(noise).__name__)
+            return self.decode(images), (self.guess - float(isinstance(noise, Gaussian))).square()
+
+    network, noise = Guessing(), (Gaussian((0.1, 0.1)),)
+    train(network, photos, replace(RECIPE, noise=noise, noise_after=2, rate=0.1), tmp_path / "run")
+    assert network.seen == {"Identity", "Gaussian"}
+    assert network.guess > 0
+
+
 def test_twins_are_one_cover_with_a_message_and_its_inverse(
     photos: TrainingPhotos, tmp_path: Path
 ) -> None:
@@ -123,8 +235,9 @@ def test_twins_are_one_cover_with_a_message_and_its_inverse(
             assert torch.equal(one, 1 - other)
             return super().encode(images, messages)
 
-    history = train(Watched(), photos, replace(RECIPE, inverted_twins=True), tmp_path / "run")
-    assert len(history.steps) == RECIPE.steps
+    run = train(Watched(), photos, replace(RECIPE, inverted_twins=True), tmp_path / "run")
+    assert len(run.history.steps) == RECIPE.steps
+    assert run.seen() == {"images_seen": 16, "covers_seen": 8}
 
 
 @pytest.mark.parametrize(
