@@ -6,6 +6,8 @@ as the path of its file and never as a secret.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundle import MANIFEST, Bundle
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.examiner import Examiner
 from coverlock_sdk.keys import as_keyring
@@ -75,6 +77,22 @@ class VerificationJob:
         if self.message is not None:
             examiner.message_bits(self.message, 1, examiner.keys[0])
         return bundle, examiner
+
+    def terms(self, bundle: Bundle, examiner: Examiner) -> dict[str, Any]:
+        """All that a verdict depends on besides the picture, as what tells jobs apart.
+
+        Keys are in it by fingerprint, and bundle and message by digest: it holds no secret.
+        """
+        message = None if self.message is None else _digest(json.dumps(self.message).encode())
+        return {
+            "bundle": _digest((bundle.path / MANIFEST).read_bytes()),
+            "message": message,
+            "keys": [key.fingerprint for key in examiner.keys if key is not None],
+            "fpr": examiner.fpr,
+            "rule": examiner.rule,
+            "precision": self.precision,
+            "accept_unlocked": self.accept_unlocked,
+        }
 
     def check(self, verifier: Verifier, files: Sequence[str]) -> list[Row]:
         """Verify picture files together; one that cannot be read does not stop the others."""
@@ -140,3 +158,7 @@ def prepare(file: str, size: tuple[int, int], content: bytes | None = None) -> P
         except Exception as problem:  # decoders raise anything, and no picture may stop a job
             error = f"{file} cannot be read ({type(problem).__name__}: {problem})"
     return Prepared(file, pixels, error, tuple(str(w.message) for w in caught))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

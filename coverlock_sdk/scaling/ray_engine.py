@@ -19,7 +19,6 @@ import pyarrow.fs
 import ray
 import ray.data
 
-from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.pictures import PICTURE_SUFFIXES
 from coverlock_sdk.scaling.job import Prepared, VerificationJob, prepare
@@ -38,26 +37,26 @@ def verify_on_ray(
     A source is a picture or a folder of them, on a shared disk or in an object store
     (``s3://bucket/folder``), or Parquet (``.parquet``, or a folder of such files) with a column
     ``path`` or ``bytes``, and optionally ``file``, a name for the picture, and ``id``, the
-    identifier to look for in it. What ``out`` holds already is not done again. Returns how many
-    pictures of each status ``out`` holds in the end.
+    identifier to look for in it. What ``out`` holds already is not done again, except for errors.
+    Returns how many pictures of each status ``out`` holds in the end.
     """
     job.open().close()  # what is wrong with the job itself is said once, and here
+    bundle, examiner = job.checked()
+    results = Results(out, job.terms(bundle, examiner))
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
-    results = Results(out)
     pictures = _pictures(sources, with_message=job.message is not None)
     if done := results.done():
         pictures = pictures.map_batches(
             _remaining, fn_kwargs={"done": done}, batch_format="pyarrow"
         )
-    manifest = Bundle.open(job.bundle, job.trust).manifest
     cluster: Any = ray  # whose functions are not typed
     resources: dict[str, float] = cluster.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     actors = actors or gpus or max(1, int(resources.get("CPU", 1)) - 1)
     judged = pictures.map_batches(
         _read,
-        fn_kwargs={"size": manifest.size},
+        fn_kwargs={"size": bundle.manifest.size},
         batch_size=job.max_batch,
         batch_format="pyarrow",
     ).map_batches(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -12,51 +11,15 @@ import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.errors import CoverLockError, MessageError, PictureError
+from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
-from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
+from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
 pa = pytest.importorskip("pyarrow")
 
-from coverlock_sdk.scaling.parquet import Results  # noqa: E402 (needs pyarrow)
-
 MARKER = f"coverlock-test-{os.getpid()}"
-
-
-def rows_in(out: Path) -> list[dict]:
-    parts = sorted(out.glob("*.parquet"))
-    return [row for part in parts for row in pq.read_table(part).to_pylist()]
-
-
-def row(name: str) -> dict:
-    return {"file": name, "status": "error", "error": "because"}
-
-
-def test_results_hold_a_picture_once_and_go_on_where_they_were(tmp_path):
-    with Results(tmp_path / "out", rows_per_file=3) as results:
-        results.add([row("a"), row("b")])
-        results.add([row("b"), row("c"), row("d")])
-    assert [r["file"] for r in rows_in(tmp_path / "out")] == ["a", "b", "c", "d"]
-    assert len(list((tmp_path / "out").iterdir())) == 2
-    with Results(tmp_path / "out") as again:
-        assert again.done() == {(name, None) for name in "abcd"}
-        again.add([row("d"), row("e")])
-    assert again.counts() == {"accepted": 0, "rejected": 0, "error": 5}
-
-
-def test_finished_work_is_kept_when_a_job_is_interrupted(tmp_path):
-    with contextlib.suppress(KeyboardInterrupt), Results(tmp_path) as results:
-        results.add([row("a")])
-        raise KeyboardInterrupt
-    assert [r["file"] for r in rows_in(tmp_path)] == ["a"]
-
-
-def test_a_folder_of_other_things_is_refused(tmp_path):
-    (tmp_path / "part-000000.parquet").write_bytes(b"not parquet")
-    with pytest.raises(CoverLockError, match="not a file of results"):
-        Results(tmp_path)
 
 
 @pytest.fixture(scope="module")
