@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -146,13 +146,15 @@ class Prepared:
         return row | {"warnings": list(self.warnings)}
 
 
-def prepare(file: str, size: tuple[int, int], content: bytes | None = None) -> Prepared:
-    """Read a picture, from ``content`` where that is given, and bring it to ``size``."""
+def prepare(
+    file: str, size: tuple[int, int], load: Callable[[], str | bytes] | None = None
+) -> Prepared:
+    """Read a picture, from the path or content that ``load`` gives, and bring it to ``size``."""
     pixels, error = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            pixels = read(file if content is None else content).to_bytes(size)
+            pixels = read(load() if load else file).to_bytes(size)
         except CoverLockError as problem:
             error = str(problem)
         except Exception as problem:  # decoders raise anything, and no picture may stop a job

@@ -39,16 +39,6 @@ RESULTS = pa.schema(
 )
 
 
-PICTURES = pa.schema(
-    [("file", pa.string()), ("path", pa.string()), ("bytes", pa.binary()), ("id", pa.string())]
-)
-
-
-def picture_table(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    """Pictures to verify: a name, a path or the bytes of a file, and maybe an identifier."""
-    return pa.Table.from_pylist(list(rows), schema=PICTURES)
-
-
 def result_table(rows: Iterable[Row]) -> pa.Table:
     """Reports on pictures; what is not in the schema is left out."""
     return pa.Table.from_pylist(list(rows), schema=RESULTS)

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
@@ -52,19 +51,9 @@ def assert_same(rows: list[dict], plain: dict[str, dict]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["{}", "file://{}"])
-def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain, tmp_path, source):
-    line = [
-        "verify",
-        source.format(folder),
-        "--bundle",
-        str(toy),
-        "--engine",
-        "ray",
-        "--id",
-        "alice",
-    ]
-    line += ["--out", str(tmp_path / "out"), "--runtime", "cpu", "--json"]
+def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain, tmp_path):
+    line = ["verify", f"file://{folder}", "--bundle", str(toy), "--engine", "ray", "--id", "alice"]
+    line += ["--out", str(tmp_path / "out"), "--json"]
     result = CliRunner().invoke(build_cli(), line)
     assert result.exit_code == 2, result.output
     answer = json.loads(result.stdout)
@@ -77,10 +66,6 @@ def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain
 def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path):
     from coverlock_sdk.scaling.ray_engine import verify_on_ray
 
-    with pytest.raises(PictureError, match="no pictures below"):
-        verify_on_ray(VerificationJob(str(toy), "alice"), [f"file://{tmp_path}"], tmp_path / "out")
-    with pytest.raises(MessageError, match="--id"):
-        verify_on_ray(VerificationJob(str(toy)), [str(folder)], tmp_path / "out")
     names = [f"{number:03}.png" for number in (0, 0, 1, 2, 3, 3)]
     identifiers = ["alice", "bob"] * 3
     table = {
@@ -88,7 +73,7 @@ def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path
         "bytes": [(folder / name).read_bytes() for name in names],
         "id": identifiers,
     }
-    pq.write_table(pa.table(table), tmp_path / "in.parquet")
+    pq.write_table(pa.table(table), tmp_path / "in.parquet", row_group_size=2)
     job = VerificationJob(str(toy), None, runtime="cpu")
     verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
     statuses = {(row["file"], row["id"]): row["status"] for row in rows_in(tmp_path / "out")}
@@ -103,15 +88,19 @@ def test_parquet_of_paths_goes_on_where_it_was(cluster, toy, folder, plain, tmp_
     from coverlock_sdk.scaling.ray_engine import verify_on_ray
 
     job = VerificationJob(str(toy), "alice", runtime="cpu")
-    half = sorted(plain)[::2]
-    for name, files in (("first", half), ("all", [*plain, "/nowhere/gone.png"])):
-        pq.write_table(pa.table({"path": files}), tmp_path / f"{name}.parquet")
-        verify_on_ray(job, [str(tmp_path / f"{name}.parquet")], tmp_path / "out")
-    rows = rows_in(tmp_path / "out")
-    assert len(rows) == len(plain) + 1
-    gone = [row for row in rows if row["file"] == "/nowhere/gone.png"]
-    assert "does not exist" in gone[0]["error"]
-    assert_same([row for row in rows if row not in gone], plain)
+    late = tmp_path / "late.png"
+    half = [*sorted(plain)[::2], str(late)]
+    pq.write_table(pa.table({"path": half}), tmp_path / "half.parquet")
+    counts = verify_on_ray(job, [str(tmp_path / "half.parquet")], tmp_path / "out")
+    assert sum(counts.values()) == len(half)
+    [missing] = [row for row in rows_in(tmp_path / "out") if row["file"] == str(late)]
+    assert "does not exist" in missing["error"]
+
+    late.write_bytes((folder / "000.png").read_bytes())
+    expected = {**plain, str(late): {**plain[str(folder / "000.png")], "file": str(late)}}
+    pq.write_table(pa.table({"path": list(expected)}), tmp_path / "all.parquet")
+    verify_on_ray(job, [str(tmp_path / "all.parquet")], tmp_path / "out")
+    assert_same(rows_in(tmp_path / "out"), expected)
 
 
 @pytest.mark.slow

@@ -1,0 +1,217 @@
+"""What there is to verify on a cluster: found by one process, and read by all.
+
+Sources are looked through once and cut into parts, which are small enough to be sent to whoever
+reads the pictures: some names, or a piece of a Parquet file.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple, NoReturn, Protocol
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from coverlock_sdk.errors import MessageError, PictureError
+from coverlock_sdk.pictures import PICTURE_SUFFIXES
+from coverlock_sdk.sources import find_pictures
+
+PICTURES_PER_PART = 64
+ROWS_AT_ONCE = 16
+"""Of a Parquet file, which may hold pictures of many megabytes."""
+
+
+class Item(NamedTuple):
+    """A picture by name, and the identifier to look for in it where it has its own."""
+
+    file: str
+    id: str | None
+    load: Callable[[], str | bytes]
+    """Gives the path of the picture's file, or its content."""
+
+
+class Part(Protocol):
+    """Pictures that one process reads."""
+
+    def items(self) -> Iterator[Item]:
+        """The pictures, none of which is read yet."""
+
+
+class Place(NamedTuple):
+    """A file by name, and where it is: on a filesystem of pyarrow, or (None) of this machine."""
+
+    name: str
+    system: Any
+    path: str
+
+    def load(self) -> str | bytes:
+        """The path where that is enough, or else the content."""
+        return self.path if self.system is None else _content(self.system, self.path)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Picture files."""
+
+    places: Sequence[Place]
+
+    def items(self) -> Iterator[Item]:
+        """One for each file."""
+        return (Item(place.name, None, place.load) for place in self.places)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows of a Parquet file that can be read without the others."""
+
+    place: Place
+    number: int
+    with_message: bool
+
+    def items(self) -> Iterator[Item]:
+        """One for each row."""
+        with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
+            columns = _present(file, "file", "path", "id", "bytes")
+            for batch in file.iter_batches(ROWS_AT_ONCE, [self.number], columns):
+                for row in batch.to_pylist():
+                    yield self._item(row)
+
+    def _item(self, row: dict[str, Any]) -> Item:
+        name = row.get("file", row.get("path"))
+        if name is None:
+            raise PictureError("a picture without a path needs a name: add a column 'file'")
+        if row.get("id") is None and not self.with_message:
+            missing = f"there is no identifier to look for in {name}: fill the column 'id'"
+            return Item(name, None, partial(_refuse, missing))
+        load = partial(_load, name, row.get("path"), row.get("bytes"))
+        return Item(str(name), row.get("id"), load)
+
+
+def find_parts(sources: Iterable[str], with_message: bool) -> list[Part]:
+    """What ``sources`` name, in parts; a picture that is named twice is refused.
+
+    ``with_message`` says that there is one message for all pictures. Otherwise each needs an
+    identifier of its own, which only Parquet can give it.
+    """
+    tables: list[Place] = []
+    pictures: list[Place] = []
+    for source in sources:
+        more_tables, more_pictures = _found(source)
+        tables += more_tables
+        pictures += more_pictures
+    if pictures and not with_message:
+        raise MessageError("name the message by either --id or --bits")
+    with ThreadPoolExecutor() as pool:
+        inspected = list(pool.map(partial(_inspected, with_message=with_message), tables))
+    repeated = [name for name, n in Counter(place.name for place in pictures).items() if n > 1]
+    if repeated:
+        raise PictureError(f"{repeated[0]} is named twice")
+    starts = range(0, len(pictures), PICTURES_PER_PART)
+    parts: list[Part] = [Listed(pictures[start : start + PICTURES_PER_PART]) for start in starts]
+    return parts + [group for groups in inspected for group in groups]
+
+
+def _found(source: str) -> tuple[list[Place], list[Place]]:
+    """The Parquet files and the pictures that a source names.
+
+    Of a folder it is one or the other: Parquet that lies in it may well describe pictures further
+    down, and Parquet further down may well be the results on the pictures.
+    """
+    folder, places = _listed_remotely(source) if "://" in source else _listed_here(source)
+    tables = [place for place in places if place.path.endswith(".parquet")]
+    if folder is None:
+        return tables, [place for place in places if not place.path.endswith(".parquet")]
+    pictures = [p for p in places if PurePath(p.path).suffix.lower() in PICTURE_SUFFIXES]
+    if not tables and not pictures:
+        raise PictureError(f"there are no pictures below {source}")
+    if not pictures or any(posixpath.dirname(table.path) == folder for table in tables):
+        return tables, []
+    return [], pictures
+
+
+def _listed_here(source: str) -> tuple[str | None, list[Place]]:
+    """The files below a folder of this machine, and the folder; or the files of a pattern."""
+    path = Path(source).resolve()
+    if path.is_dir():
+        return path.as_posix(), [_here(file) for file in sorted(path.rglob("*"))]
+    return None, [_here(found.path.resolve()) for found in find_pictures([source])]
+
+
+def _here(path: Path) -> Place:
+    """A file of this machine; a name that is not UTF-8, which Parquet cannot hold, is escaped."""
+    return Place(os.fsencode(path).decode(errors="backslashreplace"), None, path.as_posix())
+
+
+def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
+    """The files below a folder of an object store, and the folder; or a single file."""
+    try:
+        system, path = _resolved(uri)
+        folder = None if system.get_file_info(path).is_file else path.rstrip("/")
+        if folder is not None:
+            listing = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
+    except (OSError, pa.ArrowException) as error:
+        raise PictureError(f"{uri} cannot be listed ({error})") from None
+    paths = [path] if folder is None else sorted(info.path for info in listing if info.is_file)
+    scheme = uri.partition("://")[0]
+    return folder, [Place(f"{scheme}://{path}", system, path) for path in paths]
+
+
+def _resolved(uri: str) -> tuple[Any, str]:
+    """The filesystem and the path that a URI names; what it cannot hold, like spaces, is quoted."""
+    return pyarrow.fs.FileSystem.from_uri(quote(uri, safe="%:/?#[]@!$&'()*+,;="))
+
+
+def _content(system: Any, path: str) -> bytes:
+    with system.open_input_stream(path) as stream:
+        return stream.read()
+
+
+def _load(name: str, path: str | None, content: bytes | None) -> str | bytes:
+    """What a row of Parquet says of its picture: the content, a URI, or a path of this machine."""
+    if content is not None:
+        return content
+    if path is None:
+        raise PictureError(f"{name} has neither a path nor bytes")
+    return _content(*_resolved(path)) if "://" in path else path
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise PictureError(reason)
+
+
+def _inspected(table: Place, with_message: bool) -> list[RowGroup]:
+    """A Parquet file in parts."""
+    try:
+        with pq.ParquetFile(table.path, filesystem=table.system) as file:
+            _refuse_columns(table.name, file.schema_arrow, with_message)
+            numbers = range(file.num_row_groups)
+    except (OSError, pa.ArrowException) as error:
+        raise PictureError(f"{table.name} is not Parquet of pictures ({error})") from None
+    return [RowGroup(table, number, with_message) for number in numbers]
+
+
+def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
+    """Refuse Parquet that does not say where pictures are, what they are called, or whose."""
+    columns = set(schema.names)
+    if not columns & {"path", "bytes"}:
+        raise PictureError(
+            f"{name} has neither a column 'path' nor 'bytes': "
+            f"its columns are {', '.join(sorted(columns))}"
+        )
+    if not columns & {"path", "file"}:
+        raise PictureError(f"{name} does not name its pictures: add a column 'file'")
+    if "id" not in columns and not with_message:
+        raise MessageError(f"{name} has no column 'id': name the message by --id or --bits")
+
+
+def _present(file: Any, *names: str) -> list[str]:
+    return [name for name in names if name in file.schema_arrow.names]
