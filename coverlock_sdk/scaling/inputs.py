@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 
@@ -28,6 +30,8 @@ from coverlock_sdk.sources import find_pictures
 PICTURES_PER_PART = 64
 ROWS_AT_ONCE = 16
 """Of a Parquet file, which may hold pictures of many megabytes."""
+
+KEYS = pa.schema([("file", pa.large_string()), ("id", pa.large_string())])
 
 
 class Item(NamedTuple):
@@ -75,25 +79,30 @@ class RowGroup:
 
     place: Place
     number: int
+    first: int
+    """The position of its first row in the file."""
     with_message: bool
 
     def items(self) -> Iterator[Item]:
         """One for each row."""
+        row = self.first
         with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
             columns = _present(file, "file", "path", "id", "bytes")
             for batch in file.iter_batches(ROWS_AT_ONCE, [self.number], columns):
-                for row in batch.to_pylist():
-                    yield self._item(row)
+                for values in zip(*_values(batch), strict=True):
+                    row += 1
+                    yield self._item(row, *values)
 
-    def _item(self, row: dict[str, Any]) -> Item:
-        name = row.get("file", row.get("path"))
+    def _item(
+        self, row: int, name: str | None, id: str | None, path: str | None, content: bytes | None
+    ) -> Item:
         if name is None:
-            raise PictureError("a picture without a path needs a name: add a column 'file'")
-        if row.get("id") is None and not self.with_message:
+            name = f"row {row} of {self.place.name}"
+            return Item(name, id, partial(_refuse, f"{name} has no name: fill the column 'file'"))
+        if id is None and not self.with_message:
             missing = f"there is no identifier to look for in {name}: fill the column 'id'"
-            return Item(name, None, partial(_refuse, missing))
-        load = partial(_load, name, row.get("path"), row.get("bytes"))
-        return Item(str(name), row.get("id"), load)
+            return Item(name, id, partial(_refuse, missing))
+        return Item(name, id, partial(_load, name, path, content))
 
 
 def find_parts(sources: Iterable[str], with_message: bool) -> list[Part]:
@@ -193,10 +202,13 @@ def _inspected(table: Place, with_message: bool) -> list[RowGroup]:
     try:
         with pq.ParquetFile(table.path, filesystem=table.system) as file:
             _refuse_columns(table.name, file.schema_arrow, with_message)
+            _keys(file.read(_present(file, "file", "path", "id")))  # or an error, said here
             numbers = range(file.num_row_groups)
+            sizes = [file.metadata.row_group(number).num_rows for number in numbers]
     except (OSError, pa.ArrowException) as error:
         raise PictureError(f"{table.name} is not Parquet of pictures ({error})") from None
-    return [RowGroup(table, number, with_message) for number in numbers]
+    starts = [0, *accumulate(sizes)]
+    return [RowGroup(table, number, starts[number], with_message) for number in numbers]
 
 
 def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
@@ -209,9 +221,40 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
         )
     if not columns & {"path", "file"}:
         raise PictureError(f"{name} does not name its pictures: add a column 'file'")
+    if "bytes" in columns and not _holds_bytes(schema.field("bytes").type):
+        raise PictureError(
+            f"the column 'bytes' of {name} holds {schema.field('bytes').type}: "
+            "it should hold the content of picture files"
+        )
     if "id" not in columns and not with_message:
         raise MessageError(f"{name} has no column 'id': name the message by --id or --bits")
 
 
+def _holds_bytes(kind: pa.DataType) -> bool:
+    kinds = pa.types
+    return kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_null(kind)
+
+
 def _present(file: Any, *names: str) -> list[str]:
     return [name for name in names if name in file.schema_arrow.names]
+
+
+def _values(batch: Any) -> list[list[Any]]:
+    """Names, identifiers, paths and contents of pictures."""
+    contents = batch.column("bytes") if "bytes" in batch.schema.names else pa.nulls(len(batch))
+    columns = [*_keys(batch).columns, _text(batch, "path"), contents]
+    return [column.to_pylist() for column in columns]
+
+
+def _keys(table: Any) -> pa.Table:
+    """What rows are about: the name of the picture, if any, and the identifier, if any."""
+    names = pc.coalesce(_text(table, "file"), _text(table, "path"))
+    return pa.table([names, _text(table, "id")], schema=KEYS)
+
+
+def _text(table: Any, column: str) -> Any:
+    """A column as text; empty text counts as missing, and so does a column that is not there."""
+    if column not in table.schema.names:
+        return pa.nulls(table.num_rows, pa.large_string())
+    text = table.column(column).cast(pa.string()).cast(pa.large_string())
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)

@@ -110,11 +110,42 @@ def test_parquet_names_pictures_by_path_or_uri(tmp_path):
     assert "cannot be read" in odd
 
 
+def test_a_row_of_parquet_that_lacks_something_does_not_stop_the_others(tmp_path):
+    path = str(picture(tmp_path / "a.png"))
+    content = Path(path).read_bytes()
+    source = table(
+        tmp_path / "in.parquet",
+        row_group_size=2,
+        file=["full", None, "", None, "empty", "nobody's"],
+        path=[None, path, path + "?", None, None, path],
+        bytes=[content, None, content, content, None, None],
+        id=["alice", "bob", "alice", "bob", "alice", None],
+    )
+    found = errors(source, with_message=False)
+    assert found == {
+        "full": None,
+        path: None,
+        path + "?": None,
+        f"row 4 of {source}": f"row 4 of {source} has no name: fill the column 'file'",
+        "empty": "empty has neither a path nor bytes",
+        "nobody's": "there is no identifier to look for in nobody's: fill the column 'id'",
+    }
+
+
+def test_numbers_are_names_and_identifiers_too(tmp_path):
+    path = str(picture(tmp_path / "a.png"))
+    source = table(tmp_path / "in.parquet", file=[0, 1], path=[path, path], id=[17, None])
+    found = items(source, with_message=False)
+    assert [(item.file, item.id) for item in found] == [("0", "17"), ("1", None)]
+
+
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
         ({"name": ["a"]}, "neither a column 'path' nor 'bytes': its columns are name"),
         ({"bytes": [b"a"]}, "add a column 'file'"),
+        ({"file": ["a"], "bytes": ["/9j/4AAQ"]}, "'bytes' of .* holds string"),
+        ({"path": [["a", "b"]]}, "not Parquet of pictures"),
     ],
 )
 def test_parquet_of_other_things_is_refused(tmp_path, columns, complaint):
