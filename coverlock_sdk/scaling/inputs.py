@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -121,12 +120,14 @@ def find_parts(sources: Iterable[str], with_message: bool) -> list[Part]:
         raise MessageError("name the message by either --id or --bits")
     with ThreadPoolExecutor() as pool:
         inspected = list(pool.map(partial(_inspected, with_message=with_message), tables))
-    repeated = [name for name, n in Counter(place.name for place in pictures).items() if n > 1]
-    if repeated:
-        raise PictureError(f"{repeated[0]} is named twice")
+    listed = pa.table({"file": [p.name for p in pictures], "id": [None] * len(pictures)})
+    keys = pa.concat_tables([listed.cast(KEYS), *(keys for keys, _ in inspected)])
+    if not keys.num_rows:
+        raise PictureError("there is nothing to verify: the Parquet files have no rows")
+    _refuse_doubles(keys)
     starts = range(0, len(pictures), PICTURES_PER_PART)
     parts: list[Part] = [Listed(pictures[start : start + PICTURES_PER_PART]) for start in starts]
-    return parts + [group for groups in inspected for group in groups]
+    return parts + [group for _, groups in inspected for group in groups]
 
 
 def _found(source: str) -> tuple[list[Place], list[Place]]:
@@ -197,18 +198,18 @@ def _refuse(reason: str) -> NoReturn:
     raise PictureError(reason)
 
 
-def _inspected(table: Place, with_message: bool) -> list[RowGroup]:
-    """A Parquet file in parts."""
+def _inspected(table: Place, with_message: bool) -> tuple[pa.Table, list[RowGroup]]:
+    """What tells the pictures of a Parquet file apart, and the file in parts."""
     try:
         with pq.ParquetFile(table.path, filesystem=table.system) as file:
             _refuse_columns(table.name, file.schema_arrow, with_message)
-            _keys(file.read(_present(file, "file", "path", "id")))  # or an error, said here
+            keys = _keys(file.read(_present(file, "file", "path", "id")))
             numbers = range(file.num_row_groups)
             sizes = [file.metadata.row_group(number).num_rows for number in numbers]
     except (OSError, pa.ArrowException) as error:
         raise PictureError(f"{table.name} is not Parquet of pictures ({error})") from None
     starts = [0, *accumulate(sizes)]
-    return [RowGroup(table, number, starts[number], with_message) for number in numbers]
+    return keys, [RowGroup(table, number, starts[number], with_message) for number in numbers]
 
 
 def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
@@ -228,6 +229,11 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
         )
     if "id" not in columns and not with_message:
         raise MessageError(f"{name} has no column 'id': name the message by --id or --bits")
+    if "id" in columns and with_message:
+        raise MessageError(
+            f"{name} has a column 'id' with the identifier of each picture: "
+            "leave out --id and --bits, or the column"
+        )
 
 
 def _holds_bytes(kind: pa.DataType) -> bool:
@@ -258,3 +264,14 @@ def _text(table: Any, column: str) -> Any:
         return pa.nulls(table.num_rows, pa.large_string())
     text = table.column(column).cast(pa.string()).cast(pa.large_string())
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
+
+
+def _refuse_doubles(keys: pa.Table) -> None:
+    """Refuse two pictures of one name and identifier, of which the results would hold one."""
+    named = keys.filter(pc.is_valid(keys.column("file")))
+    counted = named.group_by(KEYS.names, use_threads=False).aggregate([([], "count_all")])
+    doubles = counted.filter(pc.greater(counted.column("count_all"), 1)).slice(0, 1).to_pylist()
+    if doubles:
+        file, identifier = doubles[0]["file"], doubles[0]["id"]
+        named_so = file if identifier is None else f"{file} for '{identifier}'"
+        raise PictureError(f"{named_so} is named twice: name every picture once")

@@ -146,6 +146,7 @@ def test_numbers_are_names_and_identifiers_too(tmp_path):
         ({"bytes": [b"a"]}, "add a column 'file'"),
         ({"file": ["a"], "bytes": ["/9j/4AAQ"]}, "'bytes' of .* holds string"),
         ({"path": [["a", "b"]]}, "not Parquet of pictures"),
+        ({"path": pa.array([], pa.string())}, "have no rows"),
     ],
 )
 def test_parquet_of_other_things_is_refused(tmp_path, columns, complaint):
@@ -168,3 +169,22 @@ def test_the_message_is_named_once(tmp_path):
     without = table(tmp_path / "without.parquet", path=[path])
     with pytest.raises(MessageError, match="no column 'id': name the message by --id or --bits"):
         find_parts([without], with_message=False)
+    having = table(tmp_path / "having.parquet", path=[path], id=["bob"])
+    with pytest.raises(MessageError, match="has a column 'id'.*leave out --id and --bits"):
+        find_parts([having], with_message=True)
+
+
+def test_a_picture_that_is_named_twice_is_refused(tmp_path):
+    path = str(picture(tmp_path / "photos" / "a.png"))
+    columns = {"file": ["x", "y", "x"], "path": [path] * 3}
+    doubled = table(tmp_path / "doubled.parquet", row_group_size=1, **columns)
+    once = table(tmp_path / "once.parquet", path=[path])
+    photos = str(tmp_path / "photos")
+    for sources, name in (([doubled], "x"), ([once, path], path), ([path, photos], path)):
+        with pytest.raises(PictureError, match=f"{name} is named twice"):
+            find_parts(sources, with_message=True)
+    twice = table(tmp_path / "twice.parquet", **columns, id=["alice", "alice", "bob"])
+    assert len(items(twice, with_message=False)) == 3
+    again = table(tmp_path / "again.parquet", **columns, id=["alice", "alice", "alice"])
+    with pytest.raises(PictureError, match="x for 'alice' is named twice"):
+        find_parts([again], with_message=False)
