@@ -8,6 +8,7 @@ undone or does twice is in the results once.
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,9 +20,11 @@ import numpy as np
 import ray
 import ray.data
 
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.inputs import Item, Part, find_parts
 from coverlock_sdk.scaling.job import Prepared, VerificationJob, prepare
 from coverlock_sdk.scaling.parquet import Key, Results, result_table
+from coverlock_sdk.verifier.triton_runtime import ADDRESS_VARIABLE
 
 Columns = dict[str, Any]
 """A batch as Ray Data hands it over: arrays by column name."""
@@ -38,7 +41,6 @@ def verify_on_ray(
     identifier to look for in it. What ``out`` holds already is not done again, except for errors.
     Returns how many pictures of each status ``out`` holds in the end.
     """
-    job.open().close()  # what is wrong with the job itself is said once, and here
     bundle, examiner = job.checked()
     results = Results(out, job.terms(bundle, examiner))
     parts = find_parts(sources, with_message=job.message is not None)
@@ -64,6 +66,9 @@ def _judged(
     resources: dict[str, float] = cluster.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     actors = actors or gpus or max(1, int(resources.get("CPU", 1)) - 1)
+    needs = {"num_gpus": 1 if gpus else 0, **_environment()}
+    if problem := cluster.get(cluster.remote(_problem).options(**needs).remote(job)):
+        raise CoverLockError(f"a worker of the cluster cannot verify: {problem}")
     dataset: Any = ray.data.from_items([{"part": pickle.dumps(part)} for part in parts])
     return dataset.map_batches(
         _read,
@@ -74,8 +79,23 @@ def _judged(
         fn_constructor_args=(job,),
         batch_size=job.max_batch,
         compute=ray.data.ActorPoolStrategy(size=actors),
-        num_gpus=1 if gpus else 0,
+        **needs,
     )
+
+
+def _environment() -> dict[str, Any]:
+    """What workers need to know of this process's environment: where Triton is, if anywhere."""
+    address = os.environ.get(ADDRESS_VARIABLE)
+    return {"runtime_env": {"env_vars": {ADDRESS_VARIABLE: address}}} if address else {}
+
+
+def _problem(job: VerificationJob) -> str | None:
+    """Why a worker cannot open the job, if so: its runtime is there, and not where we are."""
+    try:
+        job.open().close()
+    except CoverLockError as error:
+        return str(error)
+    return None
 
 
 def _read(batch: Columns, size: tuple[int, int], at_once: int, done: set[Key]) -> Iterator[Columns]:

@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
+from coverlock_sdk.verifier import runtimes
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
@@ -51,8 +53,12 @@ def assert_same(rows: list[dict], plain: dict[str, dict]) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain, tmp_path):
-    line = ["verify", f"file://{folder}", "--bundle", str(toy), "--engine", "ray", "--id", "alice"]
+def test_a_folder_on_ray_and_in_the_plain_loop_agree(
+    cluster, toy, folder, plain, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(toy.parent)  # where no worker is
+    monkeypatch.setattr(runtimes, "RUNTIMES", {})  # the driver may be a small machine
+    line = ["verify", f"file://{folder}", "--bundle", toy.name, "--engine", "ray", "--id", "alice"]
     line += ["--out", str(tmp_path / "out"), "--json"]
     result = CliRunner().invoke(build_cli(), line)
     assert result.exit_code == 2, result.output
@@ -60,6 +66,18 @@ def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain
     assert answer["counts"] == {"accepted": MARKED, "rejected": PLAIN, "error": 2}
     rows = rows_in(tmp_path / "out")
     assert_same([{**row, "file": row["file"].removeprefix("file://")} for row in rows], plain)
+
+
+@pytest.mark.slow
+def test_what_a_worker_lacks_is_said_in_one_sentence(cluster, toy, folder, tmp_path, monkeypatch):
+    from coverlock_sdk.scaling.ray_engine import verify_on_ray
+
+    monkeypatch.setenv("COVERLOCK_TRITON", "nowhere.invalid:1")  # not known to the cluster
+    job = VerificationJob(str(toy), "alice", runtime="triton")
+    with pytest.raises(CoverLockError, match="a worker .* cannot verify: ") as refused:
+        verify_on_ray(job, [str(folder)], tmp_path / "out")
+    assert "no Triton server is named" not in str(refused.value)
+    assert not list((tmp_path / "out").iterdir())
 
 
 @pytest.mark.slow
