@@ -173,7 +173,8 @@ def _file(table: pa.Table) -> bytes:
 
 def _table(part: Path, columns: list[str] | None = None) -> pa.Table:
     try:
-        return pq.read_table(part, columns=columns)
+        with pq.ParquetFile(part) as file:  # read_table takes a folder run=1/ for a column
+            return file.read(columns)
     except (pa.ArrowException, OSError) as error:
         raise CoverLockError(f"{part} is not a file of results ({error})") from None
 
