@@ -11,7 +11,7 @@ from PIL import Image
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.scaling.job import Prepared, prepare
 
-pa = pytest.importorskip("pyarrow", reason="pip install pyarrow")
+pa = pytest.importorskip("pyarrow", reason="pip install 'coverlock-sdk[dev]'")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from coverlock_sdk.scaling.inputs import find_parts  # noqa: E402 (needs pyarrow)

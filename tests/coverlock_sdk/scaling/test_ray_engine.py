@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,8 @@ def test_parquet_of_paths_goes_on_where_it_was(cluster, toy, folder, plain, tmp_
     pq.write_table(pa.table({"path": list(expected)}), tmp_path / "all.parquet")
     verify_on_ray(job, [str(tmp_path / "all.parquet")], tmp_path / "out")
     assert_same(rows_in(tmp_path / "out"), expected)
+    with pytest.raises(CoverLockError, match="results of another job"):
+        verify_on_ray(replace(job, message="bob"), [str(folder)], tmp_path / "out")
 
 
 @pytest.mark.slow
