@@ -94,12 +94,11 @@ def verify(
     assert bundle is not None
     if hash is not None:
         raise CoverLockError("a bundle has its own hash: leave out --hash")
-    trust = opening.pop("trust")
     job = VerificationJob(
-        bundle=str(bundle),
+        bundle=str(bundle.resolve()),
         message=_message(bundle, identifier, bits, engine),
-        key_file=str(key_file) if key_file else os.environ.get(KEY_FILE_VARIABLE),
-        trust=str(trust) if trust else None,
+        key_file=_resolved(key_file or os.environ.get(KEY_FILE_VARIABLE)),
+        trust=_resolved(opening.pop("trust")),
         fpr=fpr,
         rule=rule,
         accept_unlocked=accept_unlocked,
@@ -109,6 +108,11 @@ def verify(
         _on_ray(job, sources, out, workers, as_json)
     else:
         _on_this_machine(job, sources, workers or 1, as_json)
+
+
+def _resolved(path: Path | str | None) -> str | None:
+    """A path that means the same to processes that work in another folder."""
+    return str(Path(path).resolve()) if path else None
 
 
 def _message(bundle: Path, identifier: str | None, bits: str | None, engine: str) -> Any:

@@ -6,19 +6,23 @@ as the path of its file and never as a secret.
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.bundle import MANIFEST, Bundle
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.examiner import Examiner
+from coverlock_sdk.keys import as_keyring
 from coverlock_sdk.pictures import read
 from coverlock_sdk.verdict import Rule, Verdict
-from coverlock_sdk.verifier import Verifier
+from coverlock_sdk.verifier import Verifier, _require_key
 
 Row = dict[str, Any]
 """What is reported of one picture: file, status (accepted, rejected or error), and the details."""
@@ -43,8 +47,9 @@ class VerificationJob:
 
     def open(self) -> Verifier:
         """A verifier of one's own."""
+        bundle, _ = self.checked()
         return Verifier.open(
-            self.bundle,
+            bundle,
             self.runtime,
             precision=self.precision,
             key=self.key_file,
@@ -54,6 +59,40 @@ class VerificationJob:
             threads=self.threads,
             max_batch=self.max_batch,
         )
+
+    def checked(self) -> tuple[Bundle, Examiner]:
+        """The bundle and who judges with it, where bundle, keys and message fit together.
+
+        It needs no runtime, so what is wrong with the job itself can be said on any machine.
+        """
+        bundle = Bundle.open(self.bundle, self.trust)
+        manifest, keyring = bundle.manifest, as_keyring(self.key_file)
+        _require_key(manifest, keyring, bundle)
+        examiner = Examiner(
+            manifest.format,
+            keyring,
+            manifest.fpr if self.fpr is None else self.fpr,
+            manifest.rule if self.rule is None else self.rule,
+        )
+        if self.message is not None:
+            examiner.message_bits(self.message, 1, examiner.keys[0])
+        return bundle, examiner
+
+    def terms(self, bundle: Bundle, examiner: Examiner) -> dict[str, Any]:
+        """All that a verdict depends on besides the picture, as what tells jobs apart.
+
+        Keys are in it by fingerprint, and bundle and message by digest: it holds no secret.
+        """
+        message = None if self.message is None else _digest(json.dumps(self.message).encode())
+        return {
+            "bundle": _digest((bundle.path / MANIFEST).read_bytes()),
+            "message": message,
+            "keys": [key.fingerprint for key in examiner.keys if key is not None],
+            "fpr": examiner.fpr,
+            "rule": examiner.rule,
+            "precision": self.precision,
+            "accept_unlocked": self.accept_unlocked,
+        }
 
     def check(self, verifier: Verifier, files: Sequence[str]) -> list[Row]:
         """Verify picture files together; one that cannot be read does not stop the others."""
@@ -65,15 +104,26 @@ class VerificationJob:
     ) -> list[Row]:
         """Rows for prepared ``pictures``, in their order."""
         good = [(p, m) for p, m in zip(pictures, messages, strict=True) if p.pixels is not None]
-        verdicts: list[Verdict] = []
-        if good:
+        judged = iter(self._judge(verifier, good))
+        return [p.row(None) if p.pixels is None else next(judged) for p in pictures]
+
+    def _judge(self, verifier: Verifier, good: Sequence[tuple[Prepared, Any]]) -> list[Row]:
+        """Judge pictures together, or in halves until those that cannot be judged stand alone."""
+        if not good:
+            return []
+        try:
             verdicts = verifier.verify_batch(
                 [p.pixels for p, _ in good],
                 [m if isinstance(m, str) else np.array(m, dtype=np.uint8) for _, m in good],
                 accept_unlocked=self.accept_unlocked,
             )
-        answers = iter(verdicts)
-        return [p.row(next(answers) if p.pixels is not None else None) for p in pictures]
+        except CoverLockError as error:
+            if len(good) == 1:
+                picture, _ = good[0]
+                return [replace(picture, error=f"{picture.file}: {error}").row(None)]
+            middle = len(good) // 2
+            return self._judge(verifier, good[:middle]) + self._judge(verifier, good[middle:])
+        return [p.row(verdict) for (p, _), verdict in zip(good, verdicts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -96,13 +146,21 @@ class Prepared:
         return row | {"warnings": list(self.warnings)}
 
 
-def prepare(file: str, size: tuple[int, int], content: bytes | None = None) -> Prepared:
-    """Read a picture, from ``content`` where that is given, and bring it to ``size``."""
+def prepare(
+    file: str, size: tuple[int, int], load: Callable[[], str | bytes] | None = None
+) -> Prepared:
+    """Read a picture, from the path or content that ``load`` gives, and bring it to ``size``."""
+    pixels, error = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            source = content if content is not None else os.fspath(file)
-            pixels, error = read(source).to_bytes(size), None
+            pixels = read(load() if load else file).to_bytes(size)
         except CoverLockError as problem:
-            pixels, error = None, str(problem)
+            error = str(problem)
+        except Exception as problem:  # decoders raise anything, and no picture may stop a job
+            error = f"{file} cannot be read ({type(problem).__name__}: {problem})"
     return Prepared(file, pixels, error, tuple(str(w.message) for w in caught))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -122,3 +124,24 @@ def test_keys_travel_as_the_path_of_their_file(tmp_path, photos):
     refused = CliRunner().invoke(build_cli(), ["verify", *line, "--id", "alice"])
     assert refused.exit_code == 2
     assert "was exported for the key" in refused.output
+
+
+def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
+    write_toy_bundle(tmp_path / "bundle")
+    told: list[VerificationJob] = []
+
+    def verify_on_ray(job, *_):
+        told.append(job)
+        return {"accepted": 1, "rejected": 0, "error": 0}
+
+    engine = SimpleNamespace(verify_on_ray=verify_on_ray)
+    monkeypatch.setitem(sys.modules, "coverlock_sdk.scaling.ray_engine", engine)
+    monkeypatch.chdir(tmp_path)
+    line = ["verify", "a.png", "--id", "alice", "--engine", "ray", "--out", "out"]
+    line += ["--bundle", "bundle", "--trust", "signing.pub"]
+    named = CliRunner().invoke(build_cli(), [*line, "--key-file", "key.json"])
+    monkeypatch.setenv("COVERLOCK_KEY_FILE", "key.json")
+    assert (named.exit_code, CliRunner().invoke(build_cli(), line).exit_code) == (0, 0)
+    for job in told:
+        found = (job.bundle, job.trust, job.key_file)
+        assert found == tuple(str(tmp_path / n) for n in ("bundle", "signing.pub", "key.json"))

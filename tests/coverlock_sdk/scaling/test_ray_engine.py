@@ -1,62 +1,27 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.errors import CoverLockError, MessageError, PictureError
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
-from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
+from coverlock_sdk.verifier import runtimes
+from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
 pa = pytest.importorskip("pyarrow")
 
-from coverlock_sdk.scaling.parquet import Results  # noqa: E402 (needs pyarrow)
-
 MARKER = f"coverlock-test-{os.getpid()}"
-
-
-def rows_in(out: Path) -> list[dict]:
-    parts = sorted(out.glob("*.parquet"))
-    return [row for part in parts for row in pq.read_table(part).to_pylist()]
-
-
-def row(name: str) -> dict:
-    return {"file": name, "status": "error", "error": "because"}
-
-
-def test_results_hold_a_picture_once_and_go_on_where_they_were(tmp_path):
-    with Results(tmp_path / "out", rows_per_file=3) as results:
-        results.add([row("a"), row("b")])
-        results.add([row("b"), row("c"), row("d")])
-    assert [r["file"] for r in rows_in(tmp_path / "out")] == ["a", "b", "c", "d"]
-    assert len(list((tmp_path / "out").iterdir())) == 2
-    with Results(tmp_path / "out") as again:
-        assert again.done() == {(name, None) for name in "abcd"}
-        again.add([row("d"), row("e")])
-    assert again.counts() == {"accepted": 0, "rejected": 0, "error": 5}
-
-
-def test_finished_work_is_kept_when_a_job_is_interrupted(tmp_path):
-    with contextlib.suppress(KeyboardInterrupt), Results(tmp_path) as results:
-        results.add([row("a")])
-        raise KeyboardInterrupt
-    assert [r["file"] for r in rows_in(tmp_path)] == ["a"]
-
-
-def test_a_folder_of_other_things_is_refused(tmp_path):
-    (tmp_path / "part-000000.parquet").write_bytes(b"not parquet")
-    with pytest.raises(CoverLockError, match="not a file of results"):
-        Results(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -89,19 +54,13 @@ def assert_same(rows: list[dict], plain: dict[str, dict]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["{}", "file://{}"])
-def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain, tmp_path, source):
-    line = [
-        "verify",
-        source.format(folder),
-        "--bundle",
-        str(toy),
-        "--engine",
-        "ray",
-        "--id",
-        "alice",
-    ]
-    line += ["--out", str(tmp_path / "out"), "--runtime", "cpu", "--json"]
+def test_a_folder_on_ray_and_in_the_plain_loop_agree(
+    cluster, toy, folder, plain, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(toy.parent)  # where no worker is
+    monkeypatch.setattr(runtimes, "RUNTIMES", {})  # the driver may be a small machine
+    line = ["verify", f"file://{folder}", "--bundle", toy.name, "--engine", "ray", "--id", "alice"]
+    line += ["--out", str(tmp_path / "out"), "--json"]
     result = CliRunner().invoke(build_cli(), line)
     assert result.exit_code == 2, result.output
     answer = json.loads(result.stdout)
@@ -111,13 +70,21 @@ def test_a_folder_on_ray_and_in_the_plain_loop_agree(cluster, toy, folder, plain
 
 
 @pytest.mark.slow
+def test_what_a_worker_lacks_is_said_in_one_sentence(cluster, toy, folder, tmp_path, monkeypatch):
+    from coverlock_sdk.scaling.ray_engine import verify_on_ray
+
+    monkeypatch.setenv("COVERLOCK_TRITON", "nowhere.invalid:1")  # not known to the cluster
+    job = VerificationJob(str(toy), "alice", runtime="triton")
+    with pytest.raises(CoverLockError, match="a worker .* cannot verify: ") as refused:
+        verify_on_ray(job, [str(folder)], tmp_path / "out")
+    assert "no Triton server is named" not in str(refused.value)
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.slow
 def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path):
     from coverlock_sdk.scaling.ray_engine import verify_on_ray
 
-    with pytest.raises(PictureError, match="no pictures below"):
-        verify_on_ray(VerificationJob(str(toy), "alice"), [f"file://{tmp_path}"], tmp_path / "out")
-    with pytest.raises(MessageError, match="--id"):
-        verify_on_ray(VerificationJob(str(toy)), [str(folder)], tmp_path / "out")
     names = [f"{number:03}.png" for number in (0, 0, 1, 2, 3, 3)]
     identifiers = ["alice", "bob"] * 3
     table = {
@@ -125,7 +92,7 @@ def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path
         "bytes": [(folder / name).read_bytes() for name in names],
         "id": identifiers,
     }
-    pq.write_table(pa.table(table), tmp_path / "in.parquet")
+    pq.write_table(pa.table(table), tmp_path / "in.parquet", row_group_size=2)
     job = VerificationJob(str(toy), None, runtime="cpu")
     verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
     statuses = {(row["file"], row["id"]): row["status"] for row in rows_in(tmp_path / "out")}
@@ -140,15 +107,21 @@ def test_parquet_of_paths_goes_on_where_it_was(cluster, toy, folder, plain, tmp_
     from coverlock_sdk.scaling.ray_engine import verify_on_ray
 
     job = VerificationJob(str(toy), "alice", runtime="cpu")
-    half = sorted(plain)[::2]
-    for name, files in (("first", half), ("all", [*plain, "/nowhere/gone.png"])):
-        pq.write_table(pa.table({"path": files}), tmp_path / f"{name}.parquet")
-        verify_on_ray(job, [str(tmp_path / f"{name}.parquet")], tmp_path / "out")
-    rows = rows_in(tmp_path / "out")
-    assert len(rows) == len(plain) + 1
-    gone = [row for row in rows if row["file"] == "/nowhere/gone.png"]
-    assert "does not exist" in gone[0]["error"]
-    assert_same([row for row in rows if row not in gone], plain)
+    late = tmp_path / "late.png"
+    half = [*sorted(plain)[::2], str(late)]
+    pq.write_table(pa.table({"path": half}), tmp_path / "half.parquet")
+    counts = verify_on_ray(job, [str(tmp_path / "half.parquet")], tmp_path / "out")
+    assert sum(counts.values()) == len(half)
+    [missing] = [row for row in rows_in(tmp_path / "out") if row["file"] == str(late)]
+    assert "does not exist" in missing["error"]
+
+    late.write_bytes((folder / "000.png").read_bytes())
+    expected = {**plain, str(late): {**plain[str(folder / "000.png")], "file": str(late)}}
+    pq.write_table(pa.table({"path": list(expected)}), tmp_path / "all.parquet")
+    verify_on_ray(job, [str(tmp_path / "all.parquet")], tmp_path / "out")
+    assert_same(rows_in(tmp_path / "out"), expected)
+    with pytest.raises(CoverLockError, match="results of another job"):
+        verify_on_ray(replace(job, message="bob"), [str(folder)], tmp_path / "out")
 
 
 @pytest.mark.slow
