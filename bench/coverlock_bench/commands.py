@@ -131,10 +131,17 @@ def rules(
 @click.argument("picture", type=click.Path(dir_okay=False, path_type=Path))
 def draw(result: Path, picture: Path) -> None:
     """Draw the figures of a RESULT file to a PICTURE (PNG, PDF or SVG)."""
+    from coverlock_bench.auditing.figures import draw_tradeoff
     from coverlock_bench.hashes.calibration_picture import draw_calibration
     from coverlock_bench.hashes.hash_picture import draw_hashes
+    from coverlock_bench.zoo.intervention_picture import draw_interventions
 
-    drawers = {"bench hash": draw_hashes, "bench calibration": draw_calibration}
+    drawers = {
+        "bench hash": draw_hashes,
+        "bench calibration": draw_calibration,
+        "bench interventions": draw_interventions,
+        "bench security": draw_tradeoff,
+    }
     document = json.loads(result.read_text())
     command = document.get("command")
     if command not in drawers:

@@ -24,7 +24,7 @@ def interventions_figure(figures: dict[str, Any]) -> Figure:
     per_seed = [[_largest(run["rt"]) for run in row["seeds"].values()] for row in rows.values()]
     means = [fmean(values) for values in per_seed]
     colours = [HIGH if mean >= THRESHOLD else LOW for mean in means]
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
     bars, curves = figure.subplots(1, 2, width_ratios=[3, 2])
     places = range(len(names))
     bars.bar(places, means, color=colours)
@@ -43,7 +43,7 @@ def interventions_figure(figures: dict[str, Any]) -> Figure:
         style = "-" if colour == HIGH else "--"
         name = _caption(label).replace("\n", " ")
         curves.plot(covers, accuracy, style, linewidth=1.1, label=name)
-    curves.legend(frameon=False, fontsize=6)
+    curves.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     curves.set_xscale("log")
     curves.set_xlabel("covers seen in training")
     curves.set_ylabel("bits read (training)")
