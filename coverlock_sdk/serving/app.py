@@ -104,6 +104,7 @@ def create_app(
         lifespan=service.lifespan,
     )
     app.exception_handler(RefusalError)(service.refuse)
+    app.exception_handler(Exception)(service.fail)
     app.get("/healthz", summary="Whether the service is up, and what it runs on")(service.health)
     app.get(
         "/metrics",
@@ -139,6 +140,7 @@ _MEANINGS: dict[int | str, str] = {
     413: "The picture file is too large",
     422: "The body is not a picture that can be verified",
     429: "More requests than the token allows; see Retry-After",
+    500: "A bug of the service; its log has more",
     503: "Too busy; see Retry-After",
     504: "The verdict took too long",
 }
@@ -290,12 +292,21 @@ class _Service:
         A client that is still sending would otherwise see a broken connection and no answer.
         """
         assert isinstance(refusal, RefusalError)
-        if request.url.path == "/verify":
-            self.metrics.answers.labels(str(refusal.status)).inc()
+        self._count(request, refusal.status)
         if "Connection" not in refusal.headers:
             with contextlib.suppress(RefusalError, RuntimeError):
                 await self._body(request, keep=False)
         return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
+
+    async def fail(self, request: Request, error: Exception) -> Response:
+        """Answer what nobody foresaw; the server logs it, and the caller learns nothing of it."""
+        self._count(request, 500)
+        problem = {"error": "verification failed: the service's log says why"}
+        return JSONResponse(problem, 500, {"Connection": "close"})  # as the server will
+
+    def _count(self, request: Request, status: int) -> None:
+        if request.url.path == "/verify":
+            self.metrics.answers.labels(str(status)).inc()
 
     def _message(self, identifier: str | None, bits: str | None) -> Any:
         if (identifier is None) == (bits is None):

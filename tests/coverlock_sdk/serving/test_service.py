@@ -328,6 +328,30 @@ def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked,
         assert str(tmp_path) not in answer.text
 
 
+class BrokenRuntime:
+    """Raises what nobody expects of a runtime."""
+
+    name = "broken"
+    providers = ("nothing",)
+
+    def run(self, images):
+        raise ZeroDivisionError("a secret of this machine")
+
+    def close(self):
+        pass
+
+
+def test_a_bug_is_answered_and_counted(bundle, marked):
+    verifier = Verifier.open(bundle, "cpu", threads=1)
+    verifier.runtime = verifier._batcher._runtime = BrokenRuntime()
+    with served(verifier) as client:
+        answers = [ask(client, marked, id="alice") for _ in range(2)]
+        assert counters(client)['coverlock_answers_total{outcome="500"}'] == 2
+        assert counters(client)["coverlock_in_flight"] == 0
+    assert [answer.status_code for answer in answers] == [500, 500]
+    assert answers[0].json() == {"error": "verification failed: the service's log says why"}
+
+
 def test_without_callers_nobody_is_told_more(bundle, marked):
     with served(Verifier.open(bundle, "cpu"), callers=None) as client:
         answer = ask(client, marked, token=None, id="alice")
