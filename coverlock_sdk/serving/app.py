@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,17 +27,21 @@ from starlette.requests import ClientDisconnect
 
 from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
 from coverlock_sdk.messages import as_bits
-from coverlock_sdk.pictures import decode_image
+from coverlock_sdk.pictures import decode_image, read
 from coverlock_sdk.serving.access import Caller, Callers, RateLimit, Scope
 from coverlock_sdk.serving.metrics import Metrics
 from coverlock_sdk.verdict import Verdict
 from coverlock_sdk.verifier import Verifier
+from coverlock_sdk.verifier.runtimes import Pixels
 
 logger = logging.getLogger(__name__)
 
 _BEARER = HTTPBearer(auto_error=False)
 
 HANG_UP = 499  # the convention for a client that left; nobody reads this answer
+
+DECODERS = min(4, os.cpu_count() or 1)
+"""Pictures decoded at a time: each takes a dozen bytes a pixel until it has the graph's size."""
 
 
 @dataclass(frozen=True)
@@ -154,14 +159,17 @@ class _Service:
         self.metrics = Metrics()
         self.rate_limit = RateLimit()
         self.in_flight = 0
-        # A thread decodes a picture and then waits for its batch, so that there is one for each.
+        # A thread waits for the batch of its picture, so that there is one for each. It does not
+        # decode it too: threads keep memory that they once had, and a few keep less than many.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock-verify")
+        self.decoders = ThreadPoolExecutor(DECODERS, thread_name_prefix="coverlock-decode")
 
     @asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         """Serve; then let what is under way finish, and give everything back."""
         yield
-        await asyncio.to_thread(self.threads.shutdown, wait=True)
+        for pool in (self.threads, self.decoders):
+            await asyncio.to_thread(pool.shutdown, wait=True)
         await asyncio.to_thread(self.verifier.close)
 
     def allow(self, scope: Scope) -> Callable[..., Awaitable[None]]:
@@ -249,8 +257,8 @@ class _Service:
 
     def _verify(self, content: bytes, message: Any) -> Verdict:
         try:
-            picture = decode_image(content, self.limits.pixels)
-            return self.verifier.verify(picture, message)
+            pixels = self.decoders.submit(self._decoded, content).result()
+            return self.verifier.verify(pixels, message)
         except PictureError as error:
             raise RefusalError(422, str(error)) from None
         except OverloadedError as error:
@@ -260,6 +268,11 @@ class _Service:
         except CoverLockError:
             logger.exception("a request failed")  # the caller is told nothing about this machine
             raise RefusalError(503, "verification failed: try again later", 5) from None
+
+    def _decoded(self, content: bytes) -> Pixels:
+        """A picture at the graph's size, which is all that is kept of it while it waits."""
+        picture = read(decode_image(content, self.limits.pixels))
+        return picture.to_bytes(self.verifier.bundle.manifest.size)
 
     async def _body(self, request: Request, keep: bool = True) -> bytes:
         limit = self.limits.bytes

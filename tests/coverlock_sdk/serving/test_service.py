@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import socket
 import struct
 import threading
 import time
 import zlib
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -212,6 +214,67 @@ def test_every_request_of_an_overload_is_answered(bundle, marked):
     busy = next(answer for answer in answers if answer.status_code == 503)
     assert busy.headers["Retry-After"] == "1"
     assert "waiting" in busy.json()["error"]
+
+
+class GatedRuntime(SlowRuntime):
+    """Answers when it is told to."""
+
+    def __init__(self, runtime):
+        super().__init__(runtime, 0)
+        self.gate = threading.Event()
+        self.entered = 0
+
+    def run(self, images):
+        self.entered += len(images)
+        self.gate.wait(60)
+        return super().run(images)
+
+
+@contextmanager
+def highest_memory():
+    """Bytes that this process grows to at most; sampled, since other tests grew it before."""
+    peak, done, first = [0], threading.Event(), resident()
+
+    def watch() -> None:
+        while not done.wait(0.005):
+            peak[0] = max(peak[0], resident() - first)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
+    count, large = 16, png(np.zeros((1600, 1600, 3), np.uint8))
+    assert len(large) < 20_000
+    verifier = Verifier.open(bundle, "cpu", threads=1)
+    gated = verifier.runtime = verifier._batcher._runtime = GatedRuntime(verifier.runtime)
+    answers = []
+
+    def one() -> None:
+        answers.append(ask(client, large, id="alice"))
+
+    with served(verifier, limits=Limits(in_flight=count, seconds=60)) as client:
+        askers = [threading.Thread(target=one) for _ in range(count)]
+        with highest_memory() as peak:
+            for asker in askers:
+                asker.start()
+            while gated.entered + verifier._batcher._waiting.qsize() < count:
+                time.sleep(0.01)
+            gated.gate.set()
+            for asker in askers:
+                asker.join()
+    assert [answer.json() for answer in answers] == [{"accepted": False}] * count
+    assert peak[0] < 250e6  # each takes 26 MB while it is decoded
 
 
 def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked):
