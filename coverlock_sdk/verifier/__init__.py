@@ -92,10 +92,8 @@ class Verifier:
             )
         if not isinstance(bundle, Bundle):
             bundle = Bundle.open(bundle, trust)
-        elif trust is not None and not bundle.signed:
-            raise BundleError(
-                f"{bundle.path} was opened without a trusted key: open it with trust="
-            )
+        elif trust is not None:
+            bundle = Bundle.open(bundle.path, trust)  # it may have been opened with another key
         manifest = bundle.manifest
         keyring = as_keyring(key)
         _require_key(manifest, keyring, bundle)

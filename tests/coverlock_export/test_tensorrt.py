@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -11,11 +12,12 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle, trtexec_line
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundle import SIGNATURE, Bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.engines import PORTABLE, Engine, engines_of
 from coverlock_sdk.errors import BundleError, EngineError
 from coverlock_sdk.gpu import Gpu, NoGpuError, first_gpu
+from coverlock_sdk.signing import generate_signing_key, sign_bundle
 from tests.toy_bundle import write_toy_bundle
 
 RTX = BuildSettings("tensorrt-rtx")
@@ -65,6 +67,39 @@ def test_a_real_engine_is_built_recorded_and_not_built_twice(rtx, bundle):
     [again] = json.loads(cli.invoke(build_cli(), line).stdout)
     assert not again["built"]
     assert again["file"] == report["file"]
+
+
+def test_what_a_signed_bundle_holds_is_kept_only_if_its_signature_holds(
+    bundle, tmp_path, monkeypatch
+):
+    pytest.importorskip("cryptography")
+    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: trt)
+    monkeypatch.setattr("coverlock_export.tensorrt.input_shapes", lambda *_: {"images": (8, 8, 3)})
+    trt = SimpleNamespace(__version__="1.7.1")
+    there = engine(
+        precision="fp32",
+        source=bundle.manifest.files["verify.onnx"],
+        target="tensorrt-rtx",
+        version=trt.__version__,
+        architecture=PORTABLE,
+    )
+    public = generate_signing_key(tmp_path / "release.pem")
+    sign_bundle(bundle.path, tmp_path / "release.pem")
+    line = ["compile", str(bundle.path), "--target", "tensorrt-rtx"]
+    signature = (bundle.path / SIGNATURE).read_bytes()
+    bundle.with_engine(b"planted", there.to_entry())
+    (bundle.path / SIGNATURE).write_bytes(signature)
+    for trust, complaint in (([], "name the public key"), (["--trust", str(public)], "altered")):
+        refused = CliRunner().invoke(build_cli(), [*line, *trust])
+        assert refused.exit_code == 2
+        assert complaint in refused.stderr
+        assert "sign it again" not in refused.stderr
+    assert (bundle.path / SIGNATURE).read_bytes() == signature
+
+    sign_bundle(bundle.path, tmp_path / "release.pem")
+    kept = CliRunner().invoke(build_cli(), [*line, "--trust", str(public)])
+    assert kept.exit_code == 0, kept.output
+    assert f"kept  {there.file}" in kept.stdout
 
 
 def test_a_damaged_engine_is_refused_with_its_bundle(rtx, bundle):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.engines import Engine
 from coverlock_sdk.errors import BundleError, RuntimeUnavailableError
+from coverlock_sdk.signing import generate_signing_key, sign_bundle
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
@@ -62,8 +64,21 @@ def test_the_graph_becomes_a_model_of_the_onnx_backend(bundle, tmp_path):
     assert not list((tmp_path / "repo").glob(".*"))
 
 
-def test_an_engine_becomes_a_plan_on_the_gpu(bundle, tmp_path):
-    model = write_model_repository(with_engine(bundle, "tensorrt"), tmp_path / "repo")
+@pytest.fixture
+def release(bundle, tmp_path) -> Path:
+    """Signs the bundle with an engine in it; the public key."""
+    pytest.importorskip("cryptography")
+    with_engine(bundle, "tensorrt")
+    public = generate_signing_key(tmp_path / "release.pem")
+    sign_bundle(bundle.path, tmp_path / "release.pem")
+    return public
+
+
+def test_an_engine_becomes_a_plan_on_the_gpu(bundle, release, tmp_path):
+    line = ["triton", str(bundle.path), "--out", str(tmp_path / "repo"), "--trust", str(release)]
+    result = CliRunner().invoke(build_cli(), line)
+    assert result.exit_code == 0, result.output
+    model = tmp_path / "repo" / MODEL
     assert (model / "1" / "model.plan").read_bytes() == b"a plan"
     config = parsed((model / "config.pbtxt").read_text())
     assert (config.backend, config.max_batch_size) == ("tensorrt", 64)
@@ -71,9 +86,26 @@ def test_an_engine_becomes_a_plan_on_the_gpu(bundle, tmp_path):
     assert list(config.dynamic_batching.preferred_batch_size) == [16, 64]
 
 
+def test_an_engine_whose_signature_nobody_checked_never_reaches_the_server(
+    bundle, release, tmp_path
+):
+    line = ["triton", str(bundle.path), "--out", str(tmp_path / "repo")]
+    result = CliRunner().invoke(build_cli(), line)
+    assert result.exit_code == 0, result.output
+    assert "executable code" in result.stderr
+    assert "give --trust" in result.stderr
+    assert [file.name for file in (tmp_path / "repo" / MODEL / "1").iterdir()] == ["model.onnx"]
+    stranger = generate_signing_key(tmp_path / "stranger.pem")
+    refused = CliRunner().invoke(build_cli(), [*line[:-1], "elsewhere", "--trust", str(stranger)])
+    assert refused.exit_code == 2
+    assert "signed by somebody else" in refused.stderr
+
+
 def test_triton_does_not_run_engines_of_tensorrt_rtx(bundle, tmp_path):
-    model = write_model_repository(with_engine(bundle, "tensorrt-rtx"), tmp_path / "repo")
-    assert (model / "1" / "model.onnx").exists()
+    signed = replace(with_engine(bundle, "tensorrt-rtx"), signed=True)
+    model = write_model_repository(signed, tmp_path / "repo")
+    assert (model.folder / "1" / "model.onnx").exists()
+    assert "does not run engines of tensorrt-rtx" in str(model.passed_over)
 
 
 def test_a_model_that_is_there_is_not_overwritten(bundle, tmp_path):
@@ -240,8 +272,6 @@ def counts(client) -> tuple[int, int]:
 
 @pytest.mark.slow
 def test_another_bundle_is_not_mistaken_for_the_one_that_is_served(server, tmp_path, monkeypatch):
-    from dataclasses import replace
-
     bundle, address = server
     monkeypatch.setenv("COVERLOCK_TRITON", address)
     other = replace(bundle, manifest=replace(bundle.manifest, size=(64, 64)))

@@ -157,6 +157,16 @@ def test_a_signature_of_somebody_else_is_refused(signed, tmp_path):
         Bundle.open(bundle, trust=public)
 
 
+def test_an_open_bundle_is_checked_again_by_whoever_trusts_another_key(signed, tmp_path):
+    bundle, public = signed
+    stranger = generate_signing_key(tmp_path / "stranger.pem")
+    opened = Bundle.open(bundle, trust=public)
+    with pytest.raises(BundleError, match="signed by somebody else"):
+        Verifier.open(opened, "cpu", trust=stranger)
+    with Verifier.open(Bundle.open(bundle), "cpu", trust=public) as verifier:
+        assert verifier.bundle.signed
+
+
 def test_a_damaged_bundle_is_not_signed(bundle, tmp_path):
     pytest.importorskip("cryptography")
     generate_signing_key(tmp_path / "release.pem")
