@@ -215,6 +215,28 @@ def test_cuda_without_a_gpu_is_an_error_and_never_the_processor(bundle, monkeypa
         Verifier.open(bundle, "cuda")
 
 
+def test_a_gpu_that_fails_in_a_run_is_an_error_and_never_the_processor(bundle, marked, capfd):
+    from onnxruntime.capi.onnxruntime_pybind11_state import EPFail
+
+    class FailingDevice:
+        def __init__(self, session):
+            self.session = session
+
+        def __getattr__(self, name):
+            return getattr(self.session, name)
+
+        def run(self, *_):
+            raise EPFail("the GPU fell off the bus")
+
+    with Verifier.open(bundle, "cpu") as verifier:
+        session = verifier.runtime._session
+        session._sess = FailingDevice(session._sess)
+        for _ in range(2):
+            with pytest.raises(CoverLockError, match="fell off the bus"):
+                verifier.verify(marked[0], MESSAGE)
+    assert "Falling back" not in capfd.readouterr().out
+
+
 def test_two_distributions_of_onnx_runtime_are_refused(bundle, monkeypatch):
     version = metadata.version
     monkeypatch.setattr(
