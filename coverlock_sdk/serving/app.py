@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import math
 import os
@@ -237,7 +238,8 @@ class _Service:
             content = await self._body(request)
             start = time.perf_counter()
             loop = asyncio.get_running_loop()
-            job = loop.run_in_executor(self.threads, self._verify, content, message)
+            source = _source(request.state.caller, identifier, bits)
+            job = loop.run_in_executor(self.threads, self._verify, content, message, source)
             # A thread cannot be stopped: one that is too late keeps its place until it is done.
             job.add_done_callback(self._leave)
             verdict = await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)
@@ -255,10 +257,11 @@ class _Service:
         if job is not None and not job.cancelled():
             job.exception()  # looked at, so that a late failure is not reported as forgotten
 
-    def _verify(self, content: bytes, message: Any) -> Verdict:
+    def _verify(self, content: bytes, message: Any, source: dict[str, Any]) -> Verdict:
         try:
             pixels = self.decoders.submit(self._decoded, content).result()
-            return self.verifier.verify(pixels, message)
+            source = {**source, "sha256": hashlib.sha256(content).hexdigest()}
+            return self.verifier.verify(pixels, message, source=source)
         except PictureError as error:
             raise RefusalError(422, str(error)) from None
         except OverloadedError as error:
@@ -330,3 +333,9 @@ class _Service:
             return as_bits(bits, 1, self.verifier.bits)[0]
         except MessageError as error:
             raise RefusalError(400, str(error)) from None
+
+
+def _source(caller: Caller | None, identifier: str | None, bits: str | None) -> dict[str, Any]:
+    """Who asks, and for what: with the digest of the picture it ties a line of the log to them."""
+    message = {"bits": bits} if identifier is None else {"id": identifier}
+    return {"caller": caller.name if caller else None, **message}

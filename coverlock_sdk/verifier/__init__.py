@@ -15,10 +15,11 @@ import numpy as np
 
 from coverlock_sdk.bundle import Bundle, Manifest, PathLike
 from coverlock_sdk.errors import BundleError, CoverLockError
-from coverlock_sdk.examiner import Examiner, announce, paths_of
+from coverlock_sdk.examiner import Examiner, paths_of
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.identification import Identification, MessageBook
 from coverlock_sdk.keys import Keyring, as_keyring
+from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.pictures import read, read_batch
 from coverlock_sdk.reading import Logits
 from coverlock_sdk.verdict import Rule, Verdict
@@ -139,14 +140,17 @@ class Verifier:
         """Length of a message."""
         return self._examiner.bits
 
-    def verify(self, picture: Any, message: Any, accept_unlocked: bool = False) -> Verdict:
+    def verify(
+        self, picture: Any, message: Any, accept_unlocked: bool = False, *, source: Any = None
+    ) -> Verdict:
         """Say whether one picture carries a message, in a batch with those of other threads.
 
-        Raises ``OverloadedError`` when too many pictures are waiting.
+        ``source`` is what the audit log says of where the picture came from, as JSON; otherwise
+        its path, if it has one. Raises ``OverloadedError`` when too many pictures are waiting.
         """
         logits = self._queued(picture)
         verdicts = self._examiner.verify(*logits, message, accept_unlocked)
-        self._announce(verdicts, picture)
+        self._announce(verdicts, paths_of(picture, 1) if source is None else [source])
         return verdicts[0]
 
     def verify_batch(
@@ -158,7 +162,7 @@ class Verifier:
         """
         logits = self.logits(pictures)
         verdicts = self._examiner.verify(*logits, messages, accept_unlocked)
-        self._announce(verdicts, pictures)
+        self._announce(verdicts, paths_of(pictures, len(verdicts)))
         return verdicts
 
     def identify(self, picture: Any, messages: Any) -> Identification:
@@ -169,7 +173,7 @@ class Verifier:
         """
         book = self._examiner.checked_book(messages)
         [answer] = self._examiner.identify(*self._queued(picture), book)
-        self._announce([answer.verdict], picture)
+        self._announce([answer.verdict], paths_of(picture, 1))
         return answer
 
     def book(self, messages: Any) -> MessageBook:
@@ -227,12 +231,12 @@ class Verifier:
         row = self._batcher.submit(read(picture).to_bytes(self.bundle.manifest.size)).result()
         return row.decoded[None], row.hashed[None]
 
-    def _announce(self, verdicts: Sequence[Verdict], pictures: Any) -> None:
-        manifest = self.bundle.manifest
-        if self._audit is not None:
-            for verdict, path in zip(verdicts, paths_of(pictures, len(verdicts)), strict=True):
-                self._audit.verdict_reached(verdict, manifest.watermark, manifest.hash, path)
-        announce(verdicts, pictures, manifest.watermark, manifest.hash)
+    def _announce(self, verdicts: Sequence[Verdict], sources: Sequence[Any]) -> None:
+        watermark, image_hash = self.bundle.manifest.watermark, self.bundle.manifest.hash
+        for verdict, source in zip(verdicts, sources, strict=True):
+            if self._audit is not None:
+                self._audit.verdict_reached(verdict, watermark, image_hash, source)
+            plugin_manager().announce(verdict, watermark, image_hash, source)
 
 
 def _pixels(pictures: Any, size: tuple[int, int]) -> Pixels:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -389,6 +390,23 @@ def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked,
         answer = ask(client, marked, id="alice")
         assert answer.status_code == 503
         assert str(tmp_path) not in answer.text
+
+
+def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked, tmp_path, key):
+    log = tmp_path / "verdicts.jsonl"
+    with served(Verifier.open(bundle, "cpu", audit=log, key=key)) as client:
+        ask(client, marked, id="alice")
+        ask(client, marked, token=DETAILED, bits="01" * 24)
+    with served(Verifier.open(bundle, "cpu", audit=log), callers=None) as client:
+        ask(client, marked, token=None, id="bob")
+    digest = hashlib.sha256(marked).hexdigest()
+    assert [json.loads(line)["source"] for line in log.read_text().splitlines()] == [
+        {"caller": "shop", "id": "alice", "sha256": digest},
+        {"caller": "lab", "bits": "01" * 24, "sha256": digest},
+        {"caller": None, "id": "bob", "sha256": digest},
+    ]
+    for secret in (PLAIN, DETAILED, bytes(range(32)).hex()):
+        assert secret not in log.read_text()
 
 
 class BrokenRuntime:
