@@ -87,6 +87,8 @@ class Engine:
                 return f"it was built for GPUs from Ampere on, and {gpu.name} is older"
         elif self.architecture != gpu.architecture:
             return f"it was built for {self.architecture}, and {gpu.name} is {gpu.architecture}"
+        if self.target == "tensorrt-rtx" and not gpu.is_rtx:
+            return f"{self.target} serves RTX GPUs only, and {gpu.name} is {gpu.architecture}"
         if self.version_compatible:
             if _numbers(version) < _numbers(self.version):
                 return f"it was built by {self.target} {self.version}, and {version} is older"

@@ -154,6 +154,12 @@ def test_engines_belong_to_a_gpu_and_a_version():
     assert portable.misfit(hopper, "11.4.0.106") is None
     assert "older" in portable.misfit(Gpu("a T4", (7, 5)), "11.4.0.106")
 
+    rtx = engine(architecture=PORTABLE, target="tensorrt-rtx", version="1.7.1")
+    for capability in ((8, 6), (8, 9), (12, 0), (12, 1)):
+        assert rtx.misfit(Gpu("an RTX", capability), "1.7.1") is None
+    for capability in ((8, 0), (8, 7), (9, 0), (10, 0), (10, 3)):
+        assert "serves RTX GPUs only" in rtx.misfit(Gpu("a B200", capability), "1.7.1")
+
     lasting = engine(version_compatible=True)
     assert lasting.misfit(ADA, "11.10.0.1") is None
     assert "11.3.0.1 is older" in lasting.misfit(ADA, "11.3.0.1")
@@ -206,6 +212,62 @@ def test_tensorrt_without_a_gpu_says_what_to_do(bundle, monkeypatch):
     monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: np)
     with pytest.raises(EngineError, match="use '--target tensorrt-rtx', which needs no GPU"):
         list(compile_bundle(bundle, BuildSettings("tensorrt"), {"verify": ["fp32"]}))
+
+
+class PretendedTensorRt:
+    """A builder that accepts everything at once, and the timings it leaves behind."""
+
+    class ILogger:
+        ERROR = 1
+
+    NetworkDefinitionCreationFlag = SimpleNamespace(STRONGLY_TYPED=1)
+
+    def __init__(self):
+        self.known = None
+
+    def Builder(self, log):
+        return SimpleNamespace(
+            create_network=lambda flags: SimpleNamespace(num_inputs=0),
+            create_builder_config=self.config,
+            create_optimization_profile=lambda: None,
+            build_serialized_network=lambda network, config: b"an engine",
+        )
+
+    def OnnxParser(self, network, log):
+        return SimpleNamespace(parse=lambda graph: True)
+
+    def config(self):
+        return SimpleNamespace(
+            add_optimization_profile=lambda profile: None,
+            create_timing_cache=self.remember,
+            set_timing_cache=lambda cache, ignore_mismatch: True,
+            get_timing_cache=lambda: SimpleNamespace(serialize=lambda: b"timings"),
+        )
+
+    def remember(self, known):
+        self.known = known
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    trt = PretendedTensorRt()
+    monkeypatch.setattr("coverlock_export.tensorrt.first_gpu", lambda: ADA)
+    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: trt)
+    return trt
+
+
+def test_kernel_timings_are_kept_for_the_next_build(pretended, tmp_path):
+    timings = tmp_path / "models" / "timings"
+    for known in (b"", b"timings"):
+        assert build_engine(b"", "a graph", BuildSettings("tensorrt"), timings) == b"an engine"
+        assert pretended.known == known
+
+
+def test_a_finished_engine_is_not_lost_where_timings_cannot_be_kept(pretended, tmp_path, caplog):
+    (tmp_path / "models").write_text("not a folder")
+    timings = tmp_path / "models" / "timings"
+    assert build_engine(b"", "a graph", BuildSettings("tensorrt"), timings) == b"an engine"
+    assert "the next build starts anew" in caplog.text
 
 
 def _no_gpu() -> Gpu:
