@@ -7,7 +7,9 @@ the graph itself uses, and rounded to 8 bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -56,6 +58,9 @@ class Verifier:
         self._batcher = batcher
         self.max_batch = max_batch
         self._audit = audit
+        self._closing = threading.Lock()
+        self._calls = threading.Condition()
+        self._running = 0
         self._closed = False
 
     @classmethod
@@ -185,13 +190,12 @@ class Verifier:
 
         No more than a batch of them is in memory at a time, besides what the caller holds.
         """
-        if self._closed:
-            raise CoverLockError("the verifier is closed: open the bundle again")
         manifest, batches = self.bundle.manifest, self._batches(pictures)
-        parts = [
-            run_in_parts(self.runtime, _pixels(batch, manifest.size), self.max_batch)
-            for batch in batches
-        ]
+        with self._call():
+            parts = [
+                run_in_parts(self.runtime, _pixels(batch, manifest.size), self.max_batch)
+                for batch in batches
+            ]
         if not parts:
             empty = np.empty((0, manifest.format.payload_bits), np.float32)
             return empty, np.empty((0, CODE_BITS), np.float32)
@@ -205,7 +209,8 @@ class Verifier:
         """
         height, width = self.bundle.manifest.size
         images = np.zeros((batch, height, width, 3), dtype=np.uint8)
-        decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
+        with self._call():
+            decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
         widths = (self.bundle.manifest.format.payload_bits, CODE_BITS)
         if (decoded.shape[1], hashed.shape[1]) != widths:
             raise BundleError(
@@ -215,10 +220,32 @@ class Verifier:
             )
 
     def close(self) -> None:
-        """Answer what is waiting, then give back the runtime. Closing twice does no harm."""
-        self._closed = True
-        self._batcher.close()
-        self.runtime.close()
+        """Let the calls under way finish, refuse others, and give back the runtime.
+
+        Whoever closes while another thread does waits for it; closing twice does no harm.
+        """
+        with self._closing:
+            if self._closed:
+                return
+            with self._calls:
+                self._closed = True
+                self._calls.wait_for(lambda: self._running == 0)
+            self._batcher.close()
+            self.runtime.close()
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[None]:
+        """A use of the runtime, which is not closed until it is over."""
+        with self._calls:
+            if self._closed:
+                raise CoverLockError("the verifier is closed: open the bundle again")
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._calls:
+                self._running -= 1
+                self._calls.notify_all()
 
     def _batches(self, pictures: Any) -> list[Any]:
         """Many pictures in slices of ``max_batch``; one picture as it is."""
@@ -228,7 +255,8 @@ class Verifier:
         return [pictures[start : start + self.max_batch] for start in starts]
 
     def _queued(self, picture: Any) -> tuple[Logits, Logits]:
-        row = self._batcher.submit(read(picture).to_bytes(self.bundle.manifest.size)).result()
+        with self._call():
+            row = self._batcher.submit(read(picture).to_bytes(self.bundle.manifest.size)).result()
         return row.decoded[None], row.hashed[None]
 
     def _announce(self, verdicts: Sequence[Verdict], sources: Sequence[Any]) -> None:

@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from importlib import metadata
 
@@ -307,6 +308,59 @@ def test_a_closed_verifier_says_so(bundle, marked):
         verifier.verify(marked[0], MESSAGE)
     with pytest.raises(CoverLockError, match="closed"):
         verifier.verify_batch(marked, MESSAGE)
+
+
+@pytest.mark.parametrize("runtime", ["cpu", "openvino"])
+def test_closing_under_load_lets_calls_finish_and_refuses_others(bundle, photos, runtime):
+    pytest.importorskip({"cpu": "onnxruntime"}.get(runtime, runtime))
+    verifier = Verifier.open(bundle, runtime, threads=1)
+    expected = [verdict.accepted for verdict in verifier.verify_batch(photos, MESSAGE)]
+
+    def many(_) -> str:
+        while True:
+            try:
+                verdicts = verifier.verify_batch(photos, MESSAGE)
+                verifier.verify(photos[0], MESSAGE)
+            except CoverLockError as error:
+                return str(error)
+            assert [verdict.accepted for verdict in verdicts] == expected
+
+    with ThreadPoolExecutor(5) as pool:
+        callers = [pool.submit(many, n) for n in range(3)]
+        time.sleep(0.2)
+        closers = [pool.submit(verifier.close) for _ in range(2)]
+        assert [closer.result(30) for closer in closers] == [None, None]
+        assert {caller.result(30) for caller in callers} == {
+            "the verifier is closed: open the bundle again"
+        }
+
+
+def test_a_runtime_is_closed_once_and_after_the_calls_under_way(bundle, photos):
+    class Held(Recorder):
+        closed = 0
+
+        def run(self, images):
+            super().run(images)
+            assert not self.closed
+            return np.zeros((len(images), BITS), np.float32), np.zeros((len(images), 256), "f4")
+
+        def close(self):
+            self.closed += 1
+
+    verifier = Verifier.open(bundle, "cpu")
+    held = verifier.runtime = Held()
+    held.gate.clear()
+    with ThreadPoolExecutor(3) as pool:
+        answer = pool.submit(verifier.verify_batch, photos[:2], MESSAGE)
+        assert held.entered.wait(10)
+        closers = [pool.submit(verifier.close) for _ in range(2)]
+        done, _ = wait(closers, timeout=0.2)
+        closed_early = held.closed
+        held.gate.set()
+        assert (done, closed_early) == (set(), 0)
+        assert len(answer.result(10)) == 2
+        assert [closer.result(10) for closer in closers] == [None, None]
+    assert held.closed == 1
 
 
 def test_a_runtime_that_fails_tells_everyone_who_waits_and_goes_on():
