@@ -102,6 +102,8 @@ def _engine(bundle: Bundle, precision: str) -> tuple[Engine | None, dict[str, st
 def _misfit(engine: Engine, bundle: Bundle) -> str | None:
     if engine.target != "tensorrt":
         return f"Triton does not run engines of {engine.target}"
+    if engine.batches[0] > 1:
+        return f"it takes no fewer than {engine.batches[0]} pictures, and Triton may send it one"
     if not bundle.signed:
         return "it is executable code, and the bundle's signature was not checked: give --trust"
     return None

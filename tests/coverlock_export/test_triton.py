@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from coverlock_sdk import Verifier
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.engines import Engine
-from coverlock_sdk.errors import BundleError, RuntimeUnavailableError
+from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
 from coverlock_sdk.signing import generate_signing_key, sign_bundle
+from coverlock_sdk.verifier import triton_runtime
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
@@ -108,6 +110,15 @@ def test_triton_does_not_run_engines_of_tensorrt_rtx(bundle, tmp_path):
     assert "does not run engines of tensorrt-rtx" in str(model.passed_over)
 
 
+def test_an_engine_that_takes_no_single_picture_is_not_for_triton(bundle, tmp_path):
+    source = bundle.manifest.files["verify.onnx"]
+    large = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (4, 16, 64), 3, False)
+    signed = replace(bundle.with_engine(b"a plan", large.to_entry()), signed=True)
+    model = write_model_repository(signed, tmp_path / "repo")
+    assert (model.folder / "1" / "model.onnx").exists()
+    assert "no fewer than 4 pictures" in model.passed_over[large.file]
+
+
 def test_a_model_that_is_there_is_not_overwritten(bundle, tmp_path):
     write_model_repository(bundle, tmp_path / "repo")
     with pytest.raises(BundleError, match="exists"):
@@ -123,6 +134,46 @@ def test_without_an_address_the_runtime_says_so(bundle, monkeypatch):
     monkeypatch.delenv("COVERLOCK_TRITON", raising=False)
     with pytest.raises(RuntimeUnavailableError, match="set COVERLOCK_TRITON"):
         Verifier.open(bundle, "triton")
+
+
+@pytest.fixture
+def hung_server():
+    """The address of a server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_server_that_hangs_is_given_up(bundle, hung_server, monkeypatch):
+    grpc = pytest.importorskip("tritonclient.grpc", reason="pip install 'coverlock-sdk[triton]'")
+    monkeypatch.setattr(triton_runtime, "TIMEOUT", 0.3)
+    client = grpc.InferenceServerClient(hung_server)
+    runtime = triton_runtime.TritonRuntime(grpc, client, hung_server, 32)
+    with pytest.raises(CoverLockError, match="did not answer 2 pictures within 0.3 seconds"):
+        runtime.run(np.zeros((2, 128, 128, 3), np.uint8))
+    runtime.close()
+    monkeypatch.setenv("COVERLOCK_TRITON", hung_server)
+    with pytest.raises(RuntimeUnavailableError, match=f"{hung_server} does not serve"):
+        Verifier.open(bundle, "triton")
+
+
+def test_batches_are_split_to_what_the_server_takes():
+    grpc = pytest.importorskip("tritonclient.grpc", reason="pip install 'coverlock-sdk[triton]'")
+    sent = []
+
+    class Server:
+        """Answers with the first value of each picture."""
+
+        def infer(self, model, tensors, client_timeout):
+            count, height, width, channels = tensors[0].shape()
+            sent.append(count)
+            content = np.frombuffer(tensors[0]._get_content(), np.uint8)
+            values = content.reshape(count, height, width, channels)[:, 0, 0, :1]
+            return SimpleNamespace(as_numpy=lambda name: values)
+
+    images = np.arange(7, dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 3), np.uint8)
+    decoded, hashed = triton_runtime.TritonRuntime(grpc, Server(), "nowhere", 3).run(images)
+    assert sent == [3, 3, 1]
+    assert decoded[:, 0].tolist() == hashed[:, 0].tolist() == list(range(7))
 
 
 BACKEND = """
@@ -243,6 +294,8 @@ def test_a_real_server_gives_the_verdicts_of_the_sdk(server, photos, monkeypatch
         with ThreadPoolExecutor(16) as threads:
             answers = list(threads.map(lambda p: remote.verify(p, "alice"), marked * 8))
     assert all(answers)
+    with Verifier.open(bundle, "triton", max_batch=64) as remote:  # the server takes 32
+        assert all(remote.verify_batch(marked * 4, "alice"))
 
 
 @pytest.mark.slow
