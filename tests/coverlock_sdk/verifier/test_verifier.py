@@ -394,6 +394,33 @@ def test_logits_that_are_no_numbers_never_become_a_verdict(value):
         run_in_parts(runtime, np.stack([image(1)]), max_batch=1)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("output", [0, 1])
+def test_an_overflow_is_told_to_the_caller_of_that_picture_only(value, output):
+    runtime = Recorder()
+    run = runtime.run
+
+    def overflowing(images):
+        logits = [part.copy() for part in run(images)]
+        logits[output][images[:, 0, 0, 0] == 2] = value
+        return tuple(logits)
+
+    runtime.run = overflowing
+    batcher = Batcher(runtime, max_batch=4, max_delay_ms=0, max_queue=10)
+    runtime.gate.clear()
+    first = batcher.submit(image(9))
+    assert runtime.entered.wait(5)
+    answers = [batcher.submit(image(n)) for n in range(4)]
+    runtime.gate.set()
+    assert first.result(5).decoded[0] == 9
+    for n in (0, 1, 3):
+        assert answers[n].result(5).decoded[0] == n
+    with pytest.raises(CoverLockError, match="NaN or infinite.*use fp32"):
+        answers[2].result(5)
+    assert runtime.batches == [1, 4]
+    batcher.close()
+
+
 def test_a_graph_that_is_not_the_manifests_is_refused(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
     layout = replace(bundle.manifest.format, payload_bits=BITS + 1)
