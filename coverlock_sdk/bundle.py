@@ -1,8 +1,8 @@
 """The bundle: a directory that holds everything a verifier needs, and no secret.
 
-``manifest.json`` says what the graphs beside it are and carries their SHA-256. A file that is not
-listed is never read, and one whose digest differs is refused. Digests beside the files stop
-accidents only; against tampering the manifest is signed (see ``signing``).
+``manifest.json`` says what the graphs beside it are and carries their SHA-256 and its own. A file
+that is not listed is never read, and one whose digest differs is refused. Digests beside the files
+stop accidents only; against tampering the manifest is signed (see ``signing``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,8 +25,9 @@ from coverlock_sdk.pictures import write_atomically
 from coverlock_sdk.reading import LockFormat
 from coverlock_sdk.verdict import RULES, Rule
 
-SCHEMA = 1
-"""Version of the manifest. Readers refuse newer ones, which may mean other things."""
+SCHEMA = 2
+"""Version of the manifest. Others are refused: newer ones may mean other things, and older ones do
+not carry their own digest."""
 
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.sig"
@@ -35,6 +37,13 @@ OUTPUTS = ("decoder_logits", "hash_logits")
 """Names of the tensors of ``verify`` graphs: pictures uint8 (N, H, W, 3) to two sets of logits."""
 
 PathLike = str | os.PathLike[str]
+
+_OWN_DIGEST = "sha256"
+_BLANK = "0" * 64
+"""What stands for the manifest's digest while it is computed."""
+
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading a document of the wrong form may raise."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,6 @@ class Manifest:
         """The manifest as it is stored."""
         decoder, image_hash = self.format.decoder, self.format.hash
         document = {
-            "schema": SCHEMA,
             "watermark": {
                 "name": self.watermark,
                 "bits": self.format.payload_bits,
@@ -96,7 +104,7 @@ class Manifest:
             "made": self.made,
             "files": dict(sorted(self.files.items())),
         }
-        return json.dumps(document, indent=2).encode() + b"\n"
+        return stamped(document)
 
     @classmethod
     def from_json(cls, content: bytes, path: Path) -> Manifest:
@@ -104,25 +112,35 @@ class Manifest:
         try:
             document = json.loads(content)
             schema = int(document["schema"])
-        except (KeyError, TypeError, ValueError):
+        except _DAMAGE:
             raise BundleError(f"{path} is not the manifest of a bundle: export it again") from None
         if schema > SCHEMA:
             raise BundleError(
                 f"{path} was written by a newer version (schema {schema}, this one reads "
                 f"{SCHEMA}): update coverlock-sdk"
             )
+        if schema < SCHEMA:
+            raise BundleError(
+                f"{path} was written by an older version (schema {schema}, this one reads "
+                f"{SCHEMA}): export the bundle again"
+            )
+        if not _is_whole(content, document.get(_OWN_DIGEST)):
+            raise BundleError(
+                f"{path} is not as it was written (its SHA-256 differs): "
+                "copy or export the bundle again"
+            )
         try:
-            manifest = cls._parsed(document)
-        except (KeyError, TypeError, ValueError) as error:
+            return cls._parsed(document)
+        except _DAMAGE as error:
             raise BundleError(
                 f"{path} is incomplete or damaged ({type(error).__name__}: {error}): "
                 "export the bundle again"
             ) from None
-        return manifest
 
     @classmethod
     def _parsed(cls, document: dict[str, Any]) -> Manifest:
         watermark, image_hash = document["watermark"], document["hash"]
+        fingerprint = document["key_fingerprint"]
         if document["rule"] not in RULES:
             raise ValueError(f"unknown rule {document['rule']!r}")
         return cls(
@@ -132,15 +150,18 @@ class Manifest:
             hash_size=_size(image_hash["size"]),
             format=LockFormat(
                 int(watermark["bits"]),
-                Calibration(**watermark["calibration"]),
-                Calibration(**image_hash["calibration"]),
+                _calibration(watermark["calibration"]),
+                _calibration(image_hash["calibration"]),
             ),
             fpr=float(document["fpr"]),
             rule=document["rule"],
             opset=int(document["opset"]),
-            key_fingerprint=document["key_fingerprint"],
-            graphs={str(name): dict(files) for name, files in document["graphs"].items()},
-            engines=tuple(dict(engine) for engine in document["engines"]),
+            key_fingerprint=None if fingerprint is None else str(fingerprint),
+            graphs={
+                name: {precision: _plain(file) for precision, file in files.items()}
+                for name, files in document["graphs"].items()
+            },
+            engines=tuple({**e, "file": _plain(e["file"])} for e in document["engines"]),
             parity=dict(document["parity"]),
             made=dict(document["made"]),
             files={_plain(name): str(digest) for name, digest in document["files"].items()},
@@ -248,9 +269,33 @@ def seal(folder: Path, manifest: Manifest) -> None:
         write_atomically(folder / MANIFEST, replace(manifest, files=files).to_json())
 
 
+def stamped(document: Mapping[str, Any]) -> bytes:
+    """``document`` as a manifest of this schema that carries its own SHA-256.
+
+    The digest is that of the very bytes that are written, with zeros in its own place.
+    """
+    whole = {"schema": SCHEMA, _OWN_DIGEST: _BLANK, **document}
+    content = json.dumps(whole, indent=2).encode() + b"\n"
+    digest = hashlib.sha256(content).hexdigest()
+    return content.replace(_BLANK.encode(), digest.encode(), 1)
+
+
+def _is_whole(content: bytes, digest: Any) -> bool:
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        return False
+    blanked = content.replace(digest.encode(), _BLANK.encode(), 1)
+    return hashlib.sha256(blanked).hexdigest() == digest
+
+
+def _calibration(values: Mapping[str, Any]) -> Calibration:
+    return Calibration(**{name: float(value) for name, value in values.items()})
+
+
 def _size(values: Any) -> tuple[int, int]:
-    height, width = values
-    return int(height), int(width)
+    height, width = (int(value) for value in values)
+    if min(height, width) < 1:
+        raise ValueError(f"a picture cannot have {width} x {height} pixels")
+    return height, width
 
 
 def _plain(name: str) -> str:

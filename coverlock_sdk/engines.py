@@ -58,9 +58,23 @@ class Engine:
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Engine:
         """Read a manifest's entry."""
-        fields = {name: entry.get(name) for name in cls.__dataclass_fields__}
-        engine = cls(**{**fields, "batches": tuple(entry.get("batches", ()))})  # type: ignore[arg-type]
-        if engine.target not in TARGETS or engine.file != entry.get("file"):
+        try:
+            smallest, usual, largest = (int(size) for size in entry["batches"])
+            engine = cls(
+                graph=str(entry["graph"]),
+                precision=str(entry["precision"]),
+                source=str(entry["source"]),
+                target=entry["target"],
+                version=str(entry["version"]),
+                architecture=str(entry["architecture"]),
+                batches=(smallest, usual, largest),
+                optimization_level=int(entry["optimization_level"]),
+                version_compatible=bool(entry["version_compatible"]),
+            )
+            whole = engine.target in TARGETS and engine.file == entry["file"]
+        except (LookupError, TypeError, ValueError):
+            whole = False
+        if not whole:
             raise BundleError(
                 f"the entry of the engine {entry.get('file')} is damaged: compile the bundle again"
             )
@@ -73,6 +87,8 @@ class Engine:
                 return f"it was built for GPUs from Ampere on, and {gpu.name} is older"
         elif self.architecture != gpu.architecture:
             return f"it was built for {self.architecture}, and {gpu.name} is {gpu.architecture}"
+        if self.target == "tensorrt-rtx" and not gpu.is_rtx:
+            return f"{self.target} serves RTX GPUs only, and {gpu.name} is {gpu.architecture}"
         if self.version_compatible:
             if _numbers(version) < _numbers(self.version):
                 return f"it was built by {self.target} {self.version}, and {version} is older"

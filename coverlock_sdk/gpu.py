@@ -26,6 +26,11 @@ class Gpu:
         major, minor = self.compute_capability
         return f"sm{major}{minor}"
 
+    @property
+    def is_rtx(self) -> bool:
+        """Whether it is of the RTX line from Ampere on; A100, H100, B200 and Jetson are not."""
+        return self.compute_capability in ((8, 6), (8, 9)) or self.compute_capability >= (12, 0)
+
 
 class NoGpuError(Exception):
     """Why there is no GPU to work with; not a mistake of the user's, so outside the family."""

@@ -81,6 +81,7 @@ def register_commands(cli: click.Group) -> None:
 def verdict_reached(verdict: Verdict, watermark: str, hash: str | None, source: Any) -> None:
     """Hear of every verification, for audit logs and metrics; an implementation never sees a key.
 
-    ``hash`` is None for a watermark without a lock, ``source`` the path of the picture where
-    it was given as one and None otherwise. What this hook raises is logged and goes no further.
+    ``hash`` is None for a watermark without a lock. ``source`` is the path of the picture where it
+    was given as one; in a service who asked, for what, and the digest of the file; otherwise None.
+    What this hook raises is logged and goes no further.
     """

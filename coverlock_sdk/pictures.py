@@ -214,7 +214,9 @@ def read(source: Any) -> Picture:
     if isinstance(source, np.ndarray):
         return _from_array(source)
     if type(source).__module__.startswith("PIL.") or hasattr(source, "getbands"):
-        return _from_pil(source, lambda image: image)
+        with _pillow("the image"):
+            upright = _upright(source)
+        return _from_pil(upright, lambda image: image)
     raise PictureError(
         f"a {type(source).__name__} is not a picture: "
         "give a path, the bytes of a file, a PIL image, a NumPy array or a PyTorch tensor"
@@ -242,28 +244,17 @@ def decode_image(content: bytes, max_pixels: int | None = None) -> PilImage:
 
 
 def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None) -> PilImage:
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image
 
     if size == 0:
         raise PictureError(f"{name} is empty (0 bytes)")
-    try:
+    with _pillow(name):
         image = Image.open(file)
         _refuse_size(image.height, image.width, max_pixels or MAX_PIXELS)
         _refuse_animation(image)
         colour = image.mode in ("RGB", "RGBA", "LA")
         deep = colour and any(";16" in str(tile) for tile in getattr(image, "tile", []))
-        image.load()
-        upright = ImageOps.exif_transpose(image)
-    except Image.DecompressionBombError:
-        raise PictureError(
-            f"{name} would decode to more than {MAX_PIXELS:,} pixels and was not opened"
-        ) from None
-    except UnidentifiedImageError:
-        raise PictureError(f"{name} is not a picture in a format Pillow can read") from None
-    except MemoryError:
-        raise PictureError(f"{name} does not fit into memory") from None
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        raise PictureError(f"{name} is truncated or damaged ({error})") from None
+        upright = _upright(image)
     if deep:
         warnings.warn(
             f"{name} has 16 bits per channel and is read at 8, which is all Pillow holds: "
@@ -272,6 +263,48 @@ def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None)
             stacklevel=4,
         )
     return upright
+
+
+@contextlib.contextmanager
+def _pillow(name: str) -> Iterator[None]:
+    """Make one sentence of whatever Pillow raises: each of its decoders has errors of its own."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        yield
+    except PictureError:
+        raise
+    except Image.DecompressionBombError:
+        raise PictureError(
+            f"{name} would decode to more than {MAX_PIXELS:,} pixels and was not opened"
+        ) from None
+    except UnidentifiedImageError:
+        raise PictureError(f"{name} is not a picture in a format Pillow can read") from None
+    except MemoryError:
+        raise PictureError(f"{name} does not fit into memory") from None
+    except Exception as error:
+        raise PictureError(f"{name} is truncated or damaged ({_in_one_line(error)})") from None
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _upright(image: PilImage) -> PilImage:
+    """``image`` turned as its EXIF says; where that cannot be read, as it is and without it."""
+    from PIL import ExifTags, Image, ImageOps
+
+    image.load()
+    try:
+        Image.Exif().load(image.info.get("exif", b""))  # Pillow hides it where it opened a JPEG
+        turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+        return ImageOps.exif_transpose(image) if turned else image
+    except MemoryError:
+        raise
+    except Exception:
+        plain = image.copy()
+        plain.info.pop("exif", None)
+        return plain
 
 
 def default_output(path: Path) -> Path:
@@ -312,9 +345,10 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
     file = io.BytesIO()
     try:
         image.save(file, format=Image.registered_extensions()[suffix], **options)
-    except (OSError, KeyError, ValueError) as error:
+    except Exception as error:  # each of Pillow's encoders has errors of its own
         raise PictureError(
-            f"a picture of mode {image.mode} cannot be saved as '{suffix}' ({error}): use .png"
+            f"a picture of mode {image.mode} cannot be saved as '{suffix}' "
+            f"({_in_one_line(error)}): use .png"
         ) from None
     return file.getvalue()
 
@@ -343,14 +377,13 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 
 
 def _from_pil(source: PilImage, deliver: Callable[[PilImage], Any]) -> Picture:
-    from PIL import Image, ImageOps
+    """The picture of an upright image."""
+    from PIL import Image
 
-    _refuse_animation(source)
-    try:
-        image = _plain_mode(ImageOps.exif_transpose(source))
+    with _pillow("the image"):
+        _refuse_animation(source)
+        image = _plain_mode(source)
         values = np.asarray(image)
-    except OSError as error:
-        raise PictureError(f"the image is truncated or damaged ({error})") from None
     values = values[..., None] if values.ndim == 2 else values
     if image.mode.startswith("I"):
         values = _sixteen_bit(values)

@@ -28,6 +28,11 @@ key_option = click.option(
     type=click.Path(path_type=Path),
     help=f"Key file; otherwise the one {KEY_FILE_VARIABLE} names, if any.",
 )
+trust_option = click.option(
+    "--trust",
+    type=click.Path(path_type=Path),
+    help="Public key whose signature the bundle must carry.",
+)
 rule_option = click.option(
     "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
 )
@@ -69,11 +74,7 @@ def bundle_options(command: Command) -> Command:
             click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
             click.option("--precision", default="fp32", show_default=True),
             click.option("--threads", type=click.IntRange(1), help="Of the runtime."),
-            click.option(
-                "--trust",
-                type=click.Path(path_type=Path),
-                help="Public key whose signature the bundle must carry.",
-            ),
+            trust_option,
         ]
     ):
         command = option(command)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,17 +28,21 @@ from starlette.requests import ClientDisconnect
 
 from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
 from coverlock_sdk.messages import as_bits
-from coverlock_sdk.pictures import decode_image
+from coverlock_sdk.pictures import decode_image, read
 from coverlock_sdk.serving.access import Caller, Callers, RateLimit, Scope
 from coverlock_sdk.serving.metrics import Metrics
 from coverlock_sdk.verdict import Verdict
 from coverlock_sdk.verifier import Verifier
+from coverlock_sdk.verifier.runtimes import Pixels
 
 logger = logging.getLogger(__name__)
 
 _BEARER = HTTPBearer(auto_error=False)
 
 HANG_UP = 499  # the convention for a client that left; nobody reads this answer
+
+DECODERS = min(4, os.cpu_count() or 1)
+"""Pictures decoded at a time: each takes a dozen bytes a pixel until it has the graph's size."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,7 @@ def create_app(
         lifespan=service.lifespan,
     )
     app.exception_handler(RefusalError)(service.refuse)
+    app.exception_handler(Exception)(service.fail)
     app.get("/healthz", summary="Whether the service is up, and what it runs on")(service.health)
     app.get(
         "/metrics",
@@ -139,6 +146,7 @@ _MEANINGS: dict[int | str, str] = {
     413: "The picture file is too large",
     422: "The body is not a picture that can be verified",
     429: "More requests than the token allows; see Retry-After",
+    500: "A bug of the service; its log has more",
     503: "Too busy; see Retry-After",
     504: "The verdict took too long",
 }
@@ -152,14 +160,17 @@ class _Service:
         self.metrics = Metrics()
         self.rate_limit = RateLimit()
         self.in_flight = 0
-        # A thread decodes a picture and then waits for its batch, so that there is one for each.
+        # A thread waits for the batch of its picture, so that there is one for each. It does not
+        # decode it too: threads keep memory that they once had, and a few keep less than many.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock-verify")
+        self.decoders = ThreadPoolExecutor(DECODERS, thread_name_prefix="coverlock-decode")
 
     @asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         """Serve; then let what is under way finish, and give everything back."""
         yield
-        await asyncio.to_thread(self.threads.shutdown, wait=True)
+        for pool in (self.threads, self.decoders):
+            await asyncio.to_thread(pool.shutdown, wait=True)
         await asyncio.to_thread(self.verifier.close)
 
     def allow(self, scope: Scope) -> Callable[..., Awaitable[None]]:
@@ -227,7 +238,8 @@ class _Service:
             content = await self._body(request)
             start = time.perf_counter()
             loop = asyncio.get_running_loop()
-            job = loop.run_in_executor(self.threads, self._verify, content, message)
+            source = _source(request.state.caller, identifier, bits)
+            job = loop.run_in_executor(self.threads, self._verify, content, message, source)
             # A thread cannot be stopped: one that is too late keeps its place until it is done.
             job.add_done_callback(self._leave)
             verdict = await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)
@@ -245,10 +257,11 @@ class _Service:
         if job is not None and not job.cancelled():
             job.exception()  # looked at, so that a late failure is not reported as forgotten
 
-    def _verify(self, content: bytes, message: Any) -> Verdict:
+    def _verify(self, content: bytes, message: Any, source: dict[str, Any]) -> Verdict:
         try:
-            picture = decode_image(content, self.limits.pixels)
-            return self.verifier.verify(picture, message)
+            pixels = self.decoders.submit(self._decoded, content).result()
+            source = {**source, "sha256": hashlib.sha256(content).hexdigest()}
+            return self.verifier.verify(pixels, message, source=source)
         except PictureError as error:
             raise RefusalError(422, str(error)) from None
         except OverloadedError as error:
@@ -258,6 +271,11 @@ class _Service:
         except CoverLockError:
             logger.exception("a request failed")  # the caller is told nothing about this machine
             raise RefusalError(503, "verification failed: try again later", 5) from None
+
+    def _decoded(self, content: bytes) -> Pixels:
+        """A picture at the graph's size, which is all that is kept of it while it waits."""
+        picture = read(decode_image(content, self.limits.pixels))
+        return picture.to_bytes(self.verifier.bundle.manifest.size)
 
     async def _body(self, request: Request, keep: bool = True) -> bytes:
         limit = self.limits.bytes
@@ -290,12 +308,21 @@ class _Service:
         A client that is still sending would otherwise see a broken connection and no answer.
         """
         assert isinstance(refusal, RefusalError)
-        if request.url.path == "/verify":
-            self.metrics.answers.labels(str(refusal.status)).inc()
+        self._count(request, refusal.status)
         if "Connection" not in refusal.headers:
             with contextlib.suppress(RefusalError, RuntimeError):
                 await self._body(request, keep=False)
         return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
+
+    async def fail(self, request: Request, error: Exception) -> Response:
+        """Answer what nobody foresaw; the server logs it, and the caller learns nothing of it."""
+        self._count(request, 500)
+        problem = {"error": "verification failed: the service's log says why"}
+        return JSONResponse(problem, 500, {"Connection": "close"})  # as the server will
+
+    def _count(self, request: Request, status: int) -> None:
+        if request.url.path == "/verify":
+            self.metrics.answers.labels(str(status)).inc()
 
     def _message(self, identifier: str | None, bits: str | None) -> Any:
         if (identifier is None) == (bits is None):
@@ -306,3 +333,9 @@ class _Service:
             return as_bits(bits, 1, self.verifier.bits)[0]
         except MessageError as error:
             raise RefusalError(400, str(error)) from None
+
+
+def _source(caller: Caller | None, identifier: str | None, bits: str | None) -> dict[str, Any]:
+    """Who asks, and for what: with the digest of the picture it ties a line of the log to them."""
+    message = {"bits": bits} if identifier is None else {"id": identifier}
+    return {"caller": caller.name if caller else None, **message}

@@ -7,7 +7,9 @@ the graph itself uses, and rounded to 8 bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -15,10 +17,11 @@ import numpy as np
 
 from coverlock_sdk.bundle import Bundle, Manifest, PathLike
 from coverlock_sdk.errors import BundleError, CoverLockError
-from coverlock_sdk.examiner import Examiner, announce, paths_of
+from coverlock_sdk.examiner import Examiner, paths_of
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.identification import Identification, MessageBook
 from coverlock_sdk.keys import Keyring, as_keyring
+from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.pictures import read, read_batch
 from coverlock_sdk.reading import Logits
 from coverlock_sdk.verdict import Rule, Verdict
@@ -55,6 +58,9 @@ class Verifier:
         self._batcher = batcher
         self.max_batch = max_batch
         self._audit = audit
+        self._closing = threading.Lock()
+        self._calls = threading.Condition()
+        self._running = 0
         self._closed = False
 
     @classmethod
@@ -92,10 +98,8 @@ class Verifier:
             )
         if not isinstance(bundle, Bundle):
             bundle = Bundle.open(bundle, trust)
-        elif trust is not None and not bundle.signed:
-            raise BundleError(
-                f"{bundle.path} was opened without a trusted key: open it with trust="
-            )
+        elif trust is not None:
+            bundle = Bundle.open(bundle.path, trust)  # it may have been opened with another key
         manifest = bundle.manifest
         keyring = as_keyring(key)
         _require_key(manifest, keyring, bundle)
@@ -141,14 +145,17 @@ class Verifier:
         """Length of a message."""
         return self._examiner.bits
 
-    def verify(self, picture: Any, message: Any, accept_unlocked: bool = False) -> Verdict:
+    def verify(
+        self, picture: Any, message: Any, accept_unlocked: bool = False, *, source: Any = None
+    ) -> Verdict:
         """Say whether one picture carries a message, in a batch with those of other threads.
 
-        Raises ``OverloadedError`` when too many pictures are waiting.
+        ``source`` is what the audit log says of where the picture came from, as JSON; otherwise
+        its path, if it has one. Raises ``OverloadedError`` when too many pictures are waiting.
         """
         logits = self._queued(picture)
         verdicts = self._examiner.verify(*logits, message, accept_unlocked)
-        self._announce(verdicts, picture)
+        self._announce(verdicts, paths_of(picture, 1) if source is None else [source])
         return verdicts[0]
 
     def verify_batch(
@@ -160,7 +167,7 @@ class Verifier:
         """
         logits = self.logits(pictures)
         verdicts = self._examiner.verify(*logits, messages, accept_unlocked)
-        self._announce(verdicts, pictures)
+        self._announce(verdicts, paths_of(pictures, len(verdicts)))
         return verdicts
 
     def identify(self, picture: Any, messages: Any) -> Identification:
@@ -171,7 +178,7 @@ class Verifier:
         """
         book = self._examiner.checked_book(messages)
         [answer] = self._examiner.identify(*self._queued(picture), book)
-        self._announce([answer.verdict], picture)
+        self._announce([answer.verdict], paths_of(picture, 1))
         return answer
 
     def book(self, messages: Any) -> MessageBook:
@@ -183,13 +190,12 @@ class Verifier:
 
         No more than a batch of them is in memory at a time, besides what the caller holds.
         """
-        if self._closed:
-            raise CoverLockError("the verifier is closed: open the bundle again")
         manifest, batches = self.bundle.manifest, self._batches(pictures)
-        parts = [
-            run_in_parts(self.runtime, _pixels(batch, manifest.size), self.max_batch)
-            for batch in batches
-        ]
+        with self._call():
+            parts = [
+                run_in_parts(self.runtime, _pixels(batch, manifest.size), self.max_batch)
+                for batch in batches
+            ]
         if not parts:
             empty = np.empty((0, manifest.format.payload_bits), np.float32)
             return empty, np.empty((0, CODE_BITS), np.float32)
@@ -203,7 +209,8 @@ class Verifier:
         """
         height, width = self.bundle.manifest.size
         images = np.zeros((batch, height, width, 3), dtype=np.uint8)
-        decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
+        with self._call():
+            decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
         widths = (self.bundle.manifest.format.payload_bits, CODE_BITS)
         if (decoded.shape[1], hashed.shape[1]) != widths:
             raise BundleError(
@@ -213,10 +220,32 @@ class Verifier:
             )
 
     def close(self) -> None:
-        """Answer what is waiting, then give back the runtime. Closing twice does no harm."""
-        self._closed = True
-        self._batcher.close()
-        self.runtime.close()
+        """Let the calls under way finish, refuse others, and give back the runtime.
+
+        Whoever closes while another thread does waits for it; closing twice does no harm.
+        """
+        with self._closing:
+            if self._closed:
+                return
+            with self._calls:
+                self._closed = True
+                self._calls.wait_for(lambda: self._running == 0)
+            self._batcher.close()
+            self.runtime.close()
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[None]:
+        """A use of the runtime, which is not closed until it is over."""
+        with self._calls:
+            if self._closed:
+                raise CoverLockError("the verifier is closed: open the bundle again")
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._calls:
+                self._running -= 1
+                self._calls.notify_all()
 
     def _batches(self, pictures: Any) -> list[Any]:
         """Many pictures in slices of ``max_batch``; one picture as it is."""
@@ -226,15 +255,16 @@ class Verifier:
         return [pictures[start : start + self.max_batch] for start in starts]
 
     def _queued(self, picture: Any) -> tuple[Logits, Logits]:
-        row = self._batcher.submit(read(picture).to_bytes(self.bundle.manifest.size)).result()
+        with self._call():
+            row = self._batcher.submit(read(picture).to_bytes(self.bundle.manifest.size)).result()
         return row.decoded[None], row.hashed[None]
 
-    def _announce(self, verdicts: Sequence[Verdict], pictures: Any) -> None:
-        manifest = self.bundle.manifest
-        if self._audit is not None:
-            for verdict, path in zip(verdicts, paths_of(pictures, len(verdicts)), strict=True):
-                self._audit.verdict_reached(verdict, manifest.watermark, manifest.hash, path)
-        announce(verdicts, pictures, manifest.watermark, manifest.hash)
+    def _announce(self, verdicts: Sequence[Verdict], sources: Sequence[Any]) -> None:
+        watermark, image_hash = self.bundle.manifest.watermark, self.bundle.manifest.hash
+        for verdict, source in zip(verdicts, sources, strict=True):
+            if self._audit is not None:
+                self._audit.verdict_reached(verdict, watermark, image_hash, source)
+            plugin_manager().announce(verdict, watermark, image_hash, source)
 
 
 def _pixels(pictures: Any, size: tuple[int, int]) -> Pixels:

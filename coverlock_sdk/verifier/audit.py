@@ -1,13 +1,15 @@
 """An append-only record of verdicts in which every line vouches for the one before it.
 
 A line is a JSON object. Its ``previous`` is the SHA-256 of the line before it, so that a line
-which is changed, removed or slipped in breaks the chain from there on. Lines cut off at the end
-leave no trace by themselves: note the last digest elsewhere from time to time.
+which is changed, removed or slipped in breaks the chain from there on. There is no key in it: a
+change of the last line, lines cut off at the end, and a chain written anew leave no trace by
+themselves. Note the last digest elsewhere from time to time, and ``check_chain`` finds them too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -24,7 +26,7 @@ from coverlock_sdk.verdict import Verdict
 FIRST = "0" * 64
 """What the first line has for a predecessor."""
 
-_TAIL = 65_536  # bytes from the end that are searched for the last line; lines are shorter
+_TAIL = 65_536  # bytes from the end that are searched first for the last line
 
 
 class AuditLog:
@@ -54,7 +56,7 @@ class AuditLog:
         }
         with self._lock, self._opened() as file, _exclusive(file):
             line = json.dumps({**entry, "previous": _last_digest(file, self.path)})
-            os.write(file, line.encode() + b"\n")
+            _append(file, line.encode() + b"\n")
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
@@ -74,9 +76,12 @@ class AuditLog:
             os.close(file)
 
 
-def check_chain(path: str | os.PathLike[str]) -> tuple[int, str]:
-    """The number of lines of an audit log and the digest of its last, if the chain is whole."""
-    expected, count = FIRST, 0
+def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, str]:
+    """The number of lines of an audit log and the digest of its last, if the chain is whole.
+
+    ``noted`` is a digest that this function returned before: the chain must still lead there.
+    """
+    expected, count, found = FIRST, 0, noted == FIRST
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -92,21 +97,46 @@ def check_chain(path: str | os.PathLike[str]) -> tuple[int, str]:
                 "a line before it was changed, removed or added"
             )
         expected = hashlib.sha256(line).hexdigest()
+        found = found or expected == noted
+    if not found:
+        raise CoverLockError(
+            f"no line of {path} has the digest {noted}: "
+            "since it was noted, lines were cut off or the log was written anew"
+        )
     return count, expected
+
+
+def _append(file: int, line: bytes) -> None:
+    """Write a line whole or not at all: after half a line nothing could be appended any more."""
+    size = os.fstat(file).st_size
+    if os.write(file, line) < len(line):
+        os.ftruncate(file, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _last_digest(file: int, path: Path) -> str:
     size = os.fstat(file).st_size
     if size == 0:
         return FIRST
-    os.lseek(file, max(0, size - _TAIL), os.SEEK_SET)
-    tail = os.read(file, _TAIL)
+    tail = _tail(file, size)
     if not tail.endswith(b"\n"):
         raise CoverLockError(
             f"the last line of the audit log {path} is incomplete: "
             "move the file away and start anew"
         )
     return hashlib.sha256(tail[:-1].rsplit(b"\n", 1)[-1]).hexdigest()
+
+
+def _tail(file: int, size: int) -> bytes:
+    """The end of a file, from before the beginning of its last line."""
+    length = _TAIL
+    while True:
+        start = max(0, size - length)
+        os.lseek(file, start, os.SEEK_SET)
+        tail = os.read(file, length)
+        if start == 0 or b"\n" in tail[:-1]:
+            return tail
+        length *= 2
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from coverlock_sdk.errors import CoverLockError, OverloadedError
 from coverlock_sdk.verifier.runtimes import Logits, Pixels, Runtime
@@ -94,13 +95,17 @@ class Batcher:
 
 def _answer(runtime: Runtime, images: list[Pixels], answers: Sequence[Future[Row]]) -> None:
     try:
-        decoded, hashed = run_in_parts(runtime, np.stack(images), len(images))
+        decoded, hashed = _logits(runtime, np.stack(images), len(images))
     except BaseException as error:  # whoever waits must hear of it, whatever it is
         for answer in answers:
             answer.set_exception(error)
         return
+    numbers = _are_numbers(decoded, hashed)
     for row, answer in enumerate(answers):
-        answer.set_result(Row(decoded[row], hashed[row]))
+        if numbers[row]:
+            answer.set_result(Row(decoded[row], hashed[row]))
+        else:  # one picture's overflow is no concern of the others in its batch
+            answer.set_exception(_no_numbers(runtime))
 
 
 def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Logits]:
@@ -108,6 +113,13 @@ def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logi
 
     Logits that are not numbers are an error: no verdict can be made of them.
     """
+    decoded, hashed = _logits(runtime, images, max_batch)
+    if not _are_numbers(decoded, hashed).all():
+        raise _no_numbers(runtime)
+    return decoded, hashed
+
+
+def _logits(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Logits]:
     parts = []
     start = 0
     while start < len(images):
@@ -123,8 +135,15 @@ def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logi
             continue
         start += len(part)
     decoded, hashed = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if not (np.isfinite(decoded).all() and np.isfinite(hashed).all()):
-        raise CoverLockError(
-            f"the graph answers with NaN or infinite values on '{runtime.name}': use fp32"
-        )
     return decoded, hashed
+
+
+def _are_numbers(decoded: Logits, hashed: Logits) -> npt.NDArray[np.bool_]:
+    """Which rows are finite: half precision overflows on some pictures and not on others."""
+    return np.asarray(np.isfinite(np.hstack([decoded, hashed])).all(axis=1))
+
+
+def _no_numbers(runtime: Runtime) -> CoverLockError:
+    return CoverLockError(
+        f"the graph answers with NaN or infinite values on '{runtime.name}': use fp32"
+    )

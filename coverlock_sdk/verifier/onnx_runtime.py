@@ -119,6 +119,8 @@ def _session(library: ModuleType, content: bytes, threads: int | None, providers
     # Idle threads sleep, so that several sessions of one machine do not starve each other.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return library.InferenceSession(content, options, providers)
+        session = library.InferenceSession(content, options, providers)
     except Exception as error:  # ONNX Runtime has a family of errors of its own
         raise BundleError(f"ONNX Runtime cannot load the graph: {error}") from error
+    session.disable_fallback()  # else a GPU that fails in a run is quietly replaced for good
+    return session

@@ -6,6 +6,7 @@ the whole trip (copy in, compute, copy out) is recorded once as a CUDA graph and
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import threading
@@ -46,6 +47,8 @@ def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Tensor
                 return TensorRtRuntime(library, engine, bundle.read(engine.file), gpu)
             except MemoryError:
                 misfit = f"{gpu.name} has no memory left for batches of {engine.batches[2]}"
+            except EngineError as error:
+                misfit = str(error)
         misfits.append(f"{engine.file}: {misfit}")
     raise RuntimeUnavailableError("no engine of the bundle fits: " + "; ".join(misfits))
 
@@ -79,20 +82,23 @@ class TensorRtRuntime:
                 f"TensorRT does not accept {engine.file} on {gpu.name}: compile the bundle here"
             )
         self._sizes = batch_sizes(engine.batches[0], engine.batches[2])
-        self._cuda = Cuda()
-        self._stream = self._cuda.stream()
         self._library = library
         self._contexts: dict[int, Any] = {}
         self._graphs: dict[int, Any] = {}
+        self._buffers: dict[str, Buffer] = {}
         # TensorRT-RTX specialises kernels while it runs, and so records its graphs by itself.
         self._own_graphs = engine.target == "tensorrt"
-        self._buffers = {
-            name: self._cuda.buffer(
-                (self._sizes[-1], *tuple(self._engine.get_tensor_shape(name))[1:]),
-                np.dtype(library.nptype(self._engine.get_tensor_dtype(name))),
-            )
-            for name in (INPUT, *OUTPUTS)
-        }
+        self._cuda = Cuda()
+        self._stream = self._cuda.stream()
+        try:
+            for name in (INPUT, *OUTPUTS):
+                self._buffers[name] = self._cuda.buffer(
+                    (self._sizes[-1], *tuple(self._engine.get_tensor_shape(name))[1:]),
+                    np.dtype(library.nptype(self._engine.get_tensor_dtype(name))),
+                )
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, images: Pixels) -> tuple[Logits, Logits]:
         """Run the engine on a batch of any size."""
@@ -153,11 +159,19 @@ class TensorRtRuntime:
     def _recorded(self, size: int) -> Any:
         mode = self._cuda.library.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
         self._cuda.call("cudaStreamBeginCapture", self._stream, mode)
-        self._enqueue(size)
+        try:
+            self._enqueue(size)
+        except BaseException:
+            # A stream that goes on recording would run nothing any more.
+            with contextlib.suppress(EngineError, MemoryError):
+                graph = self._cuda.call("cudaStreamEndCapture", self._stream)
+                self._cuda.call("cudaGraphDestroy", graph)
+            raise
         graph = self._cuda.call("cudaStreamEndCapture", self._stream)
-        recorded = self._cuda.call("cudaGraphInstantiate", graph, 0)
-        self._cuda.call("cudaGraphDestroy", graph)
-        return recorded
+        try:
+            return self._cuda.call("cudaGraphInstantiate", graph, 0)
+        finally:
+            self._cuda.call("cudaGraphDestroy", graph)
 
 
 def batch_sizes(smallest: int, largest: int) -> list[int]:
@@ -170,11 +184,15 @@ def batch_sizes(smallest: int, largest: int) -> list[int]:
 
 def _new_context(library: Any, engine: Any) -> Any:
     """An execution context, which in TensorRT-RTX is told to record by itself."""
-    if not hasattr(library, "CudaGraphStrategy"):
-        return engine.create_execution_context()
-    config = engine.create_runtime_config()
-    config.cuda_graph_strategy = library.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
-    return engine.create_execution_context(config)
+    if hasattr(library, "CudaGraphStrategy"):
+        config = engine.create_runtime_config()
+        config.cuda_graph_strategy = library.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
+        context = engine.create_execution_context(config)
+    else:
+        context = engine.create_execution_context()
+    if context is None:
+        raise MemoryError("the GPU has no memory left for an execution context")
+    return context
 
 
 class Buffer:
@@ -215,7 +233,11 @@ class Cuda:
         pointer = int(self.call("cudaMallocHost", size))
         memory = (ctypes.c_byte * size).from_address(pointer)
         host: npt.NDArray[Any] = np.ndarray(shape, dtype, memoryview(memory).cast("B"))
-        return Buffer(host, pointer, int(self.call("cudaMalloc", size)))
+        try:
+            return Buffer(host, pointer, int(self.call("cudaMalloc", size)))
+        except BaseException:
+            self.call("cudaFreeHost", pointer)
+            raise
 
     def copy_in(self, buffer: Buffer, rows: int, stream: Any) -> None:
         """Queue a copy of the first rows to the GPU."""

@@ -6,6 +6,7 @@ Keys and statistics stay here. ``coverlock triton`` writes the repository that i
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,26 +20,41 @@ ADDRESS_VARIABLE = "COVERLOCK_TRITON"
 MODEL = "coverlock_verify"
 """What the model is called in the repository."""
 
+TIMEOUT = 30.0
+"""Seconds that a server has for an answer: one that hangs must not hang everybody who waits."""
+
 
 class TritonRuntime:
     """One gRPC channel, shared by all threads."""
 
     name = "triton"
 
-    def __init__(self, library: Any, client: Any, address: str) -> None:
+    def __init__(self, library: Any, client: Any, address: str, max_batch: int) -> None:
         self.providers: tuple[str, ...] = (f"tritonserver at {address}",)
         self._library = library
         self._client = client
+        self._max_batch = max_batch
 
     def run(self, images: Pixels) -> tuple[Logits, Logits]:
-        """Send a batch and wait for its logits."""
+        """Send a batch, in parts that the server takes, and wait for its logits."""
+        starts = range(0, len(images), self._max_batch)
+        parts = [self._run(images[start : start + self._max_batch]) for start in starts]
+        decoded, hashed = zip(*parts, strict=True)
+        return np.concatenate(decoded), np.concatenate(hashed)
+
+    def _run(self, images: Pixels) -> tuple[Logits, Logits]:
         tensor = self._library.InferInput(INPUT, images.shape, "UINT8")
         tensor.set_data_from_numpy(np.ascontiguousarray(images))
         try:
-            answer = self._client.infer(MODEL, [tensor])
+            answer = self._client.infer(MODEL, [tensor], client_timeout=TIMEOUT)
         except self._library.InferenceServerException as error:
             if "exceeds maximum queue size" in str(error).lower():
                 raise OverloadedError(f"Triton is too busy: {error.message()}") from None
+            if "DEADLINE_EXCEEDED" in str(error.status()):
+                raise CoverLockError(
+                    f"Triton did not answer {len(images)} pictures within {TIMEOUT:g} seconds: "
+                    "look at the server, or send it fewer"
+                ) from None
             raise CoverLockError(f"Triton failed on {len(images)} pictures: {error}") from None
         decoded, hashed = (np.asarray(answer.as_numpy(name), np.float32) for name in OUTPUTS)
         return decoded, hashed
@@ -63,7 +79,8 @@ def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRu
         ) from None
     client = library.InferenceServerClient(address)
     try:
-        metadata = client.get_model_metadata(MODEL, as_json=True)
+        metadata = client.get_model_metadata(MODEL, as_json=True, client_timeout=TIMEOUT)
+        config = client.get_model_config(MODEL, as_json=True, client_timeout=TIMEOUT)["config"]
     except library.InferenceServerException as error:
         raise RuntimeUnavailableError(f"{address} does not serve {MODEL}: {error}") from None
     shapes = {t["name"]: [int(n) for n in t["shape"]] for t in metadata["inputs"]}
@@ -78,4 +95,5 @@ def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRu
         raise RuntimeUnavailableError(
             f"the model at {address} is not that of {bundle.path}: it has {shapes}"
         )
-    return TritonRuntime(library, client, address)
+    max_batch = int(config.get("max_batch_size", 0)) or sys.maxsize  # 0 is no limit
+    return TritonRuntime(library, client, address, max_batch)

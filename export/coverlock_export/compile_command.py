@@ -10,7 +10,7 @@ from rich.console import Console
 
 from coverlock_export.tensorrt import BuildSettings, Compiled, compile_bundle
 from coverlock_sdk.bundle import SIGNATURE, Bundle
-from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.cli.options import json_option, trust_option
 from coverlock_sdk.engines import TARGETS, Target
 from coverlock_sdk.errors import BundleError
 
@@ -33,6 +33,7 @@ from coverlock_sdk.errors import BundleError
 @click.option("--portable", is_flag=True, help="For every GPU from Ampere on.")
 @click.option("--version-compatible", is_flag=True, help="For later TensorRT versions too.")
 @click.option("--optimization-level", type=click.IntRange(0, 5), default=3, show_default=True)
+@trust_option
 @json_option
 def compile_command(
     folder: Path,
@@ -43,15 +44,21 @@ def compile_command(
     portable: bool,
     version_compatible: bool,
     optimization_level: int,
+    trust: Path | None,
     as_json: bool,
 ) -> None:
     """Build TensorRT engines from the graphs of BUNDLE and put them into it.
 
     'tensorrt' builds for this machine's GPU. 'tensorrt-rtx' builds for every RTX GPU from Ampere
-    on and needs none. An engine that is there already is kept.
+    on and needs none. An engine that is there already is kept. A signed bundle needs --trust.
     """
-    bundle = Bundle.open(folder)
     signed = (folder / SIGNATURE).exists()
+    if signed and trust is None:
+        raise BundleError(
+            f"{folder} is signed, and will have to be signed again with all that it holds: "
+            "name the public key with --trust, so that this is only what was signed before"
+        )
+    bundle = Bundle.open(folder, trust)
     settings = BuildSettings(target, batches, portable, version_compatible, optimization_level)
     wanted = {graph: list(precisions) or _precisions(bundle, graph) for graph in graphs}
     with Console(stderr=True).status(f"{target} is building"):

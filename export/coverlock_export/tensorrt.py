@@ -8,7 +8,9 @@ which TensorRT 11 always is and 10 is when told so.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ from coverlock_sdk.engines import MODULES, PORTABLE, Engine, Target
 from coverlock_sdk.errors import EngineError, MissingModelError
 from coverlock_sdk.gpu import NoGpuError, first_gpu
 from coverlock_sdk.pictures import write_atomically
+
+logger = logging.getLogger(__name__)
 
 _HINTS: dict[Target, str] = {
     "tensorrt": "pip install 'coverlock-sdk[tensorrt]' with NVIDIA's package index",
@@ -149,8 +153,7 @@ def build_engine(
         reasons = "; ".join(problems.messages) or "no reason given"
         raise EngineError(f"{settings.target} could not build {name}: {reasons}")
     if settings.target == "tensorrt" and timings is not None:
-        timings.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(timings, bytes(config.get_timing_cache().serialize()))
+        _keep_timings(config, timings)
     return bytes(plan)
 
 
@@ -207,8 +210,21 @@ def _profile(builder: Any, network: Any, batches: tuple[int, int, int]) -> Any:
     return profile
 
 
+def _keep_timings(config: Any, timings: Path) -> None:
+    """Remember kernel timings for the next build; without them it only takes longer."""
+    try:
+        timings.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(timings, bytes(config.get_timing_cache().serialize()))
+    except OSError as error:
+        reason = error.strerror or error
+        logger.warning("%s cannot be written (%s): the next build starts anew", timings, reason)
+
+
 def _restore_timings(config: Any, timings: Path | None) -> None:
-    known = timings.read_bytes() if timings and timings.exists() else b""
+    known = b""
+    if timings is not None:
+        with contextlib.suppress(OSError):
+            known = timings.read_bytes()
     # Timings of another GPU or version are refused by TensorRT, which then starts from nothing.
     if not config.set_timing_cache(config.create_timing_cache(known), ignore_mismatch=False):
         config.set_timing_cache(config.create_timing_cache(b""), ignore_mismatch=False)

@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
@@ -21,25 +22,33 @@ from coverlock_sdk.verifier.triton_runtime import MODEL
 MAX_BATCH = 32
 
 
+@dataclass(frozen=True)
+class Model:
+    """A model of a repository, and why each engine of the bundle is not what it runs."""
+
+    folder: Path
+    passed_over: dict[str, str]
+
+
 def write_model_repository(
     bundle: Bundle, out: Path, precision: str = "fp32", instances: int = 1
-) -> Path:
+) -> Model:
     """Write the ``verify`` graph of ``bundle`` as a repository for ``tritonserver``.
 
-    A TensorRT engine is taken where the bundle holds one in this precision, and the ONNX graph
-    otherwise. Returns the folder of the model.
+    A TensorRT engine is taken where a bundle whose signature was checked holds one in this
+    precision, and the ONNX graph otherwise.
     """
+    engine, passed_over = _engine(bundle, precision)
     with _appearing(out) as folder:
         model = folder / MODEL
         version = model / "1"
         version.mkdir(parents=True)
-        engine = _engine(bundle, precision)
         if engine is not None:
             (version / "model.plan").write_bytes(bundle.read(engine.file))
         else:
             (version / "model.onnx").write_bytes(bundle.read(bundle.file("verify", precision)))
         (model / "config.pbtxt").write_text(model_config(bundle, engine, instances))
-    return out / MODEL
+    return Model(out / MODEL, passed_over)
 
 
 def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> str:
@@ -79,10 +88,25 @@ def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> s
     return "\n".join(lines) + "\n"
 
 
-def _engine(bundle: Bundle, precision: str) -> Engine | None:
-    """Triton runs TensorRT's engines, and not those of TensorRT-RTX."""
-    fitting = (e for e in engines_of(bundle, "verify", precision) if e.target == "tensorrt")
-    return next(fitting, None)
+def _engine(bundle: Bundle, precision: str) -> tuple[Engine | None, dict[str, str]]:
+    """The first engine that Triton can and may run, and why none before it."""
+    passed_over: dict[str, str] = {}
+    for engine in engines_of(bundle, "verify", precision):
+        misfit = _misfit(engine, bundle)
+        if misfit is None:
+            return engine, passed_over
+        passed_over[engine.file] = misfit
+    return None, passed_over
+
+
+def _misfit(engine: Engine, bundle: Bundle) -> str | None:
+    if engine.target != "tensorrt":
+        return f"Triton does not run engines of {engine.target}"
+    if engine.batches[0] > 1:
+        return f"it takes no fewer than {engine.batches[0]} pictures, and Triton may send it one"
+    if not bundle.signed:
+        return "it is executable code, and the bundle's signature was not checked: give --trust"
+    return None
 
 
 @contextlib.contextmanager

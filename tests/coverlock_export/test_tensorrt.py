@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -11,11 +12,12 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle, trtexec_line
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundle import SIGNATURE, Bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.engines import PORTABLE, Engine, engines_of
 from coverlock_sdk.errors import BundleError, EngineError
 from coverlock_sdk.gpu import Gpu, NoGpuError, first_gpu
+from coverlock_sdk.signing import generate_signing_key, sign_bundle
 from tests.toy_bundle import write_toy_bundle
 
 RTX = BuildSettings("tensorrt-rtx")
@@ -65,6 +67,39 @@ def test_a_real_engine_is_built_recorded_and_not_built_twice(rtx, bundle):
     [again] = json.loads(cli.invoke(build_cli(), line).stdout)
     assert not again["built"]
     assert again["file"] == report["file"]
+
+
+def test_what_a_signed_bundle_holds_is_kept_only_if_its_signature_holds(
+    bundle, tmp_path, monkeypatch
+):
+    pytest.importorskip("cryptography")
+    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: trt)
+    monkeypatch.setattr("coverlock_export.tensorrt.input_shapes", lambda *_: {"images": (8, 8, 3)})
+    trt = SimpleNamespace(__version__="1.7.1")
+    there = engine(
+        precision="fp32",
+        source=bundle.manifest.files["verify.onnx"],
+        target="tensorrt-rtx",
+        version=trt.__version__,
+        architecture=PORTABLE,
+    )
+    public = generate_signing_key(tmp_path / "release.pem")
+    sign_bundle(bundle.path, tmp_path / "release.pem")
+    line = ["compile", str(bundle.path), "--target", "tensorrt-rtx"]
+    signature = (bundle.path / SIGNATURE).read_bytes()
+    bundle.with_engine(b"planted", there.to_entry())
+    (bundle.path / SIGNATURE).write_bytes(signature)
+    for trust, complaint in (([], "name the public key"), (["--trust", str(public)], "altered")):
+        refused = CliRunner().invoke(build_cli(), [*line, *trust])
+        assert refused.exit_code == 2
+        assert complaint in refused.stderr
+        assert "sign it again" not in refused.stderr
+    assert (bundle.path / SIGNATURE).read_bytes() == signature
+
+    sign_bundle(bundle.path, tmp_path / "release.pem")
+    kept = CliRunner().invoke(build_cli(), [*line, "--trust", str(public)])
+    assert kept.exit_code == 0, kept.output
+    assert f"kept  {there.file}" in kept.stdout
 
 
 def test_a_damaged_engine_is_refused_with_its_bundle(rtx, bundle):
@@ -119,6 +154,12 @@ def test_engines_belong_to_a_gpu_and_a_version():
     assert portable.misfit(hopper, "11.4.0.106") is None
     assert "older" in portable.misfit(Gpu("a T4", (7, 5)), "11.4.0.106")
 
+    rtx = engine(architecture=PORTABLE, target="tensorrt-rtx", version="1.7.1")
+    for capability in ((8, 6), (8, 9), (12, 0), (12, 1)):
+        assert rtx.misfit(Gpu("an RTX", capability), "1.7.1") is None
+    for capability in ((8, 0), (8, 7), (9, 0), (10, 0), (10, 3)):
+        assert "serves RTX GPUs only" in rtx.misfit(Gpu("a B200", capability), "1.7.1")
+
     lasting = engine(version_compatible=True)
     assert lasting.misfit(ADA, "11.10.0.1") is None
     assert "11.3.0.1 is older" in lasting.misfit(ADA, "11.3.0.1")
@@ -171,6 +212,62 @@ def test_tensorrt_without_a_gpu_says_what_to_do(bundle, monkeypatch):
     monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: np)
     with pytest.raises(EngineError, match="use '--target tensorrt-rtx', which needs no GPU"):
         list(compile_bundle(bundle, BuildSettings("tensorrt"), {"verify": ["fp32"]}))
+
+
+class PretendedTensorRt:
+    """A builder that accepts everything at once, and the timings it leaves behind."""
+
+    class ILogger:
+        ERROR = 1
+
+    NetworkDefinitionCreationFlag = SimpleNamespace(STRONGLY_TYPED=1)
+
+    def __init__(self):
+        self.known = None
+
+    def Builder(self, log):
+        return SimpleNamespace(
+            create_network=lambda flags: SimpleNamespace(num_inputs=0),
+            create_builder_config=self.config,
+            create_optimization_profile=lambda: None,
+            build_serialized_network=lambda network, config: b"an engine",
+        )
+
+    def OnnxParser(self, network, log):
+        return SimpleNamespace(parse=lambda graph: True)
+
+    def config(self):
+        return SimpleNamespace(
+            add_optimization_profile=lambda profile: None,
+            create_timing_cache=self.remember,
+            set_timing_cache=lambda cache, ignore_mismatch: True,
+            get_timing_cache=lambda: SimpleNamespace(serialize=lambda: b"timings"),
+        )
+
+    def remember(self, known):
+        self.known = known
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    trt = PretendedTensorRt()
+    monkeypatch.setattr("coverlock_export.tensorrt.first_gpu", lambda: ADA)
+    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: trt)
+    return trt
+
+
+def test_kernel_timings_are_kept_for_the_next_build(pretended, tmp_path):
+    timings = tmp_path / "models" / "timings"
+    for known in (b"", b"timings"):
+        assert build_engine(b"", "a graph", BuildSettings("tensorrt"), timings) == b"an engine"
+        assert pretended.known == known
+
+
+def test_a_finished_engine_is_not_lost_where_timings_cannot_be_kept(pretended, tmp_path, caplog):
+    (tmp_path / "models").write_text("not a folder")
+    timings = tmp_path / "models" / "timings"
+    assert build_engine(b"", "a graph", BuildSettings("tensorrt"), timings) == b"an engine"
+    assert "the next build starts anew" in caplog.text
 
 
 def _no_gpu() -> Gpu:

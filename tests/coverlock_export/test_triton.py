@@ -7,7 +7,9 @@ import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ from coverlock_sdk import Verifier
 from coverlock_sdk.bundle import Bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.engines import Engine
-from coverlock_sdk.errors import BundleError, RuntimeUnavailableError
+from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.signing import generate_signing_key, sign_bundle
+from coverlock_sdk.verifier import triton_runtime
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
@@ -62,8 +66,21 @@ def test_the_graph_becomes_a_model_of_the_onnx_backend(bundle, tmp_path):
     assert not list((tmp_path / "repo").glob(".*"))
 
 
-def test_an_engine_becomes_a_plan_on_the_gpu(bundle, tmp_path):
-    model = write_model_repository(with_engine(bundle, "tensorrt"), tmp_path / "repo")
+@pytest.fixture
+def release(bundle, tmp_path) -> Path:
+    """Signs the bundle with an engine in it; the public key."""
+    pytest.importorskip("cryptography")
+    with_engine(bundle, "tensorrt")
+    public = generate_signing_key(tmp_path / "release.pem")
+    sign_bundle(bundle.path, tmp_path / "release.pem")
+    return public
+
+
+def test_an_engine_becomes_a_plan_on_the_gpu(bundle, release, tmp_path):
+    line = ["triton", str(bundle.path), "--out", str(tmp_path / "repo"), "--trust", str(release)]
+    result = CliRunner().invoke(build_cli(), line)
+    assert result.exit_code == 0, result.output
+    model = tmp_path / "repo" / MODEL
     assert (model / "1" / "model.plan").read_bytes() == b"a plan"
     config = parsed((model / "config.pbtxt").read_text())
     assert (config.backend, config.max_batch_size) == ("tensorrt", 64)
@@ -71,9 +88,35 @@ def test_an_engine_becomes_a_plan_on_the_gpu(bundle, tmp_path):
     assert list(config.dynamic_batching.preferred_batch_size) == [16, 64]
 
 
+def test_an_engine_whose_signature_nobody_checked_never_reaches_the_server(
+    bundle, release, tmp_path
+):
+    line = ["triton", str(bundle.path), "--out", str(tmp_path / "repo")]
+    result = CliRunner().invoke(build_cli(), line)
+    assert result.exit_code == 0, result.output
+    assert "executable code" in result.stderr
+    assert "give --trust" in result.stderr
+    assert [file.name for file in (tmp_path / "repo" / MODEL / "1").iterdir()] == ["model.onnx"]
+    stranger = generate_signing_key(tmp_path / "stranger.pem")
+    refused = CliRunner().invoke(build_cli(), [*line[:-1], "elsewhere", "--trust", str(stranger)])
+    assert refused.exit_code == 2
+    assert "signed by somebody else" in refused.stderr
+
+
 def test_triton_does_not_run_engines_of_tensorrt_rtx(bundle, tmp_path):
-    model = write_model_repository(with_engine(bundle, "tensorrt-rtx"), tmp_path / "repo")
-    assert (model / "1" / "model.onnx").exists()
+    signed = replace(with_engine(bundle, "tensorrt-rtx"), signed=True)
+    model = write_model_repository(signed, tmp_path / "repo")
+    assert (model.folder / "1" / "model.onnx").exists()
+    assert "does not run engines of tensorrt-rtx" in str(model.passed_over)
+
+
+def test_an_engine_that_takes_no_single_picture_is_not_for_triton(bundle, tmp_path):
+    source = bundle.manifest.files["verify.onnx"]
+    large = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (4, 16, 64), 3, False)
+    signed = replace(bundle.with_engine(b"a plan", large.to_entry()), signed=True)
+    model = write_model_repository(signed, tmp_path / "repo")
+    assert (model.folder / "1" / "model.onnx").exists()
+    assert "no fewer than 4 pictures" in model.passed_over[large.file]
 
 
 def test_a_model_that_is_there_is_not_overwritten(bundle, tmp_path):
@@ -91,6 +134,46 @@ def test_without_an_address_the_runtime_says_so(bundle, monkeypatch):
     monkeypatch.delenv("COVERLOCK_TRITON", raising=False)
     with pytest.raises(RuntimeUnavailableError, match="set COVERLOCK_TRITON"):
         Verifier.open(bundle, "triton")
+
+
+@pytest.fixture
+def hung_server():
+    """The address of a server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_server_that_hangs_is_given_up(bundle, hung_server, monkeypatch):
+    grpc = pytest.importorskip("tritonclient.grpc", reason="pip install 'coverlock-sdk[triton]'")
+    monkeypatch.setattr(triton_runtime, "TIMEOUT", 0.3)
+    client = grpc.InferenceServerClient(hung_server)
+    runtime = triton_runtime.TritonRuntime(grpc, client, hung_server, 32)
+    with pytest.raises(CoverLockError, match="did not answer 2 pictures within 0.3 seconds"):
+        runtime.run(np.zeros((2, 128, 128, 3), np.uint8))
+    runtime.close()
+    monkeypatch.setenv("COVERLOCK_TRITON", hung_server)
+    with pytest.raises(RuntimeUnavailableError, match=f"{hung_server} does not serve"):
+        Verifier.open(bundle, "triton")
+
+
+def test_batches_are_split_to_what_the_server_takes():
+    grpc = pytest.importorskip("tritonclient.grpc", reason="pip install 'coverlock-sdk[triton]'")
+    sent = []
+
+    class Server:
+        """Answers with the first value of each picture."""
+
+        def infer(self, model, tensors, client_timeout):
+            count, height, width, channels = tensors[0].shape()
+            sent.append(count)
+            content = np.frombuffer(tensors[0]._get_content(), np.uint8)
+            values = content.reshape(count, height, width, channels)[:, 0, 0, :1]
+            return SimpleNamespace(as_numpy=lambda name: values)
+
+    images = np.arange(7, dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 3), np.uint8)
+    decoded, hashed = triton_runtime.TritonRuntime(grpc, Server(), "nowhere", 3).run(images)
+    assert sent == [3, 3, 1]
+    assert decoded[:, 0].tolist() == hashed[:, 0].tolist() == list(range(7))
 
 
 BACKEND = """
@@ -211,6 +294,8 @@ def test_a_real_server_gives_the_verdicts_of_the_sdk(server, photos, monkeypatch
         with ThreadPoolExecutor(16) as threads:
             answers = list(threads.map(lambda p: remote.verify(p, "alice"), marked * 8))
     assert all(answers)
+    with Verifier.open(bundle, "triton", max_batch=64) as remote:  # the server takes 32
+        assert all(remote.verify_batch(marked * 4, "alice"))
 
 
 @pytest.mark.slow
@@ -240,8 +325,6 @@ def counts(client) -> tuple[int, int]:
 
 @pytest.mark.slow
 def test_another_bundle_is_not_mistaken_for_the_one_that_is_served(server, tmp_path, monkeypatch):
-    from dataclasses import replace
-
     bundle, address = server
     monkeypatch.setenv("COVERLOCK_TRITON", address)
     other = replace(bundle, manifest=replace(bundle.manifest, size=(64, 64)))

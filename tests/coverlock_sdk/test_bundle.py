@@ -6,9 +6,18 @@ import shutil
 import pytest
 
 from coverlock_sdk import Verifier
-from coverlock_sdk.bundle import MANIFEST, SIGNATURE, Bundle, Manifest, building, seal
+from coverlock_sdk.bundle import (
+    MANIFEST,
+    SIGNATURE,
+    Bundle,
+    Manifest,
+    building,
+    seal,
+    stamped,
+)
 from coverlock_sdk.cli.sign import sign
-from coverlock_sdk.errors import BundleError, KeyringError
+from coverlock_sdk.engines import engines_of
+from coverlock_sdk.errors import BundleError, CoverLockError, KeyringError
 from coverlock_sdk.signing import generate_signing_key, sign_bundle
 from tests.toy_bundle import write_toy_bundle
 
@@ -33,8 +42,10 @@ def signed(bundle, tmp_path):
 
 
 def edit_manifest(bundle, **changes) -> None:
+    """Change a manifest as somebody does who also sees to its digest."""
     document = json.loads((bundle / MANIFEST).read_text())
-    (bundle / MANIFEST).write_text(json.dumps({**document, **changes}))
+    del document["sha256"]
+    (bundle / MANIFEST).write_bytes(stamped({**document, **changes}))
 
 
 def test_a_manifest_survives_being_written_and_read(original):
@@ -48,6 +59,22 @@ def test_one_flipped_bit_is_refused(bundle, offset):
     content[offset] ^= 1
     (bundle / "verify.onnx").write_bytes(content)
     with pytest.raises(BundleError, match="verify.onnx .* SHA-256 differs.*export the bundle"):
+        Verifier.open(bundle, "cpu")
+
+
+def test_one_flipped_bit_of_the_manifest_is_refused(original):
+    content = (original / MANIFEST).read_bytes()
+    for bit in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(BundleError, match="again|update coverlock-sdk"):
+            Manifest.from_json(bytes(flipped), original)
+
+
+def test_a_manifest_whose_values_were_edited_is_refused(bundle):
+    text = (bundle / MANIFEST).read_text()
+    (bundle / MANIFEST).write_text(text.replace('"fpr": 1e-06', '"fpr": 1e-02'))
+    with pytest.raises(BundleError, match="manifest.json .* SHA-256 differs.*export the bundle"):
         Verifier.open(bundle, "cpu")
 
 
@@ -65,16 +92,49 @@ def test_a_missing_file_is_named(bundle):
 
 
 def test_a_newer_schema_asks_for_an_update(bundle):
-    edit_manifest(bundle, schema=2)
-    with pytest.raises(BundleError, match="newer version .schema 2.*update coverlock-sdk"):
+    edit_manifest(bundle, schema=3)
+    with pytest.raises(BundleError, match="newer version .schema 3.*update coverlock-sdk"):
         Bundle.open(bundle)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 1}', "\x00"])
+def test_an_older_schema_asks_for_an_export(bundle):
+    document = json.loads((bundle / MANIFEST).read_text())
+    del document["sha256"]
+    (bundle / MANIFEST).write_text(json.dumps({**document, "schema": 1}))
+    with pytest.raises(BundleError, match="older version .schema 1.*export the bundle again"):
+        Bundle.open(bundle)
+
+
+NESTED = '{"schema": ' + 100_000 * "["
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"schema": 2}', '{"schema": 1e999}', "\x00", NESTED]
+)
 def test_a_damaged_manifest_is_refused(bundle, content):
     (bundle / MANIFEST).write_text(content)
     with pytest.raises(BundleError, match="export"):
         Bundle.open(bundle)
+
+
+SECTIONS = ("watermark", "hash", "preprocessing", "fpr", "rule", "opset", "graphs", "engines")
+
+
+@pytest.mark.parametrize("section", [*SECTIONS, "parity", "made", "files"])
+@pytest.mark.parametrize("value", [[], [1], {"a": 1}, {"a": {"b": []}}, 3, -1, "text", None])
+def test_a_section_of_the_wrong_kind_is_one_sentence(bundle, section, value):
+    edit_manifest(bundle, **{section: value})
+    try:
+        Verifier.open(bundle, "cpu").close()
+    except CoverLockError as error:
+        assert "\n" not in str(error)  # noqa: PT017 (some of these values are harmless)
+
+
+def test_an_engine_of_the_wrong_kind_is_one_sentence(bundle):
+    entry = {"file": "e.plan", "target": "tensorrt", "graph": "verify", "batches": 3}
+    edit_manifest(bundle, engines=[entry])
+    with pytest.raises(BundleError, match="entry of the engine e.plan is damaged"):
+        list(engines_of(Bundle.open(bundle), "verify", "fp32"))
 
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path):
@@ -155,6 +215,16 @@ def test_a_signature_of_somebody_else_is_refused(signed, tmp_path):
     (bundle / SIGNATURE).write_bytes(b"short")
     with pytest.raises(BundleError, match="signed by somebody else"):
         Bundle.open(bundle, trust=public)
+
+
+def test_an_open_bundle_is_checked_again_by_whoever_trusts_another_key(signed, tmp_path):
+    bundle, public = signed
+    stranger = generate_signing_key(tmp_path / "stranger.pem")
+    opened = Bundle.open(bundle, trust=public)
+    with pytest.raises(BundleError, match="signed by somebody else"):
+        Verifier.open(opened, "cpu", trust=stranger)
+    with Verifier.open(Bundle.open(bundle), "cpu", trust=public) as verifier:
+        assert verifier.bundle.signed
 
 
 def test_a_damaged_bundle_is_not_signed(bundle, tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import struct
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageCms
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageCms, features
 
 from coverlock_sdk.errors import DepthWarning, PictureError
 from coverlock_sdk.pictures import MAX_PIXELS, decode_image, read, read_batch, save_image
@@ -195,6 +198,72 @@ BAD_FILES = {
     "bomb": (lambda p: _bomb(), f"more than {MAX_PIXELS:,} pixels"),
     "tiny": (lambda p: _jpeg(p[:1, :1]), "too small"),
 }
+
+
+def _encoded(pixels: np.ndarray, kind: str, **options) -> bytes:
+    image, file = Image.fromarray(pixels), io.BytesIO()
+    image = image.quantize(16) if kind in ("BLP", "GIF") else image
+    image.save(file, format=kind, **options)
+    return file.getvalue()
+
+
+def _replaced(content: bytes, offset: int, part: bytes) -> bytes:
+    return content[:offset] + part + content[offset + len(part) :]
+
+
+DAMAGED = {  # by what Pillow raises
+    "NotImplementedError": lambda p: _replaced(_encoded(p, "DDS"), 80, bytes(4)),
+    "BLPFormatError": lambda p: _replaced(_encoded(p, "BLP"), 4, b"\x09"),
+    "RuntimeError": lambda p: _encoded(p, "AVIF").replace(b"mdat\x12\0", b"mdat\xff\xff"),
+}
+
+
+@pytest.mark.parametrize("raised", DAMAGED)
+def test_whatever_pillow_raises_is_one_sentence(raised, pixels):
+    if raised == "RuntimeError" and not features.check("avif"):
+        pytest.skip("this Pillow has no AVIF")
+    content = DAMAGED[raised](pixels)
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (its name is what counts)
+        Image.open(io.BytesIO(content)).load()
+    assert type(caught.value).__name__ == raised
+    with pytest.raises(PictureError, match="the picture is truncated or damaged") as refusal:
+        read(content)
+    assert "\n" not in str(refusal.value)
+
+
+FILES = [
+    _encoded(np.random.default_rng(2).integers(0, 256, (40, 40, 3), dtype=np.uint8), kind)
+    for kind in ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "DDS", "BLP", "TGA", "PPM")
+]
+
+
+@given(st.sampled_from(FILES), st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=4))))
+@pytest.mark.filterwarnings("ignore")
+def test_a_damaged_file_is_read_or_refused_and_nothing_else(content, damage):
+    for offset, part in damage:
+        content = _replaced(content, offset, part)
+    with contextlib.suppress(PictureError):
+        read(content)
+
+
+def test_a_picture_whose_exif_is_damaged_is_read_without_it(pixels, tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    content = _encoded(pixels, "JPEG", exif=exif)
+    header = content.index(b"Exif\0\0") + 6
+    damaged = _replaced(content, header, b"??")
+    assert read(content).size == (SHAPE[1], SHAPE[0])
+    for source in (damaged, Image.open(io.BytesIO(damaged))):
+        picture = read(source)
+        assert picture.size == SHAPE
+        assert "exif" not in picture.value().info
+    (tmp_path / "p.jpg").write_bytes(damaged)
+    assert read(read(tmp_path / "p.jpg").value()).size == SHAPE
+
+
+def test_a_photo_with_its_preview_in_one_file_is_one_picture(pixels):
+    preview = [Image.fromarray(pixels[:40, :40])]
+    assert read(_encoded(pixels, "MPO", save_all=True, append_images=preview)).size == SHAPE
 
 
 @pytest.mark.parametrize("case", BAD_FILES)

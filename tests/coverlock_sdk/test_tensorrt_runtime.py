@@ -14,6 +14,8 @@ from coverlock_sdk.bundle import INPUT, OUTPUTS
 from coverlock_sdk.engines import Engine
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
 from coverlock_sdk.gpu import Gpu, NoGpuError, first_gpu
+from coverlock_sdk.verifier.batching import run_in_parts
+from coverlock_sdk.verifier.runtimes import choose
 from coverlock_sdk.verifier.tensorrt_runtime import TensorRtRuntime, batch_sizes, open_tensorrt
 from tests.toy_bundle import write_toy_bundle
 
@@ -38,6 +40,8 @@ class PretendedCuda(ModuleType):
     def __init__(self) -> None:
         super().__init__("cuda.bindings.runtime")
         self.memory: dict[int, ctypes.Array] = {}
+        self.streams = 0
+        self.records = True
         self.recording: list | None = None
         self.launches = 0
         self.room = 1 << 20
@@ -54,7 +58,7 @@ class PretendedCuda(ModuleType):
             self.recording.append(work)
 
     def allocate(self, size):
-        if size > self.room:
+        if size > self.room - sum(map(len, self.memory.values())):
             return self.cudaError_t.cudaErrorMemoryAllocation, None
         block = ctypes.create_string_buffer(size)
         self.memory[ctypes.addressof(block)] = block
@@ -73,7 +77,16 @@ class PretendedCuda(ModuleType):
         return (0,)
 
     def cudaStreamCreateWithFlags(self, flags):
+        self.streams += 1
         return 0, 7
+
+    def cudaStreamDestroy(self, stream):
+        self.streams -= 1
+        return (0,)
+
+    def cudaStreamSynchronize(self, stream):
+        # A stream that is recording cannot be waited for.
+        return (self.cudaError_t.cudaErrorUnknown if self.recording is not None else 0,)
 
     def cudaStreamBeginCapture(self, stream, mode):
         self.recording = []
@@ -110,6 +123,8 @@ class PretendedContext:
 
     def execute_async_v3(self, stream):
         count = self.shape[0]
+        if self.cuda.recording is not None and not self.cuda.records:
+            return False
         if self.cuda.recording is None:
             self.sizes.append(count)
         self.cuda.do(lambda: self._compute(count))
@@ -134,7 +149,8 @@ class PretendedTensorRt:
     nptype = staticmethod(lambda dtype: dtype)
 
     def __init__(self, cuda: PretendedCuda, accepts: bool = True) -> None:
-        self.contexts: list[PretendedContext] = []
+        self.contexts: list[PretendedContext | None] = []
+        self.contexts_left = 100
         engine = SimpleNamespace(
             get_tensor_shape=lambda name: (-1, *SHAPES[name]),
             get_tensor_dtype=lambda name: TYPES[name],
@@ -146,7 +162,9 @@ class PretendedTensorRt:
             deserialize_cuda_engine=lambda plan: engine if accepts else None
         )
 
-    def context(self, cuda: PretendedCuda) -> PretendedContext:
+    def context(self, cuda: PretendedCuda) -> PretendedContext | None:
+        if len(self.contexts) == self.contexts_left:
+            return None  # as TensorRT does where memory is short
         self.contexts.append(PretendedContext(cuda))
         return self.contexts[-1]
 
@@ -207,6 +225,34 @@ def test_a_full_gpu_is_a_memory_error_and_others_are_named(runtime, cuda, librar
         runtime.run(pictures(1))
 
 
+@pytest.mark.parametrize("room", [16, 500, 900, 1000])
+def test_a_runtime_that_does_not_fit_leaves_nothing_behind(cuda, library, room):
+    cuda.room = room  # 384, 32 and 96 bytes are needed, each on both sides
+    with pytest.raises(MemoryError):
+        TensorRtRuntime(library, ENGINE, b"plan", ADA)
+    assert not cuda.memory
+    assert cuda.streams == 0
+
+
+def test_a_batch_whose_context_does_not_fit_is_run_in_halves(runtime, library):
+    runtime.run(pictures(2))
+    library.contexts_left = 1
+    with pytest.raises(MemoryError):
+        runtime.run(pictures(8))
+    images = pictures(8)
+    decoded, _ = run_in_parts(runtime, images, max_batch=8)
+    assert np.array_equal(decoded[:, 0], images.reshape(8, -1).sum(axis=1))
+
+
+def test_a_recording_that_fails_is_ended_and_the_runtime_goes_on(runtime, cuda):
+    cuda.records = False
+    with pytest.raises(EngineError, match="failed on a batch of 2"):
+        runtime.run(pictures(2))
+    cuda.records = True
+    decoded, _ = runtime.run(pictures(2))
+    assert np.array_equal(decoded[:, 0], pictures(2).reshape(2, -1).sum(axis=1))
+
+
 def test_an_engine_that_tensorrt_refuses_is_reported(cuda):
     with pytest.raises(EngineError, match="compile the bundle here"):
         TensorRtRuntime(PretendedTensorRt(cuda, accepts=False), ENGINE, b"plan", ADA)
@@ -247,6 +293,24 @@ def test_an_engine_is_taken_where_it_fits_and_passed_over_elsewhere(tmp_path, cu
     cuda.room = 16
     with pytest.raises(RuntimeUnavailableError, match="no memory left for batches of 32"):
         open_tensorrt(signed, "fp32", None)
+
+
+def test_auto_goes_on_where_tensorrt_refuses_the_engine(tmp_path, cuda, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    bundle = write_toy_bundle(tmp_path / "bundle")
+    source = bundle.manifest.files["verify.onnx"]
+    fitting = replace(ENGINE, source=source)
+    signed = replace(bundle.with_engine(b"code", fitting.to_entry()), signed=True)
+    refusing = PretendedTensorRt(cuda, accepts=False)
+    refusing.__version__ = fitting.version
+    monkeypatch.setattr("coverlock_sdk.verifier.tensorrt_runtime.first_gpu", lambda: ADA)
+    monkeypatch.setitem(sys.modules, "tensorrt", refusing)
+    choice = choose(signed, "auto", "fp32", 1)
+    assert choice.runtime.name != "tensorrt"
+    assert "TensorRT does not accept" in choice.passed_over["tensorrt"]
+    with pytest.raises(RuntimeUnavailableError, match="compile the bundle here"):
+        choose(signed, "tensorrt", "fp32", 1)
+    choice.runtime.close()
 
 
 @pytest.mark.gpu

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ from coverlock_sdk.serving.access import add_token
 
 _SETTLED = 500
 """Requests after which memory is expected not to grow any more."""
+
+_LOOKS = 10
+"""How often memory is looked at during the steady load."""
 
 
 @dataclass
@@ -58,7 +61,14 @@ def load_test(
         headers = {"Authorization": f"Bearer {token}"}
         asyncio.run(_ask(url, headers, pictures, min(requests, _SETTLED), connections))
         before = _resident(process)
-        steady = asyncio.run(_ask(url, headers, pictures, requests, connections))
+        along: dict[int, float] = {}
+        points = {requests * look // _LOOKS for look in range(1, _LOOKS + 1)}
+
+        def look(answered: int) -> None:
+            if answered in points:
+                along[answered] = _resident(process)
+
+        steady = asyncio.run(_ask(url, headers, pictures, requests, connections, look))
         after = _resident(process)
         overload = asyncio.run(_ask(url, headers, pictures, 40 * connections, 40 * connections))
     if "lost" in steady.statuses or "lost" in overload.statuses:
@@ -66,7 +76,7 @@ def load_test(
     return {
         "steady": steady.figures(),
         "overload": overload.figures(),
-        "memory_mb": {"before": round(before / 1e6, 1), "after": round(after / 1e6, 1)},
+        "memory_mb": {"before": before, "along": along, "after": after},
     }
 
 
@@ -106,9 +116,17 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 async def _ask(
-    url: str, headers: dict[str, str], pictures: list[bytes], requests: int, connections: int
+    url: str,
+    headers: dict[str, str],
+    pictures: list[bytes],
+    requests: int,
+    connections: int,
+    look: Callable[[int], None] = lambda answered: None,
 ) -> Load:
-    """Post ``requests`` pictures over ``connections`` connections, each busy all the time."""
+    """Post ``requests`` pictures over ``connections`` connections, each busy all the time.
+
+    ``look`` is told after each answer how many there have been.
+    """
     load, numbers = Load(), iter(range(requests))
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
 
@@ -123,6 +141,7 @@ async def _ask(
                 load.statuses["lost"] += 1
                 continue
             load.statuses[str(answer.status_code)] += 1
+            look(load.statuses.total())
             if answer.status_code == httpx.codes.OK:
                 load.seconds.append(time.perf_counter() - start)
 
@@ -135,7 +154,7 @@ async def _ask(
     return load
 
 
-def _resident(process: subprocess.Popen[bytes]) -> int:
-    """Bytes of memory that a process has."""
+def _resident(process: subprocess.Popen[bytes]) -> float:
+    """Megabytes of memory that a process has."""
     pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return round(int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)

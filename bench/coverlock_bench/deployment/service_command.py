@@ -37,7 +37,8 @@ def service(
 ) -> None:
     """Load 'coverlock serve' on this machine, first steadily and then with far too much.
 
-    The client shares the machine with the service. It fails when a request gets no answer.
+    The client shares the machine with the service. Memory is looked at after a warm-up, ten times
+    along the way, and at the end. It fails when a request gets no answer.
     """
     try:
         from coverlock_bench.deployment.latency.subjects import jpeg_files

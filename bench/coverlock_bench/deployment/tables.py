@@ -81,7 +81,7 @@ def _scaling_table(results: Path) -> str:
         str(config["workers"]),
         _ratio(figures["speed_ratio"]),
         _ratio(figures["cost_ratio"]),
-        f"{figures['cores']}, load average {figures['load_average']:.0f}",
+        f"{figures['cores']}, load average {figures['load_average']:.1f}",
     ]
     header = ["watermark+hash", "processes", "pictures a second", "processor time a picture"]
     return table([*header, "cores"], [row])

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
 import socket
 import struct
 import threading
 import time
 import zlib
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -214,6 +217,67 @@ def test_every_request_of_an_overload_is_answered(bundle, marked):
     assert "waiting" in busy.json()["error"]
 
 
+class GatedRuntime(SlowRuntime):
+    """Answers when it is told to."""
+
+    def __init__(self, runtime):
+        super().__init__(runtime, 0)
+        self.gate = threading.Event()
+        self.entered = 0
+
+    def run(self, images):
+        self.entered += len(images)
+        self.gate.wait(60)
+        return super().run(images)
+
+
+@contextmanager
+def highest_memory():
+    """Bytes that this process grows to at most; sampled, since other tests grew it before."""
+    peak, done, first = [0], threading.Event(), resident()
+
+    def watch() -> None:
+        while not done.wait(0.005):
+            peak[0] = max(peak[0], resident() - first)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
+    count, large = 16, png(np.zeros((1600, 1600, 3), np.uint8))
+    assert len(large) < 20_000
+    verifier = Verifier.open(bundle, "cpu", threads=1)
+    gated = verifier.runtime = verifier._batcher._runtime = GatedRuntime(verifier.runtime)
+    answers = []
+
+    def one() -> None:
+        answers.append(ask(client, large, id="alice"))
+
+    with served(verifier, limits=Limits(in_flight=count, seconds=60)) as client:
+        askers = [threading.Thread(target=one) for _ in range(count)]
+        with highest_memory() as peak:
+            for asker in askers:
+                asker.start()
+            while gated.entered + verifier._batcher._waiting.qsize() < count:
+                time.sleep(0.01)
+            gated.gate.set()
+            for asker in askers:
+                asker.join()
+    assert [answer.json() for answer in answers] == [{"accepted": False}] * count
+    assert peak[0] < 250e6  # each takes 26 MB while it is decoded
+
+
 def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked):
     verifier = slow_verifier(bundle, 1.0)
     with served(verifier, limits=Limits(in_flight=1, seconds=0.2)) as client:
@@ -326,6 +390,47 @@ def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked,
         answer = ask(client, marked, id="alice")
         assert answer.status_code == 503
         assert str(tmp_path) not in answer.text
+
+
+def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked, tmp_path, key):
+    log = tmp_path / "verdicts.jsonl"
+    with served(Verifier.open(bundle, "cpu", audit=log, key=key)) as client:
+        ask(client, marked, id="alice")
+        ask(client, marked, token=DETAILED, bits="01" * 24)
+    with served(Verifier.open(bundle, "cpu", audit=log), callers=None) as client:
+        ask(client, marked, token=None, id="bob")
+    digest = hashlib.sha256(marked).hexdigest()
+    assert [json.loads(line)["source"] for line in log.read_text().splitlines()] == [
+        {"caller": "shop", "id": "alice", "sha256": digest},
+        {"caller": "lab", "bits": "01" * 24, "sha256": digest},
+        {"caller": None, "id": "bob", "sha256": digest},
+    ]
+    for secret in (PLAIN, DETAILED, bytes(range(32)).hex()):
+        assert secret not in log.read_text()
+
+
+class BrokenRuntime:
+    """Raises what nobody expects of a runtime."""
+
+    name = "broken"
+    providers = ("nothing",)
+
+    def run(self, images):
+        raise ZeroDivisionError("a secret of this machine")
+
+    def close(self):
+        pass
+
+
+def test_a_bug_is_answered_and_counted(bundle, marked):
+    verifier = Verifier.open(bundle, "cpu", threads=1)
+    verifier.runtime = verifier._batcher._runtime = BrokenRuntime()
+    with served(verifier) as client:
+        answers = [ask(client, marked, id="alice") for _ in range(2)]
+        assert counters(client)['coverlock_answers_total{outcome="500"}'] == 2
+        assert counters(client)["coverlock_in_flight"] == 0
+    assert [answer.status_code for answer in answers] == [500, 500]
+    assert answers[0].json() == {"error": "verification failed: the service's log says why"}
 
 
 def test_without_callers_nobody_is_told_more(bundle, marked):

@@ -52,6 +52,53 @@ def test_a_log_that_was_changed_is_found_out(tmp_path, change):
         check_chain(path)
 
 
+@pytest.mark.parametrize("change", ["edit the last", "cut off the last", "write anew"])
+def test_what_the_chain_does_not_show_a_noted_digest_does(tmp_path, change):
+    path = tmp_path / "log.jsonl"
+    record(path, 3)
+    [_, noted] = check_chain(path)
+    record(path, 2)  # a log that only grew still leads there
+    line = [str(path), "--expect", noted]
+    assert CliRunner().invoke(check_log, line).exit_code == 0
+    lines = path.read_bytes().splitlines(keepends=True)[:3]
+    path.write_bytes(b"".join(lines))
+    assert check_chain(path, noted) == (3, noted)
+    if change == "write anew":
+        path.unlink()
+        record(path, 3)
+    else:
+        edited = [] if change.startswith("cut") else [lines[2].replace(b"true", b"false")]
+        path.write_bytes(b"".join([*lines[:2], *edited]))
+    check_chain(path)
+    with pytest.raises(CoverLockError, match=f"no line of .* has the digest {noted}"):
+        check_chain(path, noted)
+    assert isinstance(CliRunner().invoke(check_log, line).exception, CoverLockError)
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "log.jsonl"
+    record(path, 2)
+    whole = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, hard))  # room for part of a line
+    try:
+        with pytest.raises(CoverLockError, match="cannot be written .No space left"):
+            record(path, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == whole
+    record(path, 1)
+    assert check_chain(path)[0] == 3
+
+
+def test_lines_of_any_length_are_chained(tmp_path):
+    log = AuditLog(tmp_path / "log.jsonl")
+    for length in (10, 65_000, 300_000, 10):
+        log.verdict_reached(VERDICT, "mark", None, length * "x")
+    assert check_chain(log.path)[0] == 4
+
+
 def test_threads_and_processes_share_a_log(tmp_path):
     path = tmp_path / "log.jsonl"
     log = AuditLog(path)

@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from importlib import metadata
 
@@ -215,6 +216,28 @@ def test_cuda_without_a_gpu_is_an_error_and_never_the_processor(bundle, monkeypa
         Verifier.open(bundle, "cuda")
 
 
+def test_a_gpu_that_fails_in_a_run_is_an_error_and_never_the_processor(bundle, marked, capfd):
+    from onnxruntime.capi.onnxruntime_pybind11_state import EPFail
+
+    class FailingDevice:
+        def __init__(self, session):
+            self.session = session
+
+        def __getattr__(self, name):
+            return getattr(self.session, name)
+
+        def run(self, *_):
+            raise EPFail("the GPU fell off the bus")
+
+    with Verifier.open(bundle, "cpu") as verifier:
+        session = verifier.runtime._session
+        session._sess = FailingDevice(session._sess)
+        for _ in range(2):
+            with pytest.raises(CoverLockError, match="fell off the bus"):
+                verifier.verify(marked[0], MESSAGE)
+    assert "Falling back" not in capfd.readouterr().out
+
+
 def test_two_distributions_of_onnx_runtime_are_refused(bundle, monkeypatch):
     version = metadata.version
     monkeypatch.setattr(
@@ -287,6 +310,59 @@ def test_a_closed_verifier_says_so(bundle, marked):
         verifier.verify_batch(marked, MESSAGE)
 
 
+@pytest.mark.parametrize("runtime", ["cpu", "openvino"])
+def test_closing_under_load_lets_calls_finish_and_refuses_others(bundle, photos, runtime):
+    pytest.importorskip({"cpu": "onnxruntime"}.get(runtime, runtime))
+    verifier = Verifier.open(bundle, runtime, threads=1)
+    expected = [verdict.accepted for verdict in verifier.verify_batch(photos, MESSAGE)]
+
+    def many(_) -> str:
+        while True:
+            try:
+                verdicts = verifier.verify_batch(photos, MESSAGE)
+                verifier.verify(photos[0], MESSAGE)
+            except CoverLockError as error:
+                return str(error)
+            assert [verdict.accepted for verdict in verdicts] == expected
+
+    with ThreadPoolExecutor(5) as pool:
+        callers = [pool.submit(many, n) for n in range(3)]
+        time.sleep(0.2)
+        closers = [pool.submit(verifier.close) for _ in range(2)]
+        assert [closer.result(30) for closer in closers] == [None, None]
+        assert {caller.result(30) for caller in callers} == {
+            "the verifier is closed: open the bundle again"
+        }
+
+
+def test_a_runtime_is_closed_once_and_after_the_calls_under_way(bundle, photos):
+    class Held(Recorder):
+        closed = 0
+
+        def run(self, images):
+            super().run(images)
+            assert not self.closed
+            return np.zeros((len(images), BITS), np.float32), np.zeros((len(images), 256), "f4")
+
+        def close(self):
+            self.closed += 1
+
+    verifier = Verifier.open(bundle, "cpu")
+    held = verifier.runtime = Held()
+    held.gate.clear()
+    with ThreadPoolExecutor(3) as pool:
+        answer = pool.submit(verifier.verify_batch, photos[:2], MESSAGE)
+        assert held.entered.wait(10)
+        closers = [pool.submit(verifier.close) for _ in range(2)]
+        done, _ = wait(closers, timeout=0.2)
+        closed_early = held.closed
+        held.gate.set()
+        assert (done, closed_early) == (set(), 0)
+        assert len(answer.result(10)) == 2
+        assert [closer.result(10) for closer in closers] == [None, None]
+    assert held.closed == 1
+
+
 def test_a_runtime_that_fails_tells_everyone_who_waits_and_goes_on():
     runtime = Recorder()
     batcher = Batcher(runtime, max_batch=4, max_delay_ms=20, max_queue=10)
@@ -316,6 +392,33 @@ def test_logits_that_are_no_numbers_never_become_a_verdict(value):
     runtime.run = lambda images: (np.full((len(images), 1), value, np.float32),) * 2
     with pytest.raises(CoverLockError, match="NaN or infinite.*use fp32"):
         run_in_parts(runtime, np.stack([image(1)]), max_batch=1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("output", [0, 1])
+def test_an_overflow_is_told_to_the_caller_of_that_picture_only(value, output):
+    runtime = Recorder()
+    run = runtime.run
+
+    def overflowing(images):
+        logits = [part.copy() for part in run(images)]
+        logits[output][images[:, 0, 0, 0] == 2] = value
+        return tuple(logits)
+
+    runtime.run = overflowing
+    batcher = Batcher(runtime, max_batch=4, max_delay_ms=0, max_queue=10)
+    runtime.gate.clear()
+    first = batcher.submit(image(9))
+    assert runtime.entered.wait(5)
+    answers = [batcher.submit(image(n)) for n in range(4)]
+    runtime.gate.set()
+    assert first.result(5).decoded[0] == 9
+    for n in (0, 1, 3):
+        assert answers[n].result(5).decoded[0] == n
+    with pytest.raises(CoverLockError, match="NaN or infinite.*use fp32"):
+        answers[2].result(5)
+    assert runtime.batches == [1, 4]
+    batcher.close()
 
 
 def test_a_graph_that_is_not_the_manifests_is_refused(tmp_path):
