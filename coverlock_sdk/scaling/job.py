@@ -22,7 +22,7 @@ from coverlock_sdk.examiner import Examiner
 from coverlock_sdk.keys import as_keyring
 from coverlock_sdk.pictures import read
 from coverlock_sdk.verdict import Rule, Verdict
-from coverlock_sdk.verifier import Verifier, _require_key
+from coverlock_sdk.verifier import Verifier, require_key
 
 Row = dict[str, Any]
 """What is reported of one picture: file, status (accepted, rejected or error), and the details."""
@@ -67,7 +67,7 @@ class VerificationJob:
         """
         bundle = Bundle.open(self.bundle, self.trust)
         manifest, keyring = bundle.manifest, as_keyring(self.key_file)
-        _require_key(manifest, keyring, bundle)
+        require_key(manifest, keyring, bundle)
         examiner = Examiner(
             manifest.format,
             keyring,

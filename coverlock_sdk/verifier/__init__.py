@@ -102,7 +102,7 @@ class Verifier:
             bundle = Bundle.open(bundle.path, trust)  # it may have been opened with another key
         manifest = bundle.manifest
         keyring = as_keyring(key)
-        _require_key(manifest, keyring, bundle)
+        require_key(manifest, keyring, bundle)
         examiner = Examiner(
             manifest.format,
             keyring,
@@ -271,7 +271,7 @@ def _pixels(pictures: Any, size: tuple[int, int]) -> Pixels:
     return np.stack([picture.to_bytes(size) for picture in read_batch(pictures).pictures])
 
 
-def _require_key(manifest: Manifest, keyring: Keyring | None, bundle: Bundle) -> None:
+def require_key(manifest: Manifest, keyring: Keyring | None, bundle: Bundle) -> None:
     """Refuse keys that cannot be the ones the bundle's pictures are marked with."""
     wanted = manifest.key_fingerprint
     if wanted is None:
