@@ -51,6 +51,8 @@ def shallow_dinov2(folder: Path) -> Dinov2Hash:
         ("additive", "nano"),
         ("additive", "dinov2-s"),
         ("steganogan", "nano"),
+        ("mbrs", "nano"),
+        ("cin", "nano"),
     ],
 )
 def test_an_engine_is_built_of_every_exported_graph(watermark, image_hash, tmp_path):
