@@ -13,6 +13,8 @@ from coverlock_sdk.distortions import EVALUATION
 
 RT_HEADER = tuple(f"RT@{count}" for count in COUNTS)
 MEASURED_HEADER = ("bits read", "PSNR", *RT_HEADER)
+PHASES = ("loading", "encoding", "noise", "decoding", "learning", "validation")
+"""Of training, in the order of a step."""
 TRAINED_HEADER = ("seeds", "covers seen", *MEASURED_HEADER)
 
 
@@ -100,6 +102,18 @@ def _beside(measured: list[str], paper: dict[str, Any]) -> list[str]:
     return [f"{ours} ({theirs})" if theirs else ours for ours, theirs in pairs]
 
 
+def _training_speed_table(results: Path) -> str:
+    """Pictures a second on the machine of the training factors, and what the time went into."""
+    rows = []
+    for system, changes in figures_in(results / "training-factors.json").items():
+        for change, row in changes.items():
+            for run in row["seeds"].values():
+                if shares := run.get("seconds_share"):
+                    spent = [f"{100 * shares.get(phase, 0):.1f} %" for phase in PHASES]
+                    rows.append([system, change, f"{run['images_per_second']:.1f}", *spent])
+    return table(["watermark", "changed", "pictures a second", *PHASES], rows)
+
+
 def _filters_table(results: Path) -> str:
     return filters_summary(figures_in(results / "filters.json"))
 
@@ -126,5 +140,6 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "references": _references_table,
     "interventions": _interventions_table,
     "training-factors": _training_factors_table,
+    "training-speed": _training_speed_table,
     "filters": _filters_table,
 }
