@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
+from coverlock_bench.ledger import digest, fingerprint
 from coverlock_sdk import Watermark
 from coverlock_sdk.contract import Logits
 from coverlock_sdk.pictures import read
@@ -19,8 +19,7 @@ SAVE_EVERY = 100
 def decoded_logits(watermark: Watermark, photos: list[Path]) -> Logits:
     """What ``watermark`` decodes from each of ``photos`` as they are: (N, bits)."""
     names = "\n".join(str(photo.resolve()) for photo in photos)
-    digest = hashlib.sha256(f"{watermark.name} {watermark.bits}\n{names}".encode()).hexdigest()
-    path = CACHE / f"{watermark.name}-{digest[:16]}.npy"
+    path = CACHE / f"{watermark.name}-{digest(fingerprint(watermark), names)}.npy"
     done = list(np.load(path)) if path.exists() else []
     rest = photos[len(done) :]
     for photo in progress(rest, watermark.name):
