@@ -145,6 +145,10 @@ def _on_ray(
 ) -> None:
     if out is None:
         raise CoverLockError("name a folder for the results with --out")
+    if ":/" in str(out):  # what a path makes of ://
+        raise CoverLockError(
+            f"results cannot be written to {out}: name a folder of this machine, or a mounted one"
+        )
     try:
         from coverlock_sdk.scaling.ray_engine import verify_on_ray
     except ImportError as error:
