@@ -22,7 +22,7 @@ demo: $(VENV)/base
 
 test: $(VENV)/dev
 	@$(BIN)/coverlock fetch steganogan rivagan
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
