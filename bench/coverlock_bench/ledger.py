@@ -129,18 +129,18 @@ def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)  # the picture is synthetic
         marked = embed([picture], message)[0]
-    shown = [_rounded(decode([marked]))]
+    shown = [rounded(decode([marked]))]
     if isinstance(marker, BoundWatermark):
         shown += [repr(marker.format), marker.rounds]  # soft verdicts depend on calibrations
         if marker.hash is not None:
             view = stacked_views([read(picture)], watermark.native_size)
-            shown.append(_rounded(marker.hash.logits(view)))
+            shown.append(rounded(marker.hash.logits(view)))
     if hasattr(marker, "scores"):
-        shown.append(_rounded(marker.scores([marked])))
+        shown.append(rounded(marker.scores([marked])))
     return digest(watermark.name, marker.bits, marked, *shown)
 
 
-def _rounded(values: Any) -> Any:
+def rounded(values: Any) -> Any:
     """What other machines and thread counts compute alike; without negative zeros."""
     return np.round(np.asarray(values, dtype=np.float64), 2) + 0.0
 

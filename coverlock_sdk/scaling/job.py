@@ -49,11 +49,10 @@ class VerificationJob:
         """A verifier of one's own."""
         bundle, _ = self.checked()
         return Verifier.open(
-            bundle,
+            bundle,  # whose signature was checked just now
             self.runtime,
             precision=self.precision,
             key=self.key_file,
-            trust=self.trust,
             fpr=self.fpr,
             rule=self.rule,
             threads=self.threads,

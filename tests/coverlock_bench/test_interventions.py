@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -53,6 +54,13 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interventions, "VARIANTS", (TINY, low))
     monkeypatch.setattr(training_factors, "VARIANTS", (TINY,))
     monkeypatch.setattr(training_factors, "SHORTER", {"mbrs": {"steps": 2}})
+
+
+def finished_card(photos: Path, images: list[Path], runs: Path) -> tuple[Path, dict[str, Any]]:
+    """The card of a run that was trained to its end, and its file."""
+    interventions.interventions(["mbrs"], photos, images, runs, [0], half=False)
+    file = runs / "mbrs-0" / "watermark.json"
+    return file, json.loads(file.read_text())
 
 
 @pytest.mark.usefixtures("tiny")
@@ -132,9 +140,7 @@ def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path)
 @pytest.mark.usefixtures("tiny")
 def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, tmp_path: Path) -> None:
     images = sorted(photos.iterdir())
-    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
-    file = tmp_path / "mbrs-0" / "watermark.json"
-    card = json.loads(file.read_text())
+    file, card = finished_card(photos, images, tmp_path)
     assert card.pop("images_per_second") > 0
     file.write_text(json.dumps(card))
     again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
@@ -197,9 +203,7 @@ def test_an_unfinished_run_does_not_go_on_under_other_settings(
 @pytest.mark.usefixtures("tiny")
 def test_a_run_that_changed_on_the_way_is_not_shown(photos: Path, tmp_path: Path) -> None:
     images = sorted(photos.iterdir())
-    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
-    file = tmp_path / "mbrs-0" / "watermark.json"
-    card = json.loads(file.read_text())
+    file, card = finished_card(photos, images, tmp_path)
     made_with = {"recipe": card["recipe"], "settings": card["settings"]}
     other = {**made_with, "recipe": {**card["recipe"], "rate": 0.5}}
     file.write_text(json.dumps({**card, "sittings": [other, made_with]}))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_bench.attacks.best_match import BestMatch
-from coverlock_bench.attacks.feature_collision import PUSH, FeatureCollision
+from coverlock_bench.attacks.feature_collision import FeatureCollision
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.attacks.same_scene import PastedObject
 from coverlock_bench.auditing.verification import examine
@@ -204,7 +204,7 @@ def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
     attacks = {f"{levels:g} levels": FeatureCollision(budget=levels) for levels in BUDGETS}
     attacks |= {f"{psnr:g} dB": FeatureCollision(least_psnr=psnr) for psnr in LEAST_PSNR}
     return [
-        Cell(f"collision, {arm}", budget, f"{attack!r} {PUSH}", partial(measure, arm, attack))
+        Cell(f"collision, {arm}", budget, repr(attack), partial(measure, arm, attack))
         for arm in scenes
         for budget, attack in attacks.items()
     ]

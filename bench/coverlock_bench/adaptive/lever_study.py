@@ -19,9 +19,9 @@ from coverlock_bench.adaptive.attackers import SECRET, floats
 from coverlock_bench.adaptive.levers import KeyedViews, SeveralHashes, instability
 from coverlock_bench.adaptive.white_box import GuessedViews, Public, Several, WhiteBox
 from coverlock_bench.attacks.best_match import BestMatch
-from coverlock_bench.attacks.feature_collision import PUSH, FeatureCollision
+from coverlock_bench.attacks.feature_collision import FeatureCollision
 from coverlock_bench.intervals import rate
-from coverlock_bench.ledger import Run, digest
+from coverlock_bench.ledger import Run, digest, rounded
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
 from coverlock_sdk import Key, load_hash
 from coverlock_sdk.contract import ImageHash
@@ -86,12 +86,12 @@ def lever_study(
     order = np.random.default_rng(seed).permutation(len(photos))[: 2 * count]
     squares = load_squares([photos[row] for row in order], SIDE)
     depends: dict[str, Any] = {"count": count, "bits": bits, "fpr": fpr, "seed": seed}
-    depends |= {"photos": digest(*squares), "attack": f"{FeatureCollision()!r} {PUSH}"}
+    depends |= {"photos": digest(*squares), "attack": repr(FeatureCollision())}
     figures: dict[str, Any] = {}
     for name in run.steps([name for name in LEVERS if name in only], "levers"):
         lever = LEVERS[name]()
-        logits = np.round(lever.hash.logits(floats(squares[:1])), 2) + 0.0
-        key = {**depends, "lever": f"{name} {lever.known!r}", "hash": digest(logits)}
+        seen = digest(rounded(lever.hash.logits(floats(squares[:1]))))
+        key = {**depends, "lever": f"{name} {lever.known!r}", "hash": seen}
         found = run.ledger.recall(**key)
         if found is None:
             found = _measure(lever, squares[count:], squares[:count], bits, fpr, seed)

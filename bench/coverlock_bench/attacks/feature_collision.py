@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 TOGETHER = 16
 """Pictures that are attacked at once; more would only cost memory."""
 
-MARGIN = 0.3
-"""How far beyond zero a logit is pushed, in units of the mean magnitude."""
-
-FIRST_STEP = 0.25
-"""The first step, in units of the budget; later ones shrink to nothing."""
-
-PUSH = {"margin": MARGIN, "first step": FIRST_STEP}
-"""What a measurement depends on besides the attack's own options."""
-
 
 @dataclass(frozen=True)
 class FeatureCollision(OracleAttack):
@@ -49,6 +40,10 @@ class FeatureCollision(OracleAttack):
     least_psnr: float | None = None
     """A budget in decibels instead: the change may be anywhere, as long as its sum is small."""
     steps: int = 25
+    first_step: float = 0.25
+    """In units of the budget; later ones shrink to nothing."""
+    margin: float = 0.3
+    """How far beyond zero a logit is pushed, in units of the mean magnitude."""
     hash: str = "nano"
     known: WhiteBox | None = None
     """What is attacked, where that is more than the public hash ``hash``."""
@@ -93,10 +88,10 @@ class FeatureCollision(OracleAttack):
             with torch.no_grad():
                 aim = known.logits(there, np.random.default_rng(seed))[:, chosen]
             seen = known.logits((here + change).clamp(0, 1), np.random.default_rng(seed))[:, chosen]
-            lacking = torch.relu(MARGIN * aim.abs().mean() - seen * aim.sign())
+            lacking = torch.relu(self.margin * aim.abs().mean() - seen * aim.sign())
             [gradient] = torch.autograd.grad(lacking.sum(), change)
             with torch.no_grad():
-                moved = change - FIRST_STEP * (1 - step / self.steps) * space.stride(gradient)
+                moved = change - self.first_step * (1 - step / self.steps) * space.stride(gradient)
                 change.copy_(space.within(moved))
         found: Images = change.detach().numpy()
         return found

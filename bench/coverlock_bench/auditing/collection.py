@@ -57,9 +57,11 @@ def collect(
         except PictureError as error:
             left_out[photos[index].name] = str(error)
             continue
-        if digest(picture) in pictures:
+        shown = digest(picture)
+        if shown in pictures:
             left_out[photos[index].name] = f"{photos[index].name} is a copy of another picture"
-        pictures.setdefault(digest(picture), picture)
+        else:
+            pictures[shown] = picture
     name = folder.resolve().name if folder else "photos"
     used = list(pictures.values())
     return Collection(name, used[:limit], side, len(photos), left_out, used[limit:])

@@ -183,18 +183,20 @@ def _price_of(lock: str, figures: Figures) -> list[list[str]]:
         if lost:
             label = f"TPR lost to {defense_name(lock)}, {rule}, where it was above 50 %"
             rows.append([label, f"{100 * _mean(lost):.2f} points", ""])
-    shares = [
-        _under_distortion(_first(system).get(defense, {}), "tpr", rule, "rate")
-        for _, system in _measured(figures)
-        for defense, rule in ((lock, "soft"), ("none", "hard"))
-    ]
-    if shares and all(shares):
-        locked, bare = (
-            _mean([value for share in shares[part::2] for value in share or ()]) for part in (0, 1)
-        )
+    locked, bare = _genuine(figures, lock, "soft"), _genuine(figures, "none", "hard")
+    if locked and len(locked) == len(bare):
         label = f"genuine under distortion: {defense_name(lock)}, soft, and no lock, hard"
-        rows.append([label, f"{100 * locked:.1f} % and {100 * bare:.1f} %", ""])
+        rows.append([label, f"{100 * _mean(locked):.1f} % and {100 * _mean(bare):.1f} %", ""])
     return rows
+
+
+def _genuine(figures: Figures, defense: str, rule: Rule) -> list[float]:
+    """Shares of genuine pictures accepted, of every system and distortion."""
+    shares: list[float] = []
+    for _, system in _measured(figures):
+        cell = _first(system).get(defense, {})
+        shares += _under_distortion(cell, "tpr", rule, "rate") or []
+    return shares
 
 
 def bit_accuracy_table(figures: Figures) -> str:
