@@ -7,7 +7,14 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    track,
+)
 
 Item = TypeVar("Item")
 
@@ -27,6 +34,12 @@ def progress(
         yield from track(items, label, total=total, console=console, transient=True)
     else:
         yield from _lines(items, label, total, console)
+
+
+def step_counter(console: Console | None = None) -> Progress:
+    """A bar for steps that report themselves, as those of a training run do."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeRemainingColumn(), console=console)
 
 
 def _lines(

@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone
 from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.progress import step_counter
 from coverlock_sdk.watermarking.watermark import card_of
 
 USABLE_BIT_ACCURACY = 0.75
@@ -244,9 +245,7 @@ class _Report:
 
 def _bar(stage: str, steps: int) -> Progress:
     """A bar that has been started."""
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    )
+    bar = step_counter()
     bar.add_task(stage, total=steps)
     bar.start()
     return bar

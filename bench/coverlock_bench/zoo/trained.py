@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coverlock_bench.rt import residual_transferability
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.progress import step_counter
 from coverlock_sdk.training_run import Checkpoint
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 from coverlock_sdk.watermarking.trainable import train_watermark
@@ -55,7 +55,7 @@ def trained(variant: Variant, photos: Path, runs: Path, seed: int, half: bool) -
         checkpoint = Checkpoint(run / "checkpoint.pt")
         if checkpoint.file.exists():
             _require_same(checkpoint.read().get("sittings", []), variant, recipe, run)
-        with _progress() as bar:
+        with step_counter(Console(stderr=True)) as bar:
             task = bar.add_task(f"{variant.label}, seed {seed}", total=recipe.steps)
             network = train_watermark(
                 trainable,
@@ -142,13 +142,3 @@ def _curve(run: Path, batch: int) -> list[tuple[int, float]]:
     accuracy = np.array([record["accuracy"] for record in steps])
     parts = np.array_split(np.arange(len(accuracy)), min(CURVE_POINTS, len(accuracy)))
     return [(int((p[-1] + 1) * batch), round(float(accuracy[p].mean()), 4)) for p in parts]
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
