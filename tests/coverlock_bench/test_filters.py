@@ -35,4 +35,5 @@ def test_every_backbone_is_trained_and_compared(tmp_path: Path) -> None:
     for card in figures.values():
         assert 0 <= card["held_out_auc"]["clean"] <= 1
         assert card["recipe"]["steps"] == 1
+        assert card["paper"] is None  # it has no such watermark
     assert len(list((tmp_path / "runs" / "additive" / "cache").glob("*.npy"))) == 2

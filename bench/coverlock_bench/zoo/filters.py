@@ -11,8 +11,8 @@ from coverlock_plugins.convnext.classifiers import BACKBONES
 from coverlock_plugins.convnext.training import Recipe, train_filter
 from coverlock_sdk import load_watermark
 
-PAPER = {"features": 0.7243, "resnet": 0.9772, "convnext": 0.9971}
-"""MBRS on COCO, with DINOv2-G, ResNet-50 and ConvNeXt-Tiny as backbones."""
+PAPER = {"mbrs": {"features": 0.7243, "resnet": 0.9772, "convnext": 0.9971}}
+"""On COCO, with DINOv2-G, ResNet-50 and ConvNeXt-Tiny as backbones."""
 
 
 def filters(
@@ -26,5 +26,5 @@ def filters(
         for backbone in BACKBONES:
             written = train_filter(watermark, photos, run, backbone, recipe=recipe)
             card = json.loads(written.with_suffix(".json").read_text())
-            figures[name][backbone] = {**card, "paper": PAPER[backbone]}
+            figures[name][backbone] = {**card, "paper": PAPER.get(name, {}).get(backbone)}
     return figures

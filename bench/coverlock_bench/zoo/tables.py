@@ -127,13 +127,13 @@ def filters_summary(figures: dict[str, Any]) -> str:
             names[backbone],
             *(f"{100 * card['held_out_auc'][kind]:.2f} %" for kind in ("clean", "distorted")),
             str(card["photos"]["held_out"]),
-            f"{100 * card['paper']:.2f} %",
+            f"{100 * card['paper']:.2f} %" if card["paper"] else "-",
         ]
         for watermark, backbones in figures.items()
         for backbone, card in backbones.items()
     ]
     header = ["watermark", "backbone", "AUC, clean", "AUC, distorted", "pictures of a kind"]
-    return table([*header, "paper (MBRS, full width)"], rows)
+    return table([*header, "paper (full width)"], rows)
 
 
 TABLES: dict[str, Callable[[Path], str]] = {

@@ -2,7 +2,8 @@
 
 An attention map decides which bit each pixel carries, from the picture itself. That is why a
 residual says little on any other picture: a watermark that is hard to transplant to begin with.
-The two graphs are those that the invisible-watermark package ships.
+``rivagan`` runs the two graphs that the invisible-watermark package ships; ``rivagan-trained`` is a
+network with smaller kernels that was trained here and ships with this one.
 """
 
 from __future__ import annotations
@@ -97,9 +98,10 @@ class RivaGan(Watermark):
 
 
 class TrainedRivaGan(StoredWatermark):
-    """RivaGAN with weights of your own training, of any size."""
+    """RivaGAN as our own code trains it: the reference checkpoint, or weights of your own."""
 
     name = "rivagan-trained"
+    reference = Path(__file__).parent / "weights" / "rivagan.safetensors"
 
     @staticmethod
     def build(**settings: Any) -> RivaganNetwork:
@@ -107,12 +109,6 @@ class TrainedRivaGan(StoredWatermark):
         from coverlock_plugins.rivagan.network import RivaganNetwork
 
         return RivaganNetwork(**settings)
-
-    def _default_weights(self) -> Path:
-        raise MissingModelError(
-            "'rivagan-trained' needs weights of your own: coverlock train watermark rivagan PHOTOS "
-            "--run RUN, then load_watermark('rivagan-trained', weights='RUN/watermark.safetensors')"
-        )
 
 
 def trainable() -> Trainable:
