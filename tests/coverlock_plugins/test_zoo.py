@@ -346,16 +346,16 @@ def test_a_mark_is_read_on_its_own_picture_and_on_any_other(name: str) -> None:
     assert ((watermark.decode(forged) > 0) == payloads).mean() > 0.9
 
 
-def test_a_mark_of_our_rivagan_is_read_on_its_own_picture_only() -> None:
-    watermark = load_watermark("rivagan-trained")
+@pytest.mark.parametrize(
+    ("name", "read", "moved"), [("hidden", 0.85, 0.8), ("rivagan-trained", 0.9, 0.7)]
+)
+def test_a_mark_is_read_on_its_own_picture_rather_than_on_another(
+    name: str, read: float, moved: float
+) -> None:
+    watermark = load_watermark(name)
     payloads = np.random.default_rng(0).integers(0, 2, (4, watermark.bits), dtype=np.uint8)
     covers, targets = scenes(4), scenes(4, seed=9)
     marked = eight_bit(watermark.embed(covers, payloads))
-    assert ((watermark.decode(marked) > 0) == payloads).mean() > 0.9
+    assert ((watermark.decode(marked) > 0) == payloads).mean() > read
     forged = eight_bit(targets + (marked - covers))
-    assert ((watermark.decode(forged) > 0) == payloads).mean() < 0.7
-
-
-def test_a_system_without_reference_weights_says_how_to_train_some() -> None:
-    with pytest.raises(MissingModelError, match="coverlock train watermark hidden PHOTOS"):
-        load_watermark("hidden")
+    assert ((watermark.decode(forged) > 0) == payloads).mean() < moved

@@ -44,7 +44,6 @@ class PublishedHidden(ImportedWatermark, Hidden):
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
     from coverlock_sdk.watermarking.noise import (
-        EVERYDAY,
         Crop,
         Cropout,
         Dropout,
@@ -70,15 +69,14 @@ def trainable() -> Trainable:
         steps=300_000,
     )
     # The message is written into texture: a start that lets the encoder destroy all texture would
-    # teach it nothing of use. Twins show the decoder what of a picture is message.
+    # teach it nothing of use. Twins show the decoder what of a picture is message. A run may begin
+    # at 64 pixels, where steps cost a quarter (docs/watermarks.md).
     reference = Recipe(
-        image_weight=0.7,
-        noise=EVERYDAY,
-        noise_after=7500,
+        image_weight=1.0,
         inverted_twins=True,
         batch=16,
-        steps=10_000,
-        message_first=1000,
+        steps=14_400,
+        message_first=7000,
         early_fidelity=0.3,
         decay=2500,
     )
