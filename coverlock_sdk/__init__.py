@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from coverlock_sdk.calibration import Calibration as Calibration
     from coverlock_sdk.contract import Attack as Attack
     from coverlock_sdk.contract import Defense as Defense
     from coverlock_sdk.contract import ImageHash as ImageHash
@@ -17,52 +16,53 @@ if TYPE_CHECKING:
     from coverlock_sdk.contract import ProtectedWatermark as ProtectedWatermark
     from coverlock_sdk.contract import Watermark as Watermark
     from coverlock_sdk.errors import CoverLockError as CoverLockError
-    from coverlock_sdk.framing import Framing as Framing
     from coverlock_sdk.hookspecs import hookimpl as hookimpl
-    from coverlock_sdk.identification import Identification as Identification
-    from coverlock_sdk.identification import MessageBook as MessageBook
-    from coverlock_sdk.keys import Key as Key
-    from coverlock_sdk.keys import Keyring as Keyring
-    from coverlock_sdk.keys import codeword as codeword
-    from coverlock_sdk.lock import CoverLock as CoverLock
-    from coverlock_sdk.lock import Marked as Marked
-    from coverlock_sdk.lock import NoDefense as NoDefense
-    from coverlock_sdk.lock import wrap as wrap
-    from coverlock_sdk.manager import load_attack as load_attack
-    from coverlock_sdk.manager import load_defense as load_defense
-    from coverlock_sdk.manager import load_distortion as load_distortion
-    from coverlock_sdk.manager import load_hash as load_hash
-    from coverlock_sdk.manager import load_watermark as load_watermark
-    from coverlock_sdk.verdict import Verdict as Verdict
-    from coverlock_sdk.verifier import Verifier as Verifier
+    from coverlock_sdk.locking.calibration import Calibration as Calibration
+    from coverlock_sdk.locking.error_correction import Framing as Framing
+    from coverlock_sdk.locking.identification import Identification as Identification
+    from coverlock_sdk.locking.identification import MessageBook as MessageBook
+    from coverlock_sdk.locking.keys import Key as Key
+    from coverlock_sdk.locking.keys import Keyring as Keyring
+    from coverlock_sdk.locking.keys import codeword as codeword
+    from coverlock_sdk.locking.lock import CoverLock as CoverLock
+    from coverlock_sdk.locking.lock import Marked as Marked
+    from coverlock_sdk.locking.lock import NoDefense as NoDefense
+    from coverlock_sdk.locking.lock import wrap as wrap
+    from coverlock_sdk.locking.verdict import Verdict as Verdict
+    from coverlock_sdk.plugin_manager import load_attack as load_attack
+    from coverlock_sdk.plugin_manager import load_defense as load_defense
+    from coverlock_sdk.plugin_manager import load_distortion as load_distortion
+    from coverlock_sdk.plugin_manager import load_hash as load_hash
+    from coverlock_sdk.plugin_manager import load_watermark as load_watermark
+    from coverlock_sdk.verifier.verifier import Verifier as Verifier
 
 _HOMES = {
     "Attack": "contract",
-    "Calibration": "calibration",
-    "CoverLock": "lock",
+    "Calibration": "locking.calibration",
+    "CoverLock": "locking.lock",
     "CoverLockError": "errors",
     "Defense": "contract",
-    "Framing": "framing",
-    "Identification": "identification",
+    "Framing": "locking.error_correction",
+    "Identification": "locking.identification",
     "ImageHash": "contract",
-    "Key": "keys",
-    "Keyring": "keys",
-    "Marked": "lock",
-    "MessageBook": "identification",
-    "NoDefense": "lock",
+    "Key": "locking.keys",
+    "Keyring": "locking.keys",
+    "Marked": "locking.lock",
+    "MessageBook": "locking.identification",
+    "NoDefense": "locking.lock",
     "OracleAttack": "contract",
     "ProtectedWatermark": "contract",
-    "Verdict": "verdict",
-    "Verifier": "verifier",
+    "Verdict": "locking.verdict",
+    "Verifier": "verifier.verifier",
     "Watermark": "contract",
-    "codeword": "keys",
+    "codeword": "locking.keys",
     "hookimpl": "hookspecs",
-    "load_attack": "manager",
-    "load_defense": "manager",
-    "load_distortion": "manager",
-    "load_hash": "manager",
-    "load_watermark": "manager",
-    "wrap": "lock",
+    "load_attack": "plugin_manager",
+    "load_defense": "plugin_manager",
+    "load_distortion": "plugin_manager",
+    "load_hash": "plugin_manager",
+    "load_watermark": "plugin_manager",
+    "wrap": "locking.lock",
 }
 
 __all__ = sorted(_HOMES)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk import door
-from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
     import torch

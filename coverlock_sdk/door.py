@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from coverlock_sdk.errors import CoverLockError, PluginError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.messages import as_bits
-from coverlock_sdk.pictures import read_batch, refuse_shared_outputs
+from coverlock_sdk.images.picture import read_batch, refuse_shared_outputs
+from coverlock_sdk.locking.messages import as_bits
 
 if TYPE_CHECKING:
     from coverlock_sdk.contract import ImageHash, Watermark

@@ -11,11 +11,11 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
-    from coverlock_sdk.assets import Fetchable
     from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
-    from coverlock_sdk.distortions import Distortion
-    from coverlock_sdk.verdict import Verdict
-    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.images.distortions import Distortion
+    from coverlock_sdk.locking.verdict import Verdict
+    from coverlock_sdk.models.assets import Fetchable
+    from coverlock_sdk.training.watermarks.trainable import Trainable
 
 hookspec = pluggy.HookspecMarker("coverlock")
 hookimpl = pluggy.HookimplMarker("coverlock")

@@ -8,7 +8,7 @@ import sys
 from datetime import datetime, timezone
 
 from coverlock_sdk import hookimpl, wrap
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 
 
 class AuditLog:

@@ -13,10 +13,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from coverlock_sdk import Calibration, ImageHash, wrap
-from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.reading import LockFormat
-from coverlock_sdk.resampling import resample_matrix
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.images.resampling import resample_matrix
+from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.lock_format import LockFormat
 from tests.conftest import AdditiveMark
 
 BITS, SIDE, SEEN = 48, 128, 16

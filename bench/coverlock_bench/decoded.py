@@ -9,7 +9,7 @@ import numpy as np
 from coverlock_bench.ledger import digest, fingerprint
 from coverlock_sdk import Watermark
 from coverlock_sdk.contract import Logits
-from coverlock_sdk.pictures import read
+from coverlock_sdk.images.picture import read
 from coverlock_sdk.progress import progress
 
 CACHE = Path("runs/decoded")

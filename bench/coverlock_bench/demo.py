@@ -20,7 +20,7 @@ from coverlock_bench.photos import find_photos, load_squares, to_8_bit, to_float
 from coverlock_sdk import Key, Verdict, load_defense, load_watermark
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.locking.lock import BoundWatermark
 
 SIDE = 512
 IDENTIFIER = "demo-studio"

@@ -21,8 +21,8 @@ import numpy as np
 
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.locking.lock import BoundWatermark
 from coverlock_sdk.progress import progress
 from coverlock_sdk.testing import natural_pictures
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.assets import Asset, locate
 from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.hashing.held_out import HELD_OUT, split
-from coverlock_sdk.pictures import PICTURE_SUFFIXES, read
+from coverlock_sdk.images.picture import PICTURE_SUFFIXES, read
+from coverlock_sdk.models.assets import Asset, locate
+from coverlock_sdk.training.held_out import HELD_OUT, split
 
 Picture8 = npt.NDArray[np.uint8]
 

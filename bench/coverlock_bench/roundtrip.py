@@ -11,9 +11,9 @@ import numpy as np
 
 from coverlock_sdk import CoverLock, Defense, Marked, NoDefense, codeword, load_watermark
 from coverlock_sdk.errors import WeakMarkWarning
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.pictures import read
-from coverlock_sdk.verdict import RULES
+from coverlock_sdk.images.picture import read
+from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.verdict import RULES
 
 
 def roundtrip(

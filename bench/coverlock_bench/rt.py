@@ -19,8 +19,8 @@ from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk import Watermark
 from coverlock_sdk.contract import Images
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.pictures import read, read_batch, stacked_views
+from coverlock_sdk.images.picture import read, read_batch, stacked_views
+from coverlock_sdk.locking.lock import BoundWatermark
 
 COUNTS = (1, 10, 100, 1000)
 """The paper's numbers of sources (table 4)."""

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_sdk import CoverLock, Defense, NoDefense, codeword, load_watermark
-from coverlock_sdk.distortions import EVALUATION
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.progress import progress
-from coverlock_sdk.verdict import RULES
 
 Picture8 = npt.NDArray[np.uint8]
 

@@ -23,7 +23,7 @@ from coverlock_sdk.cli.sign import sign
 from coverlock_sdk.cli.train import train
 from coverlock_sdk.cli.verify import verify
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 
 COMMANDS = (
     embed,
@@ -82,7 +82,7 @@ def main() -> None:
     """Entry point of the ``coverlock`` script."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     # Skipped plugins are listed by `coverlock plugins`; elsewhere they would only be noise.
-    logging.getLogger("coverlock_sdk.manager").setLevel(logging.ERROR)
+    logging.getLogger("coverlock_sdk.plugin_manager").setLevel(logging.ERROR)
     build_cli()(prog_name="coverlock")
 
 

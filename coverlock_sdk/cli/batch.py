@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.folders import Source
 from coverlock_sdk.progress import progress
-from coverlock_sdk.sources import Source
 
 ACCEPTED, REJECTED, FAILED = 0, 1, 2
 """Exit codes: everything accepted; something rejected; some input could not be processed."""

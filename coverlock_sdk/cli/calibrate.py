@@ -9,16 +9,16 @@ from pathlib import Path
 import click
 import numpy as np
 
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.distortions import draw_training_distortion
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.hashing.held_out import is_held_out
-from coverlock_sdk.manager import load_watermark
-from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.images.distortions import draw_training_distortion
+from coverlock_sdk.images.folders import find_pictures
+from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.plugin_manager import load_watermark
 from coverlock_sdk.progress import progress
-from coverlock_sdk.sources import find_pictures
+from coverlock_sdk.training.held_out import is_held_out
 
 
 @click.command()

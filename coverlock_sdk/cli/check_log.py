@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.verifier.audit import FIRST, check_chain
+from coverlock_sdk.verifier.audit_log import FIRST, check_chain
 
 
 @click.command("check-log")

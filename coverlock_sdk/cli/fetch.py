@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from coverlock_sdk.assets import Fetchable
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.models.assets import Fetchable
+from coverlock_sdk.plugin_manager import plugin_manager
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 from coverlock_sdk.cli.batch import process
 from coverlock_sdk.cli.options import json_option, lock_options, open_lock
 from coverlock_sdk.errors import MessageError
-from coverlock_sdk.sources import Source, find_pictures
+from coverlock_sdk.images.folders import Source, find_pictures
 
 
 @click.command()

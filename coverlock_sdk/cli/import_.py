@@ -9,7 +9,7 @@ import click
 
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 
 
 @click.command("import")

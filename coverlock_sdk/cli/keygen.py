@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.keys import KEY_FILE_VARIABLE, generate_key
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, generate_key
 
 
 @click.command()

@@ -10,10 +10,10 @@ import click
 import numpy as np
 
 from coverlock_sdk.errors import MessageError
-from coverlock_sdk.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environment
-from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH, BoundWatermark, wrap
-from coverlock_sdk.messages import as_bits
-from coverlock_sdk.verdict import RULES
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environment
+from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_HASH, BoundWatermark, wrap
+from coverlock_sdk.locking.messages import as_bits
+from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.verifier.runtimes import AUTO
 
 Command = TypeVar("Command", bound=Callable[..., Any])

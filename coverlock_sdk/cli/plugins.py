@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 
 
 @click.command()

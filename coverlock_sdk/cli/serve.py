@@ -11,7 +11,7 @@ import click
 from coverlock_sdk.cli.options import bundle_options, chosen_keyring, key_option
 from coverlock_sdk.errors import AccessError, MissingModelError
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
-from coverlock_sdk.verifier import Verifier
+from coverlock_sdk.verifier.verifier import Verifier
 
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 """Hosts that mean every address of the machine, and the one under which it finds itself."""

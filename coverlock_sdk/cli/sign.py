@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.signing import generate_signing_key, sign_bundle
 
 
 @click.command()

@@ -13,9 +13,9 @@ from rich.progress import Progress
 from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.progress import step_counter
-from coverlock_sdk.watermarking.watermark import card_of
+from coverlock_sdk.watermarking.network_watermark import card_of
 
 USABLE_BIT_ACCURACY = 0.75
 """Below it, a watermark network has hardly learned more than to guess bits."""
@@ -66,7 +66,7 @@ def train_hash(
     The defaults are the recipe of the `nano` that ships or, for DINOv2, that of the paper.
     """
     try:
-        from coverlock_sdk.hashing import recipes
+        from coverlock_sdk.training.hashes import recipes
     except ImportError as error:
         raise MissingModelError(
             "training needs PyTorch: pip install 'coverlock-sdk[torch,bench]'"
@@ -144,9 +144,9 @@ def train_watermark(
     are used as load_watermark(NAME, weights="RUN/watermark.safetensors").
     """
     try:
-        from coverlock_sdk.watermarking.noise import EVERYDAY
-        from coverlock_sdk.watermarking.trainable import adjusted
-        from coverlock_sdk.watermarking.trainable import train_watermark as run_training
+        from coverlock_sdk.training.watermarks.noise import EVERYDAY
+        from coverlock_sdk.training.watermarks.trainable import adjusted
+        from coverlock_sdk.training.watermarks.trainable import train_watermark as run_training
     except ImportError as error:
         raise MissingModelError(
             "training needs PyTorch and kornia: pip install 'coverlock-sdk[torch,bench]'"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.batch import finish, process, report
 from coverlock_sdk.cli.options import (
     bundle_options,
@@ -21,11 +21,11 @@ from coverlock_sdk.cli.options import (
     rule_option,
 )
 from coverlock_sdk.errors import CoverLockError, MissingModelError
-from coverlock_sdk.keys import KEY_FILE_VARIABLE
-from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH
+from coverlock_sdk.images.folders import Source, find_pictures
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
+from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_HASH
 from coverlock_sdk.progress import progress
 from coverlock_sdk.scaling.job import VerificationJob
-from coverlock_sdk.sources import Source, find_pictures
 
 COLUMNS = {"matches": "matches", "bits": "of", "p_value": "p", "key_id": "key"}
 

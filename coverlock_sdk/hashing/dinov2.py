@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coverlock_sdk.assets import Progress, cache_folder
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash, Images, Logits
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.models.assets import Progress, cache_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -201,7 +201,7 @@ def import_original(name: str, file: Path, folder: Path | None = None) -> Path:
     """Convert an original torch-hub file (``dinov2_vits14_pretrain.pth``, ...) to a hub folder."""
     from safetensors.torch import save_file
 
-    from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
+    from coverlock_sdk.models.checkpoints import read_checkpoint, require_match, require_weights
 
     folder, variant = folder or cache_folder() / name, VARIANTS[name]
     config = _transformers().Dinov2Config(

@@ -9,7 +9,7 @@ import numpy.typing as npt
 def window_matrix(source: int, target: int, zoom: float) -> npt.NDArray[np.float32]:
     """Weights (target, source) that bring the central share ``zoom`` of an axis to ``target``.
 
-    The filter is that of ``coverlock_sdk.resampling``, of which this is the general case.
+    The filter is that of ``coverlock_sdk.images.resampling``, of which this is the general case.
     """
     scale = zoom * source / target
     centres = (1 - zoom) * source / 2 + (np.arange(target) + 0.5) * scale

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.bundle import MANIFEST, Bundle
+from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.examiner import Examiner
-from coverlock_sdk.keys import as_keyring
-from coverlock_sdk.pictures import read
-from coverlock_sdk.verdict import Rule, Verdict
-from coverlock_sdk.verifier import Verifier, require_key
+from coverlock_sdk.images.picture import read
+from coverlock_sdk.locking.judging import Examiner
+from coverlock_sdk.locking.keys import as_keyring
+from coverlock_sdk.locking.verdict import Rule, Verdict
+from coverlock_sdk.verifier.verifier import Verifier, require_key
 
 Row = dict[str, Any]
 """What is reported of one picture: file, status (accepted, rejected or error), and the details."""

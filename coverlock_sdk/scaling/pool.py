@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 
 from coverlock_sdk.scaling.job import Prepared, Row, VerificationJob
-from coverlock_sdk.verifier import Verifier
+from coverlock_sdk.verifier.verifier import Verifier
 
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

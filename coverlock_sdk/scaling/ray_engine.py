@@ -23,7 +23,7 @@ import ray.data
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.inputs import Item, Part, find_parts
 from coverlock_sdk.scaling.job import Prepared, VerificationJob, prepare
-from coverlock_sdk.scaling.parquet import Key, Results, result_table
+from coverlock_sdk.scaling.results import Key, Results, result_table
 from coverlock_sdk.verifier.triton_runtime import ADDRESS_VARIABLE
 
 Columns = dict[str, Any]

@@ -27,15 +27,15 @@ import numpy.typing as npt
 import pytest
 from PIL import Image, ImageOps
 
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
-from coverlock_sdk.lock import DEFAULT_FPR, BoundWatermark, wrap
-from coverlock_sdk.manager import load_watermark
-from coverlock_sdk.pictures import MIN_SIDE, PICTURE_SUFFIXES, load_image
+from coverlock_sdk.images.picture import MIN_SIDE, PICTURE_SUFFIXES, load_image
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.locking.lock import DEFAULT_FPR, BoundWatermark, wrap
+from coverlock_sdk.locking.verdict import Verdict
+from coverlock_sdk.plugin_manager import load_watermark
 from coverlock_sdk.testing.pictures import natural_pictures
 from coverlock_sdk.testing.plugin import FIGURE, IMAGES, WATERMARK
-from coverlock_sdk.verdict import Verdict
 
 MIN_ACCURACY = 0.95
 """Mean share of right bits in pictures that were saved with 8 bits and otherwise left alone."""

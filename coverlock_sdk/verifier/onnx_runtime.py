@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
 from coverlock_sdk.verifier.runtimes import Logits, Pixels
 

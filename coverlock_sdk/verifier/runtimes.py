@@ -14,9 +14,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.bundles.gpu import NoGpuError, first_gpu
 from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
-from coverlock_sdk.gpu import NoGpuError, first_gpu
 
 logger = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.engines import MODULES, Engine, engines_of
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.bundles.compiled_engines import MODULES, Engine, engines_of
+from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
-from coverlock_sdk.gpu import Gpu, NoGpuError, first_gpu
 from coverlock_sdk.verifier.runtimes import Logits, Pixels
 
 

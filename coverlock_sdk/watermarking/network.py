@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from coverlock_sdk.watermarking.noise import NoiseLayer
+    from coverlock_sdk.training.watermarks.noise import NoiseLayer
 
 
 class WatermarkNetwork(nn.Module, ABC):

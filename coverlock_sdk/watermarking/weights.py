@@ -12,9 +12,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from coverlock_sdk.checkpoints import require_match, require_weights
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.pictures import write_atomically
+from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.models.checkpoints import require_match, require_weights
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 
 Build = Callable[..., WatermarkNetwork]

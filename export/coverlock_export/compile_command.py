@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 
 from coverlock_export.tensorrt import BuildSettings, Compiled, compile_bundle
-from coverlock_sdk.bundle import SIGNATURE, Bundle
+from coverlock_sdk.bundles.bundle import SIGNATURE, Bundle
+from coverlock_sdk.bundles.compiled_engines import TARGETS, Target
 from coverlock_sdk.cli.options import json_option, trust_option
-from coverlock_sdk.engines import TARGETS, Target
 from coverlock_sdk.errors import BundleError
 
 

@@ -10,7 +10,7 @@ import torch
 
 from coverlock_export.fused import Embedding
 from coverlock_export.graphs import export_graph, serialise
-from coverlock_sdk.bundle import INPUT
+from coverlock_sdk.bundles.bundle import INPUT
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.verifier.onnx_runtime import cpu_session

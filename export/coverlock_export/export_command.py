@@ -14,10 +14,10 @@ from rich.progress import Progress
 from coverlock_export.triton import write_model_repository
 from coverlock_sdk.cli.options import json_option, open_lock
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.keys import KEY_FILE_VARIABLE
-from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_HASH
-from coverlock_sdk.sources import find_pictures
-from coverlock_sdk.verdict import RULES
+from coverlock_sdk.images.folders import find_pictures
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
+from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_HASH
+from coverlock_sdk.locking.verdict import RULES
 
 PRECISIONS = ("fp32", "fp16", "int8")
 

@@ -28,11 +28,11 @@ from coverlock_export.parity import (
     sdk_logits,
 )
 from coverlock_export.precision import to_fp16, to_int8
-from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
 from coverlock_sdk.contract import ImageHash, Logits
 from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.pictures import read
+from coverlock_sdk.images.picture import read
+from coverlock_sdk.locking.lock import BoundWatermark
 from coverlock_sdk.verifier.onnx_runtime import cpu_session, open_cpu
 
 Steps = Callable[[str, int], Callable[[], None]]

@@ -11,11 +11,11 @@ import math
 import torch
 from torch import Tensor, nn
 
-from coverlock_sdk.calibration import MAX_CONFIDENCE
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.keys import bit_selection
-from coverlock_sdk.reading import LockFormat
-from coverlock_sdk.resampling import resample_matrix
+from coverlock_sdk.images.resampling import resample_matrix
+from coverlock_sdk.locking.calibration import MAX_CONFIDENCE
+from coverlock_sdk.locking.keys import bit_selection
+from coverlock_sdk.locking.lock_format import LockFormat
 
 
 class Preprocessing(nn.Module):

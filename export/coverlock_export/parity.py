@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.bundle import INPUT
+from coverlock_sdk.bundles.bundle import INPUT
 from coverlock_sdk.contract import Bits, ImageHash, Logits
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.pictures import read
-from coverlock_sdk.reading import LockFormat
+from coverlock_sdk.images.picture import read
+from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.lock_format import LockFormat
 
 Pixels = npt.NDArray[np.uint8]
 Run = Callable[[Pixels], tuple[Logits, Logits]]

@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from coverlock_export.graphs import scope_of
-from coverlock_sdk.bundle import INPUT
+from coverlock_sdk.bundles.bundle import INPUT
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coverlock_sdk.assets import cache_folder
-from coverlock_sdk.bundle import Bundle
-from coverlock_sdk.engines import MODULES, PORTABLE, Engine, Target
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.bundles.compiled_engines import MODULES, PORTABLE, Engine, Target
+from coverlock_sdk.bundles.gpu import NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, MissingModelError
-from coverlock_sdk.gpu import NoGpuError, first_gpu
-from coverlock_sdk.pictures import write_atomically
+from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.models.assets import cache_folder
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coverlock_sdk.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.engines import Engine, engines_of
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.bundles.compiled_engines import Engine, engines_of
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.verifier.triton_runtime import MODEL

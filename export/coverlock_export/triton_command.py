@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from coverlock_export.triton import write_model_repository
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import trust_option
 
 

@@ -18,7 +18,7 @@ from coverlock_sdk import Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 from tests.conftest import AdditiveMark, AdditivePlugin
 

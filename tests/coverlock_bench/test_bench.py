@@ -13,7 +13,7 @@ from coverlock_bench.tables import render
 from coverlock_sdk import load_attack
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 from tests.conftest import AdditivePlugin
 
 

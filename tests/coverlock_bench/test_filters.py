@@ -12,7 +12,7 @@ from PIL import Image
 pytest.importorskip("torch")
 
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 from tests.conftest import AdditivePlugin
 

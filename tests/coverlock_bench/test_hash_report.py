@@ -13,10 +13,10 @@ from coverlock_bench.hashes.hash_report import examine, fair_coins, similar_pair
 from coverlock_bench.tables import render
 from coverlock_sdk import ImageHash, hookimpl, load_hash
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.distortions import EVALUATION, HARDER
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.keys import bit_selection
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.images.distortions import EVALUATION, HARDER
+from coverlock_sdk.locking.keys import bit_selection
+from coverlock_sdk.plugin_manager import plugin_manager
 
 VIEWS = 1 + len(EVALUATION) + len(HARDER)
 

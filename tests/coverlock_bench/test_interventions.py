@@ -26,9 +26,9 @@ from coverlock_bench.zoo.tables import (
 )
 from coverlock_bench.zoo.trained import Variant
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
-from coverlock_sdk.watermarking.trainer import Recipe
+from coverlock_sdk.training.watermarks.trainer import Recipe
 from tests.conftest import AdditivePlugin
 
 TINY = Variant(

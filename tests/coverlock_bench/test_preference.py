@@ -28,8 +28,8 @@ from coverlock_bench.preference.weights import (  # noqa: E402
 )
 from coverlock_plugins.convnext.network import Shape  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError  # noqa: E402
-from coverlock_sdk.hashing.trainer import Schedule  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from coverlock_sdk.training.hashes.trainer import Schedule  # noqa: E402
 
 SHORT = Schedule(steps=4, batch=3, rate=1e-3, record_every=2)
 RECIPE = training.Recipe(

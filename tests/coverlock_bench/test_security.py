@@ -24,9 +24,9 @@ from coverlock_bench.tables import render
 from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl, wrap
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
-from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import CoverLockError, MissingModelError
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.plugin_manager import plugin_manager
 from tests.conftest import AdditivePlugin
 
 pytest.importorskip("scipy")

@@ -77,7 +77,7 @@ def test_variation_by_hand(photos):
     rng = np.random.default_rng(2)
     covers = photos[rng.permutation(len(photos))[:4]]
     payloads = rng.integers(0, 2, (3, 8), dtype=np.uint8)
-    from coverlock_sdk.pictures import read_batch
+    from coverlock_sdk.images.picture import read_batch
 
     views = read_batch(covers).views((32, 32))
     features = np.stack([sketch.embed(views, np.tile(p, (4, 1))).mean(axis=3) for p in payloads])

@@ -19,7 +19,7 @@ from coverlock_export.graphs import export_graph, scope_of, serialise  # noqa: E
 from coverlock_export.parity import hold_to_limits  # noqa: E402
 from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
 from coverlock_sdk import Verifier, load_hash, wrap  # noqa: E402
-from coverlock_sdk.bundle import INPUT, OUTPUTS  # noqa: E402
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import (  # noqa: E402
     BundleError,
@@ -28,7 +28,7 @@ from coverlock_sdk.errors import (  # noqa: E402
     PictureError,
     PluginError,
 )
-from coverlock_sdk.pictures import read  # noqa: E402
+from coverlock_sdk.images.picture import read  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
 from tests.conftest import AdditiveMark  # noqa: E402

@@ -16,7 +16,7 @@ from coverlock_bench.deployment.latency.subjects import write_random_hash
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_export.tensorrt import BuildSettings, compile_bundle
 from coverlock_sdk import wrap
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.hashing import dinov2
 from coverlock_sdk.hashing.dinov2 import Dinov2Hash

@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle, trtexec_line
-from coverlock_sdk.bundle import SIGNATURE, Bundle
+from coverlock_sdk.bundles.bundle import SIGNATURE, Bundle
+from coverlock_sdk.bundles.compiled_engines import PORTABLE, Engine, engines_of
+from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
+from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.engines import PORTABLE, Engine, engines_of
 from coverlock_sdk.errors import BundleError, EngineError
-from coverlock_sdk.gpu import Gpu, NoGpuError, first_gpu
-from coverlock_sdk.signing import generate_signing_key, sign_bundle
 from tests.toy_bundle import write_toy_bundle
 
 RTX = BuildSettings("tensorrt-rtx")

@@ -17,11 +17,11 @@ from click.testing import CliRunner
 
 from coverlock_export.triton import MODEL, model_config, write_model_repository
 from coverlock_sdk import Verifier
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.bundles.compiled_engines import Engine
+from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.engines import Engine
 from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
-from coverlock_sdk.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.verifier import triton_runtime
 from tests.toy_bundle import toy_lock, write_toy_bundle
 

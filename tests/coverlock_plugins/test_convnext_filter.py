@@ -32,7 +32,7 @@ from coverlock_sdk.errors import (  # noqa: E402
     CoverLockError,
     MissingModelError,
 )
-from coverlock_sdk.manager import plugin_manager  # noqa: E402
+from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 
 SMALL: dict[str, Any] = {"depths": [1, 1], "widths": [8, 16]}

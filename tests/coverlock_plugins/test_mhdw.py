@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coverlock_plugins.mhdw import Mhdw, MhdwHash, block_magnitudes, block_pairs
 from coverlock_sdk import load_defense, load_hash
-from coverlock_sdk.lock import BoundWatermark
+from coverlock_sdk.locking.lock import BoundWatermark
 from tests.coverlock_plugins.scenes import scenes
 
 WAVE = 0.1 * np.cos(np.pi * (np.arange(32) + 0.5) / 32)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from coverlock_plugins.rivagan import ASSET, DECODER, ENCODER, RivaGan
-from coverlock_sdk.assets import locate
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError
+from coverlock_sdk.models.assets import locate
 from tests.coverlock_plugins import published_layouts
 from tests.coverlock_plugins.scenes import eight_bit, scenes
 

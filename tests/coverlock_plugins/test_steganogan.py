@@ -17,8 +17,8 @@ import pytest
 
 from coverlock_plugins.steganogan import ASSET, WEIGHTS, SteganoGan, flips, network
 from coverlock_plugins.steganogan.legacy import MAGIC, PROTOCOL, read_checkpoint
-from coverlock_sdk.assets import locate
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.models.assets import locate
 from tests.coverlock_plugins.scenes import eight_bit, scenes
 
 

@@ -23,10 +23,10 @@ from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
-from coverlock_sdk.manager import plugin_manager  # noqa: E402
+from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
+from coverlock_sdk.training.watermarks.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
+from coverlock_sdk.training.watermarks.trainer import Run  # noqa: E402
 from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
-from coverlock_sdk.watermarking.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
-from coverlock_sdk.watermarking.trainer import Run  # noqa: E402
 from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
 from tests.coverlock_plugins import published_layouts  # noqa: E402
 from tests.coverlock_plugins.scenes import eight_bit, scenes  # noqa: E402

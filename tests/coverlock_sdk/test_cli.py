@@ -13,9 +13,9 @@ from PIL import Image
 
 from coverlock_sdk import hookimpl, manager
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.hashing.held_out import is_held_out
-from coverlock_sdk.keys import Keyring
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.locking.keys import Keyring
+from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.training.held_out import is_held_out
 from tests.conftest import AdditivePlugin
 
 

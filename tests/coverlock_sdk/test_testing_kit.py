@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 
 # pytester forgets modules that a run inside this process imported; torch cannot be loaded twice.

@@ -11,7 +11,9 @@ from tests.golden.answers import FETCHED, FILE, SHIPPED, answers
 EXACT = ("picture", "hash", "key", "rule", "message", "accepted", "matches", "code", "payload")
 
 
-@pytest.mark.parametrize("watermark", [*SHIPPED, *FETCHED])
+@pytest.mark.parametrize(
+    "watermark", [*SHIPPED, *(pytest.param(name, marks=pytest.mark.slow) for name in FETCHED)]
+)
 def test_answers_are_the_golden_ones(watermark: str) -> None:
     golden = json.loads(FILE.read_text())[watermark]
     try:

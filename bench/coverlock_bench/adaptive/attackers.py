@@ -25,7 +25,9 @@ from coverlock_bench.ledger import Run, digest, fingerprint
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
 from coverlock_sdk import CoverLock, Key, codeword, load_watermark
 from coverlock_sdk.contract import Images
-from coverlock_sdk.distortions import (
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.images.distortions import (
     Brightness,
     Contrast,
     Crop,
@@ -33,12 +35,10 @@ from coverlock_sdk.distortions import (
     Flip,
     Rotation,
 )
-from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.keys import bit_selection
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.resampling import resample
-from coverlock_sdk.verdict import RULES
+from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.locking.keys import bit_selection
+from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.verdict import RULES
 
 ATTACKS = (
     "best match",

@@ -25,12 +25,12 @@ from coverlock_bench.ledger import Run, digest, rounded
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
 from coverlock_sdk import Key, load_hash
 from coverlock_sdk.contract import ImageHash
-from coverlock_sdk.distortions import EVALUATION, draw_training_distortion
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.keys import bit_selection
-from coverlock_sdk.resampling import resample
-from coverlock_sdk.statistics import hard_threshold
+from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
+from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.locking.keys import bit_selection
+from coverlock_sdk.locking.statistics import hard_threshold
 
 SIDE = 256
 """Pixels of a picture."""

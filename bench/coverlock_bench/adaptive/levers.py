@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from coverlock_bench.photos import to_float
 from coverlock_sdk import Key, load_hash
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash, Images, Logits
-from coverlock_sdk.distortions import Crop, Distortion, GaussianBlur, GaussianNoise, Jpeg
 from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.images.distortions import Crop, Distortion, GaussianBlur, GaussianNoise, Jpeg
+from coverlock_sdk.locking.calibration import Calibration
 
 GRID = 8
 """A picture is divided into this many blocks a side, which a view may cover."""

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from coverlock_bench.adaptive.levers import draw_views
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.manager import load_hash
-from coverlock_sdk.resampling import resample_matrix
+from coverlock_sdk.images.resampling import resample_matrix
+from coverlock_sdk.plugin_manager import load_hash
 
 
 class WhiteBox(Protocol):
@@ -82,7 +82,7 @@ def white_box(name: str) -> WhiteBox:
 
 
 def resampled(pictures: Tensor, side: int) -> Tensor:
-    """``coverlock_sdk.resampling`` with a gradient: (N, 3, H, W) -> (N, 3, side, side)."""
+    """``coverlock_sdk.images.resampling`` with a gradient: (N, 3, H, W) -> (N, 3, side, side)."""
     rows, columns = (
         torch.from_numpy(np.array(resample_matrix(source, side)))
         for source in (pictures.shape[-2], pictures.shape[-1])

@@ -14,7 +14,7 @@ import numpy as np
 from coverlock_sdk import Attack, OracleAttack
 from coverlock_sdk.contract import Images
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.resampling import resample
+from coverlock_sdk.images.resampling import resample
 
 REFERENCES = 100
 """Marked pictures of an attacker who has many, as in the paper's section 5."""

@@ -15,7 +15,7 @@ import numpy as np
 from coverlock_sdk import Attack
 from coverlock_sdk.contract import Images
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.resampling import resample
+from coverlock_sdk.images.resampling import resample
 
 
 @dataclass(frozen=True)

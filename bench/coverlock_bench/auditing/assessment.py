@@ -19,16 +19,16 @@ from coverlock_bench.intervals import rate, spread
 from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.rt import locked_transferability, transferability_curve
 from coverlock_sdk import Watermark
-from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import (
     CorruptModelError,
     MissingModelError,
     PluginError,
     UnknownNameError,
 )
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.manager import plugin_manager
-from coverlock_sdk.verdict import RULES
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.verdict import RULES
+from coverlock_sdk.plugin_manager import plugin_manager
 
 NONE = Setting("none")
 COVERLOCK = Setting("coverlock")

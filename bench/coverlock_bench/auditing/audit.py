@@ -31,8 +31,8 @@ from coverlock_bench.results import result_document, write_document
 from coverlock_sdk import load_watermark
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.lock import DEFAULT_FPR
-from coverlock_sdk.pictures import write_file
+from coverlock_sdk.images.picture import write_file
+from coverlock_sdk.locking.lock import DEFAULT_FPR
 
 FEWEST_PICTURES = 20
 COLOURS: dict[Level, str] = {

@@ -8,10 +8,10 @@ from typing import Any, Literal
 from coverlock_bench.auditing.assessment import Plan
 from coverlock_bench.auditing.security_tables import attack_name
 from coverlock_bench.intervals import rate
-from coverlock_sdk.distortions import EVALUATION
-from coverlock_sdk.lock import DEFAULT_RULE
-from coverlock_sdk.manager import plugin_manager
-from coverlock_sdk.verdict import Rule
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.locking.lock import DEFAULT_RULE
+from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.plugin_manager import plugin_manager
 
 Level = Literal["forgeable", "transferable", "resisted", "unmeasured"]
 ARMS = {"": "none", "locked_": "coverlock"}

@@ -18,10 +18,10 @@ from coverlock_bench.auditing.security_tables import (
     tradeoff,
 )
 from coverlock_bench.intervals import LEVEL
-from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.lock import DEFAULT_RULE
-from coverlock_sdk.verdict import RULES
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.locking.lock import DEFAULT_RULE
+from coverlock_sdk.locking.verdict import RULES
 
 TEMPLATES = Path(__file__).parent / "templates"
 

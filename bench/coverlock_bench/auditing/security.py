@@ -24,7 +24,7 @@ from coverlock_sdk.errors import (
     MissingModelError,
     UnknownNameError,
 )
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 
 CACHE = Path("runs/security.sqlite")
 

@@ -9,9 +9,9 @@ from typing import Any
 from coverlock_bench.auditing import paper
 from coverlock_bench.intervals import rate
 from coverlock_bench.markdown import table
-from coverlock_sdk.distortions import EVALUATION
-from coverlock_sdk.lock import DEFAULT_RULE
-from coverlock_sdk.verdict import RULES, Rule
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.locking.lock import DEFAULT_RULE
+from coverlock_sdk.locking.verdict import RULES, Rule
 
 Figures = dict[str, Any]
 

@@ -18,7 +18,7 @@ from coverlock_bench.ledger import NotMeasuredError
 from coverlock_sdk import Watermark
 from coverlock_sdk.contract import Images
 from coverlock_sdk.errors import MissingModelError, PluginError
-from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.images.picture import read, stacked_views
 
 if TYPE_CHECKING:
     import torch

@@ -21,9 +21,9 @@ from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
 from coverlock_sdk.contract import Images
-from coverlock_sdk.distortions import Distortion
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.pictures import read
+from coverlock_sdk.images.distortions import Distortion
+from coverlock_sdk.images.picture import read
 
 CLEAN = "clean"
 TARGETS_AT_ONCE = 10

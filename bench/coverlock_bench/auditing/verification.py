@@ -13,9 +13,9 @@ import numpy.typing as npt
 from coverlock_bench.auditing.settings import Setting
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import WeakMarkWarning
-from coverlock_sdk.lock import BoundWatermark
-from coverlock_sdk.pictures import read, stacked_views
-from coverlock_sdk.verdict import RULES, Rule
+from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.verdict import RULES, Rule
 
 Picture8 = npt.NDArray[np.uint8]
 Bits = npt.NDArray[np.uint8]

@@ -14,10 +14,10 @@ import numpy as np
 import onnx
 from onnx.utils import Extractor
 
-from coverlock_sdk.bundle import INPUT, OUTPUTS
-from coverlock_sdk.pictures import read
-from coverlock_sdk.verifier import Verifier
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
+from coverlock_sdk.images.picture import read
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
+from coverlock_sdk.verifier.verifier import Verifier
 
 _OPENING = """
 import time

@@ -11,7 +11,7 @@ import numpy as np
 
 from coverlock_export.exporting import LEAST_PHOTOS, Request, export_bundle
 from coverlock_export.parity import Answers, Run, Trial, sdk_logits
-from coverlock_sdk.lock import wrap
+from coverlock_sdk.locking.lock import wrap
 from coverlock_sdk.verifier.onnx_runtime import open_cpu
 
 CHUNK = 20

@@ -13,11 +13,11 @@ import click
 from coverlock_bench.options import images_option
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_and_print
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.scaling.job import Row, VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
-from coverlock_sdk.verifier import Verifier
+from coverlock_sdk.verifier.verifier import Verifier
 
 
 class TimedJob(VerificationJob):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from coverlock_sdk.assets import Asset
 from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.models.assets import Asset
 
 WEIGHTS = "backbone.safetensors"
 

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_bench.hashes.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS
-from coverlock_sdk.assets import Asset, locate
 from coverlock_sdk.hashing.dinov2 import pool_patches
 from coverlock_sdk.hashing.network import Backbone
+from coverlock_sdk.models.assets import Asset, locate
 
 SIZE = 128
 """Side of the picture they see: half of what they were trained with, at a quarter of the time."""

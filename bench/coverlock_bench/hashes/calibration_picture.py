@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.auditing.pictures import new_figure
-from coverlock_sdk.statistics import binomial_tail
+from coverlock_sdk.locking.statistics import binomial_tail
 
 
 def draw_calibration(figures: dict[str, Any], file: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.auditing.pictures import new_figure
-from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.lock import DEFAULT_FPR
-from coverlock_sdk.statistics import binomial_tail, hard_threshold
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.locking.lock import DEFAULT_FPR
+from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
 
 # Okabe and Ito's palette, which readers with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

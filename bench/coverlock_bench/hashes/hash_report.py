@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from coverlock_sdk import CoverLockError, ImageHash, load_hash
 from coverlock_sdk.contract import Logits
-from coverlock_sdk.distortions import EVALUATION, HARDER, Picture
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.keys import bit_selection
-from coverlock_sdk.lock import DEFAULT_FPR
-from coverlock_sdk.manager import plugin_manager
-from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.images.distortions import EVALUATION, HARDER, Picture
+from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.locking.keys import bit_selection
+from coverlock_sdk.locking.lock import DEFAULT_FPR
+from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.progress import progress
-from coverlock_sdk.statistics import binomial_tail, hard_threshold
 
 LENGTHS = (30, 32, 64, 100, 256)
 """Payload lengths of the watermarks there are; each locks with that many of the 256 bits."""

@@ -18,10 +18,11 @@ from torch.nn import functional
 
 from coverlock_bench.hashes.backbones import augnet, efficientnet_lite0
 from coverlock_sdk.hashing import nano
-from coverlock_sdk.hashing.figures import figures_of
-from coverlock_sdk.hashing.held_out import HELD_OUT, split
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
-from coverlock_sdk.hashing.recipes import (
+from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.progress import progress
+from coverlock_sdk.training.hashes.figures import figures_of
+from coverlock_sdk.training.hashes.recipes import (
     NANO_COMPOSITION,
     NANO_HEAD,
     NANO_HEAD_COMPOSITION,
@@ -31,9 +32,8 @@ from coverlock_sdk.hashing.recipes import (
     evaluation_features,
     train_head,
 )
-from coverlock_sdk.hashing.views import ComposedViews
-from coverlock_sdk.progress import progress
-from coverlock_sdk.resampling import resample
+from coverlock_sdk.training.hashes.views import ComposedViews
+from coverlock_sdk.training.held_out import HELD_OUT, split
 
 BACKBONES: dict[str, Callable[[], Backbone]] = {
     "efficientnet-lite0": efficientnet_lite0,

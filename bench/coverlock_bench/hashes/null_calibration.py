@@ -15,10 +15,10 @@ import numpy.typing as npt
 from coverlock_bench.decoded import decoded_logits
 from coverlock_bench.intervals import percentiles, rate
 from coverlock_sdk import codeword, load_hash, load_watermark
-from coverlock_sdk.pictures import read
-from coverlock_sdk.reading import LockFormat, Reading
-from coverlock_sdk.statistics import binomial_tail, soft_tail, soft_weights
-from coverlock_sdk.verdict import Rule
+from coverlock_sdk.images.picture import read
+from coverlock_sdk.locking.lock_format import LockFormat, Reading
+from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
+from coverlock_sdk.locking.verdict import Rule
 
 LEVELS = (1e-2, 1e-3, 1e-4)
 BOOTSTRAPS = 1000

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from PIL import Image, ImageFilter
 
-from coverlock_sdk.distortions import (
+from coverlock_sdk.images.distortions import (
     Brightness,
     ColourJitter,
     Contrast,

@@ -24,10 +24,10 @@ from coverlock_bench.preference.augmentations import augment
 from coverlock_bench.preference.marks import FAMILIES, add_mark
 from coverlock_bench.preference.network import PUBLISHED, SMALL, PreferenceNetwork, lift
 from coverlock_plugins.convnext.network import Shape
-from coverlock_sdk.hashing.held_out import HELD_OUT, split
-from coverlock_sdk.hashing.trainer import Schedule
-from coverlock_sdk.resampling import resample
-from coverlock_sdk.training_run import Checkpoint, Figures, History, ResumableRun
+from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.training.hashes.trainer import Schedule
+from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.runs import Checkpoint, Figures, History, ResumableRun
 
 SMALL_SCHEDULE = Schedule(
     steps=650, batch=16, rate=1e-3, weight_decay=0.05, warmup=50, decay=250, record_every=50

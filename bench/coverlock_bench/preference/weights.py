@@ -13,9 +13,9 @@ from torch import Tensor
 
 from coverlock_bench.preference.network import PREFIXES, PUBLISHED, PreferenceNetwork
 from coverlock_plugins.convnext.network import Shape
-from coverlock_sdk.assets import cache_folder
-from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.models.assets import cache_folder
+from coverlock_sdk.models.checkpoints import read_checkpoint, require_match, require_weights
 
 OFFICIAL = Path("wmforger", "preference.safetensors")
 """Where an imported checkpoint of the authors lives, below the cache folder."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from coverlock_bench.zoo.trained import Variant, describe, measure
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.watermarking.trainer import Recipe
+from coverlock_sdk.training.watermarks.trainer import Recipe
 
 _HIDDEN = {"bits": 16, "size": 64, "channels": 32}
 _HIDDEN_RECIPE = Recipe(image_weight=0.7, steps=3000, message_first=1000, decay=800)

@@ -9,7 +9,7 @@ from typing import Any
 
 from coverlock_bench.markdown import figures_in, table
 from coverlock_bench.zoo.trained import COUNTS, covers_seen
-from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.images.distortions import EVALUATION
 
 RT_HEADER = tuple(f"RT@{count}" for count in COUNTS)
 MEASURED_HEADER = ("bits read", "PSNR", *RT_HEADER)

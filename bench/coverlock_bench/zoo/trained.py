@@ -14,13 +14,13 @@ from rich.console import Console
 from coverlock_bench.rt import residual_transferability
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.manager import plugin_manager
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.progress import step_counter
-from coverlock_sdk.training_run import Checkpoint
+from coverlock_sdk.training.runs import Checkpoint
+from coverlock_sdk.training.watermarks.trainable import train_watermark
+from coverlock_sdk.training.watermarks.trainer import Recipe
 from coverlock_sdk.watermarking.network import WatermarkNetwork
-from coverlock_sdk.watermarking.trainable import train_watermark
-from coverlock_sdk.watermarking.trainer import Recipe
-from coverlock_sdk.watermarking.watermark import NetworkWatermark
+from coverlock_sdk.watermarking.network_watermark import NetworkWatermark
 from coverlock_sdk.watermarking.weights import load_network
 
 COUNTS = (1, 10, 100)

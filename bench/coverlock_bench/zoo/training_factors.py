@@ -16,7 +16,7 @@ from typing import Any
 from coverlock_bench.zoo.interventions import VARIANTS
 from coverlock_bench.zoo.trained import Variant, describe, measure
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.watermarking.noise import EVERYDAY
+from coverlock_sdk.training.watermarks.noise import EVERYDAY
 
 SHORTER: dict[str, dict[str, Any]] = {
     "hidden": {"steps": 600, "message_first": 200, "decay": 150},

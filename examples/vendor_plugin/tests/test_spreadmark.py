@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from spreadmark import Spreadmark
 
-from coverlock_sdk.distortions import Brightness, Contrast, GaussianNoise, Jpeg
+from coverlock_sdk.images.distortions import Brightness, Contrast, GaussianNoise, Jpeg
 from coverlock_sdk.testing import natural_pictures
 
 

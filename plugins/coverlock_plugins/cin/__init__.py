@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.watermark import (
+from coverlock_sdk.watermarking.network_watermark import (
     ImportedWatermark,
     StoredWatermark,
     imported_weights,
@@ -18,7 +18,7 @@ from coverlock_sdk.watermarking.watermark import (
 
 if TYPE_CHECKING:
     from coverlock_plugins.cin.network import CinNetwork
-    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainable import Trainable
 
 
 class Cin(StoredWatermark):
@@ -43,7 +43,7 @@ class PublishedCin(ImportedWatermark, Cin):
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_sdk.watermarking.noise import (
+    from coverlock_sdk.training.watermarks.noise import (
         EVERYDAY,
         Brightness,
         Contrast,
@@ -58,8 +58,8 @@ def trainable() -> Trainable:
         SaltPepper,
         Saturation,
     )
-    from coverlock_sdk.watermarking.trainable import Trainable
-    from coverlock_sdk.watermarking.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainer import Recipe
 
     published = Recipe(
         noise=(
@@ -97,8 +97,8 @@ def trainable() -> Trainable:
 
 def convert(file: Path) -> Path:
     """Turn the published checkpoint (``cinNet&nsmNet.pth``) into safetensors."""
-    from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
+    from coverlock_sdk.models.checkpoints import read_checkpoint
     from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
 
     content = read_checkpoint(file)

@@ -21,7 +21,7 @@ from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
 from coverlock_sdk.watermarking.network import PooledReadout, WatermarkNetwork, repeated
 
 if TYPE_CHECKING:
-    from coverlock_sdk.watermarking.noise import NoiseLayer
+    from coverlock_sdk.training.watermarks.noise import NoiseLayer
 
 BANDS = 12  # three colours in four Haar bands
 GRID = 16
@@ -225,7 +225,7 @@ class CinNetwork(WatermarkNetwork):
         """Each decoder learns from the pictures it is for, and the selector which ones they are."""
         if not self.has_jpeg_path:
             return super().decode_in_training(images, noise)
-        from coverlock_sdk.watermarking.noise import JPEG
+        from coverlock_sdk.training.watermarks.noise import JPEG
 
         compressed = isinstance(noise, JPEG)
         logits = self.decode_jpeg(images) if compressed else self.decode_by_inversion(images)

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.assets import cache_folder
 from coverlock_sdk.contract import Defense, Logits, ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, MissingModelError
-from coverlock_sdk.examiner import announce
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_RULE, BoundWatermark
-from coverlock_sdk.pictures import read_batch
-from coverlock_sdk.verdict import Rule, Verdict
+from coverlock_sdk.images.picture import read_batch
+from coverlock_sdk.locking.judging import announce
+from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_RULE, BoundWatermark
+from coverlock_sdk.locking.verdict import Rule, Verdict
+from coverlock_sdk.models.assets import cache_folder
 
 if TYPE_CHECKING:
     import click

@@ -16,7 +16,7 @@ from coverlock_plugins.convnext.network import TINY, ConvNeXt, Shape
 from coverlock_plugins.convnext.resnet import ResNet50
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing import nano
-from coverlock_sdk.resampling import resample_matrix
+from coverlock_sdk.images.resampling import resample_matrix
 
 SMALL = Shape((2, 2, 4, 2), (24, 48, 96, 192))
 TEXTURE_WINDOW, TEXTURE_GAIN = 5, 8.0

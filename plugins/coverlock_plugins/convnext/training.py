@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.convnext.classifiers import Classifier, build
-from coverlock_sdk.checkpoints import require_match
 from coverlock_sdk.contract import Images, Watermark
-from coverlock_sdk.distortions import draw_training_distortion
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
-from coverlock_sdk.hashing.cache import remembered
-from coverlock_sdk.hashing.held_out import HELD_OUT, split
-from coverlock_sdk.pictures import read, write_atomically
-from coverlock_sdk.training_run import Checkpoint
+from coverlock_sdk.images.distortions import draw_training_distortion
+from coverlock_sdk.images.picture import read, write_atomically
+from coverlock_sdk.models.checkpoints import require_match
+from coverlock_sdk.training.array_cache import remembered
+from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.runs import Checkpoint
 
 Bytes = npt.NDArray[np.uint8]
 Scores = npt.NDArray[np.float64]

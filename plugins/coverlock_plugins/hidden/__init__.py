@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.watermark import (
+from coverlock_sdk.watermarking.network_watermark import (
     ImportedWatermark,
     StoredWatermark,
     imported_weights,
@@ -18,7 +18,7 @@ from coverlock_sdk.watermarking.watermark import (
 
 if TYPE_CHECKING:
     from coverlock_plugins.hidden.network import HiddenNetwork
-    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainable import Trainable
 
 
 class Hidden(StoredWatermark):
@@ -43,7 +43,7 @@ class PublishedHidden(ImportedWatermark, Hidden):
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_sdk.watermarking.noise import (
+    from coverlock_sdk.training.watermarks.noise import (
         Crop,
         Cropout,
         Dropout,
@@ -51,8 +51,8 @@ def trainable() -> Trainable:
         JpegMask,
         Resize,
     )
-    from coverlock_sdk.watermarking.trainable import Trainable
-    from coverlock_sdk.watermarking.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainer import Recipe
 
     published = Recipe(
         image_weight=0.7,
@@ -85,8 +85,8 @@ def trainable() -> Trainable:
 
 def convert(file: Path) -> Path:
     """Turn a published checkpoint (``.pyt``) into safetensors."""
-    from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
+    from coverlock_sdk.models.checkpoints import read_checkpoint
     from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
 
     part, last = "enc-dec-model", "decoder.linear.bias"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.watermark import (
+from coverlock_sdk.watermarking.network_watermark import (
     ImportedWatermark,
     StoredWatermark,
     imported_weights,
@@ -18,7 +18,7 @@ from coverlock_sdk.watermarking.watermark import (
 
 if TYPE_CHECKING:
     from coverlock_plugins.mbrs.network import MbrsNetwork
-    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainable import Trainable
 
 
 class Mbrs(StoredWatermark):
@@ -43,9 +43,9 @@ class PublishedMbrs(ImportedWatermark, Mbrs):
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_sdk.watermarking.noise import EVERYDAY, Identity, JpegMask, RealJpeg
-    from coverlock_sdk.watermarking.trainable import Trainable
-    from coverlock_sdk.watermarking.trainer import Recipe
+    from coverlock_sdk.training.watermarks.noise import EVERYDAY, Identity, JpegMask, RealJpeg
+    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainer import Recipe
 
     published = Recipe(
         message_weight=10.0,
@@ -63,8 +63,8 @@ def trainable() -> Trainable:
 
 def convert(file: Path) -> Path:
     """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors."""
-    from coverlock_sdk.checkpoints import read_checkpoint
     from coverlock_sdk.errors import CorruptModelError
+    from coverlock_sdk.models.checkpoints import read_checkpoint
     from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
 
     state = unwrapped(read_checkpoint(file), file)

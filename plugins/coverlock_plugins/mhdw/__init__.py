@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Defense, ImageHash, Images, Logits, Watermark
 from coverlock_sdk.hashing.dct import dct_basis
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.lock import DEFAULT_FPR, DEFAULT_RULE, BoundWatermark, CoverLock
-from coverlock_sdk.verdict import Rule
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_RULE, BoundWatermark, CoverLock
+from coverlock_sdk.locking.verdict import Rule
 
 SIDE, BLOCK = 256, 32
 GRID = SIDE // BLOCK

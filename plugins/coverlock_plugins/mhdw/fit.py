@@ -8,11 +8,11 @@ import click
 import numpy as np
 
 from coverlock_plugins.mhdw import MhdwHash
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.distortions import draw_training_distortion
-from coverlock_sdk.hashing.held_out import HELD_OUT, split
-from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.images.distortions import draw_training_distortion
+from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
+from coverlock_sdk.training.held_out import HELD_OUT, split
 
 
 def fit(photos: list[Path], seed: int) -> Calibration:

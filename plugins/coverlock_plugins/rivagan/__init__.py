@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coverlock_sdk.assets import Asset, locate
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Bits, Images, Logits, Watermark
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.watermark import StoredWatermark
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.models.assets import Asset, locate
+from coverlock_sdk.watermarking.network_watermark import StoredWatermark
 
 if TYPE_CHECKING:
     import torch
 
     from coverlock_plugins.rivagan.network import RivaganNetwork
-    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainable import Trainable
 
 ENCODER = "rivagan_encoder.onnx"
 DECODER = "rivagan_decoder.onnx"
@@ -113,9 +113,9 @@ class TrainedRivaGan(StoredWatermark):
 
 def trainable() -> Trainable:
     """The published settings; the reference is smaller, as two processors demand."""
-    from coverlock_sdk.watermarking.noise import EVERYDAY, Crop, Identity, JpegMask, Resize
-    from coverlock_sdk.watermarking.trainable import Trainable
-    from coverlock_sdk.watermarking.trainer import Recipe
+    from coverlock_sdk.training.watermarks.noise import EVERYDAY, Crop, Identity, JpegMask, Resize
+    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainer import Recipe
 
     published = Recipe(
         message_loss="bce",

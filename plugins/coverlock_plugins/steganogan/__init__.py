@@ -22,11 +22,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from coverlock_plugins.steganogan import legacy, network
-from coverlock_sdk.assets import Asset, locate
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Bits, Images, Logits, Watermark
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.models.assets import Asset, locate
 
 if TYPE_CHECKING:
     import torch

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coverlock_sdk.assets import cache_folder
-from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Bits, Images, Logits, Watermark
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.watermark import card_of
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.models.assets import cache_folder
+from coverlock_sdk.watermarking.network_watermark import card_of
 
 if TYPE_CHECKING:
     import torch
 
-    from coverlock_sdk.watermarking.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainable import Trainable
 
 
 class Vine(Watermark):
@@ -109,9 +109,9 @@ def trainable() -> Trainable:
     Wasserstein discriminator beside the squared error; this trainer starts from nothing and has
     the squared error alone.
     """
-    from coverlock_sdk.watermarking.noise import EVERYDAY
-    from coverlock_sdk.watermarking.trainable import Trainable
-    from coverlock_sdk.watermarking.trainer import Recipe
+    from coverlock_sdk.training.watermarks.noise import EVERYDAY
+    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_sdk.training.watermarks.trainer import Recipe
 
     published = Recipe(
         message_loss="bce",

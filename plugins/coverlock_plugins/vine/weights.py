@@ -26,8 +26,8 @@ from coverlock_plugins.vine.network import (
     VineNetwork,
     build_decoder,
 )
-from coverlock_sdk.checkpoints import read_checkpoint, require_match, require_weights
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.models.checkpoints import read_checkpoint, require_match, require_weights
 from coverlock_sdk.watermarking.weights import load_network
 
 State = dict[str, Tensor]

@@ -11,11 +11,11 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from coverlock_sdk import load_hash
-from coverlock_sdk.distortions import Brightness, Contrast, GaussianBlur, Jpeg
 from coverlock_sdk.hashing.dct import _resource, dct_features
-from coverlock_sdk.hashing.fit_dct import main
 from coverlock_sdk.hashing.projection import orthogonal_projection
+from coverlock_sdk.images.distortions import Brightness, Contrast, GaussianBlur, Jpeg
 from coverlock_sdk.testing import natural_pictures
+from coverlock_sdk.training.hashes.fit_dct import main
 
 GOLDEN_ROW = [-0.0232693, 0.03588109, -0.03024087, -0.01249281]
 GOLDEN_CORNER = -0.014452279

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk.distortions import EVALUATION
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hashing import nano
-from coverlock_sdk.hashing.figures import pair_agreement
+from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.testing import natural_pictures
+from coverlock_sdk.training.hashes.figures import pair_agreement
 
 
 @pytest.fixture(scope="module")

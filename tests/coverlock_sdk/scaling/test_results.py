@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from coverlock_sdk.bundle import seal
+from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import VerificationJob
@@ -16,7 +16,7 @@ from tests.toy_bundle import write_toy_bundle
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[dev]'")
 
-from coverlock_sdk.scaling.parquet import Results  # noqa: E402 (needs pyarrow)
+from coverlock_sdk.scaling.results import Results  # noqa: E402 (needs pyarrow)
 
 TERMS = {"message": "alice"}
 

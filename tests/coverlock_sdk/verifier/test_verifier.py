@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import Key, Verifier
-from coverlock_sdk.bundle import seal
+from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.errors import (
     BundleError,
     CoverLockError,

@@ -13,10 +13,10 @@ from onnx.utils import Extractor
 
 from coverlock_bench.deployment.latency.subjects import MESSAGE, Subject
 from coverlock_sdk import Verifier
-from coverlock_sdk.bundle import INPUT, OUTPUTS
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
 from coverlock_sdk.errors import RuntimeUnavailableError
-from coverlock_sdk.examiner import Examiner
-from coverlock_sdk.pictures import decode_image, read
+from coverlock_sdk.images.picture import decode_image, read
+from coverlock_sdk.locking.judging import Examiner
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 from coverlock_sdk.verifier.runtimes import RUNTIMES, Logits, Pixels
 

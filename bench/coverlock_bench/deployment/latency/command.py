@@ -12,7 +12,7 @@ import click
 from coverlock_bench.options import images_option
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
-from coverlock_sdk.bundle import Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 

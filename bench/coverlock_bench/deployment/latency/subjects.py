@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_bench.photos import load_squares
-from coverlock_sdk.bundle import Bundle
-from coverlock_sdk.lock import BoundWatermark, wrap
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.locking.lock import BoundWatermark, wrap
 
 if TYPE_CHECKING:
     from coverlock_export.fused import Verification

@@ -1,0 +1,1 @@
+"""What is deployed: the bundle, its signature, and its compiled engines."""

@@ -1,0 +1,338 @@
+"""The bundle: a directory that holds everything a verifier needs, and no secret.
+
+``manifest.json`` says what the graphs beside it are and carries their SHA-256 and its own. A file
+that is not listed is never read, and one whose digest differs is refused. Digests beside the files
+stop accidents only; against tampering the manifest is signed (see ``signing``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from coverlock_sdk.errors import BundleError
+from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.locking.lock_format import LockFormat
+from coverlock_sdk.locking.verdict import RULES, Rule
+
+SCHEMA = 2
+"""Version of the manifest. Others are refused: newer ones may mean other things, and older ones do
+not carry their own digest."""
+
+MANIFEST = "manifest.json"
+SIGNATURE = "manifest.sig"
+
+INPUT = "images"
+OUTPUTS = ("decoder_logits", "hash_logits")
+"""Names of the tensors of ``verify`` graphs: pictures uint8 (N, H, W, 3) to two sets of logits."""
+
+PathLike = str | os.PathLike[str]
+
+_OWN_DIGEST = "sha256"
+_BLANK = "0" * 64
+"""What stands for the manifest's digest while it is computed."""
+
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading a document of the wrong form may raise."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a bundle says about itself."""
+
+    watermark: str
+    hash: str
+    size: tuple[int, int]
+    """Height and width of the pictures that the graphs take: the watermark's native size."""
+    hash_size: tuple[int, int]
+    """What the graph resamples them to for the hash."""
+    format: LockFormat
+    fpr: float
+    rule: Rule
+    opset: int
+    key_fingerprint: str | None = None
+    """The key that pictures are marked with, where the export was told; never the key itself."""
+    graphs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """File names by graph ("verify", "keyless", "embed") and precision ("fp32", "fp16", "int8")."""
+    engines: tuple[Mapping[str, Any], ...] = ()
+    """Compiled graphs; each entry names its ``file`` and says what it was compiled for."""
+    parity: Mapping[str, Any] = field(default_factory=dict)
+    """How far each precision agrees with the SDK on real photos, as measured at export."""
+    made: Mapping[str, Any] = field(default_factory=dict)
+    """Versions and time of the export."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of every file of the bundle besides the manifest and its signature."""
+
+    def to_json(self) -> bytes:
+        """The manifest as it is stored."""
+        decoder, image_hash = self.format.decoder, self.format.hash
+        document = {
+            "watermark": {
+                "name": self.watermark,
+                "bits": self.format.payload_bits,
+                "calibration": asdict(decoder),
+            },
+            "hash": {
+                "name": self.hash,
+                "size": list(self.hash_size),
+                "calibration": asdict(image_hash) if image_hash else None,
+            },
+            "preprocessing": {
+                "input": "uint8, (N, height, width, 3), RGB",
+                "size": list(self.size),
+                "scale": "divided by 255",
+                "resampling": "antialiased triangle filter as two matrix products",
+            },
+            "message_bits": self.format.bits,
+            "fpr": self.fpr,
+            "rule": self.rule,
+            "key_fingerprint": self.key_fingerprint,
+            "opset": self.opset,
+            "graphs": {name: dict(files) for name, files in self.graphs.items()},
+            "engines": [dict(engine) for engine in self.engines],
+            "parity": self.parity,
+            "made": self.made,
+            "files": dict(sorted(self.files.items())),
+        }
+        return stamped(document)
+
+    @classmethod
+    def from_json(cls, content: bytes, path: Path) -> Manifest:
+        """Read a manifest; ``path`` is for the error messages."""
+        try:
+            document = json.loads(content)
+            schema = int(document["schema"])
+        except _DAMAGE:
+            raise BundleError(f"{path} is not the manifest of a bundle: export it again") from None
+        if schema > SCHEMA:
+            raise BundleError(
+                f"{path} was written by a newer version (schema {schema}, this one reads "
+                f"{SCHEMA}): update coverlock-sdk"
+            )
+        if schema < SCHEMA:
+            raise BundleError(
+                f"{path} was written by an older version (schema {schema}, this one reads "
+                f"{SCHEMA}): export the bundle again"
+            )
+        if not _is_whole(content, document.get(_OWN_DIGEST)):
+            raise BundleError(
+                f"{path} is not as it was written (its SHA-256 differs): "
+                "copy or export the bundle again"
+            )
+        try:
+            return cls._parsed(document)
+        except _DAMAGE as error:
+            raise BundleError(
+                f"{path} is incomplete or damaged ({type(error).__name__}: {error}): "
+                "export the bundle again"
+            ) from None
+
+    @classmethod
+    def _parsed(cls, document: dict[str, Any]) -> Manifest:
+        watermark, image_hash = document["watermark"], document["hash"]
+        fingerprint = document["key_fingerprint"]
+        if document["rule"] not in RULES:
+            raise ValueError(f"unknown rule {document['rule']!r}")
+        return cls(
+            watermark=str(watermark["name"]),
+            hash=str(image_hash["name"]),
+            size=_size(document["preprocessing"]["size"]),
+            hash_size=_size(image_hash["size"]),
+            format=LockFormat(
+                int(watermark["bits"]),
+                _calibration(watermark["calibration"]),
+                _calibration(image_hash["calibration"]),
+            ),
+            fpr=float(document["fpr"]),
+            rule=document["rule"],
+            opset=int(document["opset"]),
+            key_fingerprint=None if fingerprint is None else str(fingerprint),
+            graphs={
+                name: {precision: _plain(file) for precision, file in files.items()}
+                for name, files in document["graphs"].items()
+            },
+            engines=tuple({**e, "file": _plain(e["file"])} for e in document["engines"]),
+            parity=dict(document["parity"]),
+            made=dict(document["made"]),
+            files={_plain(name): str(digest) for name, digest in document["files"].items()},
+        )
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle on disk whose manifest was read and whose files were checked."""
+
+    path: Path
+    manifest: Manifest
+    signed: bool = False
+    """Whether the manifest carries a signature of the key that the opener trusts."""
+
+    @classmethod
+    def open(cls, path: PathLike, trust: Any = None) -> Bundle:
+        """Read and check the bundle in ``path``.
+
+        With ``trust``, a public key or the path of its file, a bundle that is not signed by the
+        holder of that key is refused.
+        """
+        folder = Path(path)
+        content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
+        if trust is not None:
+            from coverlock_sdk.bundles.signing import check_signature
+
+            missing = f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
+            check_signature(content, _read(folder / SIGNATURE, missing), trust, folder)
+        bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), trust is not None)
+        for name, digest in bundle.manifest.files.items():
+            if _digest_of_file(bundle._listed(name)) != digest:
+                raise _altered(folder, name)
+        return bundle
+
+    def file(self, graph: str = "verify", precision: str = "fp32") -> str:
+        """Name of the file that holds ``graph`` in ``precision``."""
+        precisions = self.manifest.graphs.get(graph)
+        if not precisions:
+            raise BundleError(f"{self.path} has no graph '{graph}': export it again")
+        if precision not in precisions:
+            there = ", ".join(precisions)
+            raise BundleError(f"{self.path} has '{graph}' in {there}, but not in {precision}")
+        return precisions[precision]
+
+    def read(self, name: str) -> bytes:
+        """The content of a listed file; what is returned is what was checked."""
+        content = _read(self._listed(name), f"{self.path} lacks the file {name}")
+        if hashlib.sha256(content).hexdigest() != self.manifest.files[name]:
+            raise _altered(self.path, name)
+        return content
+
+    def with_engine(self, content: bytes, entry: Mapping[str, Any]) -> Bundle:
+        """Put a compiled engine into the bundle; ``entry`` names its ``file`` and its purpose.
+
+        The signature goes, because the manifest is no longer what was signed.
+        """
+        name = _plain(entry["file"])
+        manifest = replace(
+            self.manifest,
+            engines=(*(e for e in self.manifest.engines if e["file"] != name), dict(entry)),
+            files={**self.manifest.files, name: hashlib.sha256(content).hexdigest()},
+        )
+        with _explained(self.path):
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.path / name, content)
+            (self.path / SIGNATURE).unlink(missing_ok=True)
+            write_atomically(self.path / MANIFEST, manifest.to_json())
+        return replace(self, manifest=manifest, signed=False)
+
+    def _listed(self, name: str) -> Path:
+        if name not in self.manifest.files:
+            raise BundleError(f"the manifest of {self.path} does not list the file {name}")
+        path = self.path / name
+        if not path.is_file():
+            raise BundleError(f"{self.path} lacks the file {name}: copy or export it again")
+        return path
+
+
+@contextlib.contextmanager
+def building(out: Path) -> Iterator[Path]:
+    """A folder to build a bundle in; it becomes ``out`` when all went well, and goes otherwise."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BundleError(f"{out} exists: choose another folder for the bundle, or remove it")
+    with _explained(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+    try:
+        yield folder
+        with _explained(out):
+            folder.chmod(0o755)
+            folder.replace(out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def seal(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of the files in ``folder``, with the digest of each."""
+    files = {
+        path.relative_to(folder).as_posix(): _digest_of_file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in (MANIFEST, SIGNATURE)
+    }
+    with _explained(folder):
+        write_atomically(folder / MANIFEST, replace(manifest, files=files).to_json())
+
+
+def stamped(document: Mapping[str, Any]) -> bytes:
+    """``document`` as a manifest of this schema that carries its own SHA-256.
+
+    The digest is that of the very bytes that are written, with zeros in its own place.
+    """
+    whole = {"schema": SCHEMA, _OWN_DIGEST: _BLANK, **document}
+    content = json.dumps(whole, indent=2).encode() + b"\n"
+    digest = hashlib.sha256(content).hexdigest()
+    return content.replace(_BLANK.encode(), digest.encode(), 1)
+
+
+def _is_whole(content: bytes, digest: Any) -> bool:
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        return False
+    blanked = content.replace(digest.encode(), _BLANK.encode(), 1)
+    return hashlib.sha256(blanked).hexdigest() == digest
+
+
+def _calibration(values: Mapping[str, Any]) -> Calibration:
+    return Calibration(**{name: float(value) for name, value in values.items()})
+
+
+def _size(values: Any) -> tuple[int, int]:
+    height, width = (int(value) for value in values)
+    if min(height, width) < 1:
+        raise ValueError(f"a picture cannot have {width} x {height} pixels")
+    return height, width
+
+
+def _plain(name: str) -> str:
+    """A file name that stays inside the bundle."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
+        raise BundleError(f"'{name}' is not the name of a file inside a bundle")
+    return name
+
+
+def _digest_of_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _read(path: Path, missing: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise BundleError(missing) from None
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read ({error.strerror or error})") from None
+
+
+def _altered(folder: Path, name: str) -> BundleError:
+    return BundleError(
+        f"the file {name} of {folder} is not the one that was exported (its SHA-256 differs): "
+        "copy or export the bundle again"
+    )
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BundleError(f"{path} cannot be written ({error.strerror or error})") from None

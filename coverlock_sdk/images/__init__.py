@@ -1,0 +1,1 @@
+"""Pictures: every kind and size, reading and writing, resampling, distortions."""

@@ -1,0 +1,128 @@
+"""Finding out which of many registered messages a picture carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.errors import MessageError
+from coverlock_sdk.locking.keys import Key, Keyring, codeword
+from coverlock_sdk.locking.messages import as_bits
+from coverlock_sdk.locking.statistics import Weights
+from coverlock_sdk.locking.verdict import Verdict
+
+Bits = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Identification:
+    """The registered message that fits a picture best, and whether it fits well enough."""
+
+    label: Any
+    """The identifier, mapping key, or row number of the best message; None when rejected."""
+    verdict: Verdict
+
+    def __bool__(self) -> bool:
+        return self.verdict.accepted
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON values."""
+        return {"label": self.label, **self.verdict.to_dict()}
+
+
+class MessageBook:
+    """Registered messages, packed so that a million of them are searched in a fraction of a second.
+
+    Build it once and identify many pictures with it.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[Any],
+        packed: Mapping[Key | None, Bits],
+        bits: int,
+        of_codewords: bool = False,
+    ) -> None:
+        if not len(labels):
+            raise MessageError("there is no registered message to choose from")
+        self.labels = labels
+        self.bits = bits
+        self.of_codewords = of_codewords
+        self._packed = packed
+
+    @classmethod
+    def of_messages(cls, messages: Any, bits: int) -> MessageBook:
+        """From an array of messages (N, bits), or a mapping from labels to messages."""
+        labels: Sequence[Any]
+        if isinstance(messages, Mapping):
+            labels, rows = list(messages), list(messages.values())
+        else:
+            labels, rows = range(len(messages)), messages
+        return cls(labels, {None: _pack(as_bits(rows, len(labels), bits))}, bits)
+
+    @classmethod
+    def of_identifiers(
+        cls, identifiers: Sequence[str], keyring: Keyring | None, bits: int
+    ) -> MessageBook:
+        """From identifiers: their codewords under every active key."""
+        keys = keyring.keys if keyring else (None,)
+        packed = {
+            key: _pack(np.stack([codeword(name, key, bits) for name in identifiers]))
+            for key in keys
+            if len(identifiers)
+        }
+        return cls(list(identifiers), packed, bits, of_codewords=True)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def require_keys(self, keys: Sequence[Key | None]) -> None:
+        """Refuse a book of codewords that were made under other keys than ``keys``."""
+        if self.of_codewords and set(self._packed) != set(keys):
+            raise MessageError(
+                "the book holds codewords of other keys: build it again with this lock"
+            )
+
+    def message(self, index: int, key: Key | None) -> Bits:
+        """The bits of one registered message, as they stand under ``key``."""
+        return np.unpackbits(self._columns(key)[:, index])[: self.bits]
+
+    def best(self, decoded: Bits, weights: Weights | None, key: Key | None) -> int:
+        """Index of the message that agrees most with ``decoded``, each bit weighed if asked."""
+        columns = self._columns(key)
+        if weights is None:
+            return int(np.argmin(self._mismatches(columns, np.packbits(decoded))))
+        return int(np.argmax(self._weighted_matches(columns, decoded, weights)))
+
+    def _columns(self, key: Key | None) -> Bits:
+        return self._packed[key] if key in self._packed else self._packed[None]
+
+    @staticmethod
+    def _mismatches(columns: Bits, decoded: Bits) -> npt.NDArray[np.uint16]:
+        total = np.zeros(columns.shape[1], dtype=np.uint16)
+        for column, byte in zip(columns, decoded, strict=True):
+            total += np.bitwise_count(column ^ byte)
+        return total
+
+    def _weighted_matches(
+        self, columns: Bits, decoded: Bits, weights: Weights
+    ) -> npt.NDArray[np.int32]:
+        """Score eight bits at a time: a table holds the score of each of the 256 byte values."""
+        bytes_ = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+        padding = 8 * len(columns) - self.bits
+        wanted = np.pad(decoded, (0, padding)).reshape(-1, 8)
+        worth = np.pad(weights, (0, padding)).reshape(-1, 8)
+        total = np.zeros(columns.shape[1], dtype=np.int32)
+        for column, bits, weight in zip(columns, wanted, worth, strict=True):
+            table = ((bytes_ == bits) @ weight).astype(np.int32)
+            total += table[column]
+        return total
+
+
+def _pack(messages: Bits) -> Bits:
+    """(N, bits) to (bytes, N): one contiguous column of bytes per eight bits."""
+    return np.ascontiguousarray(np.packbits(messages, axis=1).T)

@@ -1,0 +1,236 @@
+"""Secret keys: what they determine, how they are stored, and how they stay out of sight.
+
+A key selects and orders the hash bits that lock a message, masks them, and turns an
+identifier into a codeword. All of it is HMAC-SHA256 on the host, identical on every
+platform, so that networks and bundles hold no secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.errors import KeyringError, MessageError
+from coverlock_sdk.images.picture import write_atomically
+
+KEY_BYTES = 32
+KEY_FILE_VARIABLE = "COVERLOCK_KEY_FILE"
+_FORMAT = 1
+
+
+class Key:
+    """One secret with an identifier. Printing, logging or pickling it never shows the secret."""
+
+    __slots__ = ("_digest", "created", "id")
+
+    def __init__(self, secret: bytes, id: str, created: str | None = None) -> None:
+        if len(secret) < KEY_BYTES:
+            raise KeyringError(f"a key has at least {KEY_BYTES} bytes, this one has {len(secret)}")
+        # The secret lives only inside this keyed hash object, which has no way to print it.
+        self._digest = hmac.new(secret, digestmod=hashlib.sha256)
+        self.id = id
+        self.created = created or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    @property
+    def fingerprint(self) -> str:
+        """A short public name of the secret, for manifests and logs."""
+        return self._derive(b"fingerprint", 0).hex()[:16]
+
+    def stream(self, label: str) -> Iterator[int]:
+        """An endless stream of bytes that depends on the secret and on ``label``."""
+        counter = 0
+        while True:
+            yield from self._derive(label.encode(), counter)
+            counter += 1
+
+    def _derive(self, label: bytes, counter: int) -> bytes:
+        digest = self._digest.copy()
+        digest.update(len(label).to_bytes(4, "big") + label + counter.to_bytes(4, "big"))
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"Key(id={self.id!r}, fingerprint={self.fingerprint!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("keys are not pickled: pass the path of the key file instead")
+
+
+PUBLIC_KEY = Key(b"CoverLock without a key: public!", id="public", created="")
+"""Stands in where no key is given: the paper's seed-determined subset, known to everyone."""
+
+
+def bit_selection(key: Key | None, code_bits: int, count: int) -> npt.NDArray[np.int64]:
+    """Which ``count`` of ``code_bits`` hash bits are used, and in which order.
+
+    A Fisher-Yates shuffle driven by the key's stream, with rejection so that it is unbiased.
+    """
+    stream = (key or PUBLIC_KEY).stream(f"selection/{code_bits}")
+    order = list(range(code_bits))
+    for last in range(code_bits - 1, 0, -1):
+        other = _below(stream, last + 1)
+        order[last], order[other] = order[other], order[last]
+    return np.array(order[:count], dtype=np.int64)
+
+
+def bit_mask(key: Key | None, count: int) -> npt.NDArray[np.uint8]:
+    """The bits XORed onto the selected code; all zero without a key."""
+    if key is None:
+        return np.zeros(count, dtype=np.uint8)
+    return _bits(key.stream("mask"), count)
+
+
+def codeword(identifier: str, key: Key | None, bits: int) -> npt.NDArray[np.uint8]:
+    """The message of ``bits`` bits that stands for ``identifier``: uniform to all without the key.
+
+    A message like this makes the p-value of a verdict exact (see docs/statistics.md).
+    """
+    try:
+        identifier.encode()
+    except UnicodeEncodeError:
+        raise MessageError("the identifier contains characters that are not text") from None
+    return _bits((key or PUBLIC_KEY).stream(f"codeword/{identifier}"), bits)
+
+
+def _below(stream: Iterator[int], bound: int) -> int:
+    limit = 65536 - 65536 % bound
+    while True:
+        value = next(stream) << 8 | next(stream)
+        if value < limit:
+            return value % bound
+
+
+def _bits(stream: Iterator[int], count: int) -> npt.NDArray[np.uint8]:
+    content = bytes(next(stream) for _ in range((count + 7) // 8))
+    return np.unpackbits(np.frombuffer(content, dtype=np.uint8))[:count]
+
+
+class Keyring:
+    """The active keys of a deployment. The first one marks; all of them verify."""
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self.keys = tuple(keys)
+        identifiers = [key.id for key in self.keys]
+        if not self.keys:
+            raise KeyringError("a keyring needs at least one key: make one with 'coverlock keygen'")
+        if len(set(identifiers)) != len(identifiers):
+            raise KeyringError(f"two keys of the ring have the same identifier: {identifiers}")
+
+    @property
+    def primary(self) -> Key:
+        """The key that new pictures are marked with."""
+        return self.keys[0]
+
+    def __repr__(self) -> str:
+        return f"Keyring({list(self.keys)!r})"
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Keyring:
+        """Read a key file; one that others can read is refused."""
+        keys = _read_keys(Path(path))
+        if isinstance(keys, str):
+            raise KeyringError(keys)
+        return cls(keys)
+
+
+def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bool = False) -> Key:
+    """Make a new key in the file ``path``; with ``rotate`` it becomes the first of those there.
+
+    An existing file is never overwritten otherwise, since the pictures it marked would be lost.
+    """
+    path = Path(path)
+    if path.exists() and not rotate:
+        raise KeyringError(f"{path} exists: choose another name, or add a key to it with --rotate")
+    if rotate and not path.exists():
+        raise KeyringError(f"{path} does not exist, so there is no key to rotate")
+    taken = [key.id for key in Keyring.load(path).keys] if rotate else []
+    created = datetime.now(timezone.utc)
+    identifier = id or created.strftime("%Y-%m-%d-") + secrets.token_hex(2)
+    if identifier in taken:
+        raise KeyringError(f"{path} already has a key '{identifier}': choose another identifier")
+    problem = _add_key(path, identifier, created.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    if problem:
+        raise KeyringError(problem)
+    return Keyring.load(path).primary
+
+
+# The two functions below are the only ones that hold secrets in variables. They never raise:
+# what went wrong is returned as a sentence, so that no traceback can show their frames.
+
+
+def _read_keys(path: Path) -> list[Key] | str:
+    """The keys of a key file, or what is wrong with it."""
+    if not path.exists():
+        return f"there is no key file {path}: make one with 'coverlock keygen'"
+    if _is_exposed(path):
+        return f"{path} can be read by other users: run 'chmod 600 {path}' first"
+    try:
+        document = json.loads(path.read_text())
+        if document["coverlock_keys"] != _FORMAT:
+            return f"{path} was written by a newer version: update coverlock-sdk"
+        return [
+            Key(base64.b64decode(entry["secret"], validate=True), entry["id"], entry["created"])
+            for entry in document["keys"]
+        ]
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror or error})"
+    except (KeyError, TypeError, ValueError, KeyringError):
+        return f"{path} is not a CoverLock key file: make one with 'coverlock keygen'"
+
+
+def _add_key(path: Path, identifier: str, created: str) -> str | None:
+    """Put a new secret first in the key file; returns what went wrong, if anything did."""
+    secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    entry = {"id": identifier, "created": created, "secret": secret}
+    try:
+        earlier = json.loads(path.read_text())["keys"] if path.exists() else []
+        document = {"coverlock_keys": _FORMAT, "keys": [entry, *earlier]}
+        write_atomically(path, json.dumps(document, indent=2).encode() + b"\n", mode=0o600)
+    except OSError as error:
+        return f"{path} cannot be written ({error.strerror or error})"
+    return None
+
+
+def _is_exposed(path: Path) -> bool:
+    if os.name != "posix":
+        return False
+    return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+def as_keyring(key: Any) -> Keyring | None:
+    """What a caller may give for a key: nothing, a key, several, a keyring, or a key file."""
+    if key is None or isinstance(key, Keyring):
+        return key
+    if isinstance(key, Key):
+        return Keyring([key])
+    if isinstance(key, str | os.PathLike):
+        return Keyring.load(key)
+    if isinstance(key, list | tuple) and all(isinstance(item, Key) for item in key):
+        return Keyring(key)
+    raise KeyringError(
+        f"a {type(key).__name__} is not a key: "
+        "give a Key, a list of them, or the path of a key file"
+    )
+
+
+def keyring_from_environment() -> Keyring | None:
+    """The keyring that COVERLOCK_KEY_FILE names, or None where it is not set."""
+    path = os.environ.get(KEY_FILE_VARIABLE)
+    return Keyring.load(path) if path else None

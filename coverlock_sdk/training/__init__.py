@@ -1,0 +1,1 @@
+"""Everything that learns: hashes, watermarks, and what their runs share."""

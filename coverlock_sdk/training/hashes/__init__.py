@@ -1,0 +1,1 @@
+"""Training of image hashes."""

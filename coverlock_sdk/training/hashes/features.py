@@ -1,0 +1,75 @@
+"""Cached features of a frozen backbone, so that its head trains at the speed of a small MLP.
+
+The paper draws a fresh distortion each time a picture is seen. With a frozen backbone the
+features of V drawn views per picture can be kept instead; V is part of the run's record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from coverlock_sdk.hashing.network import Backbone
+from coverlock_sdk.training.array_cache import remembered
+from coverlock_sdk.training.hashes.views import Pairs, Rows
+
+Features = npt.NDArray[np.float32]
+
+
+class CachedFeatures:
+    """Features (N, 1 + V, D) of each picture: clean, and in V distorted views."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        data: Pairs,
+        views: int,
+        cache: Path,
+        *,
+        key: str,
+        seed: int = 0,
+    ) -> None:
+        def compute(rows: Rows) -> Features:
+            drawn = [
+                data.pairs(rows, np.random.default_rng([seed, int(rows[0]), view]))
+                for view in range(views)
+            ]
+            stack = [drawn[0][0], *(distorted for _, distorted in drawn)]
+            return np.stack([features_of(backbone, images) for images in stack], axis=1)
+
+        settings = {"data": key, "backbone": fingerprint(backbone), "views": views, "seed": seed}
+        self.features: Features = remembered(
+            cache, "features", settings, compute, len(data), label="features of training pictures"
+        )
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Features (len(rows), D) of the clean pictures and of one drawn view of each."""
+        view = rng.integers(1, self.features.shape[1], len(rows))
+        return torch.from_numpy(self.features[rows, 0]), torch.from_numpy(self.features[rows, view])
+
+
+def features_of(backbone: Backbone, images: Tensor) -> Features:
+    """Pooled features (N, D) of pictures (N, 3, size, size), without gradients."""
+    backbone.eval()
+    device = next(backbone.parameters()).device
+    with torch.inference_mode():
+        features: Features = backbone(images.to(device)).float().cpu().numpy()
+    return features
+
+
+def fingerprint(backbone: Backbone) -> str:
+    """A digest of all that decides over the backbone's features: its settings and weights."""
+    digest = hashlib.sha256(json.dumps(backbone.settings, sort_keys=True).encode())
+    for name, value in sorted(backbone.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,49 @@
+"""The figures a hash is judged by: stability under distortion, difference between pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.images.distortions import EVALUATION
+
+Codes = npt.NDArray[np.bool_]
+
+ACCEPTED = 167
+"""Matches of 256 at which a picture is accepted at a false-positive rate of 1e-6."""
+
+
+def figures_of(codes: Codes) -> dict[str, float]:
+    """The figures of codes (N, 7, 256): clean, and under the six evaluation distortions."""
+    clean = codes[:, 0]
+    errors = {
+        f"error_{name}": float((clean != codes[:, 1 + row]).mean())
+        for row, name in enumerate(EVALUATION)
+    }
+    agreement = pair_agreement(clean)
+    return {
+        "error": float(np.mean(list(errors.values()))),
+        **errors,
+        "pairs_mean": float(agreement.mean()),
+        "pairs_deviation": float(agreement.std()),
+        "pairs_accepted": float((agreement >= ACCEPTED / clean.shape[1]).mean()),
+        "imbalance": float(np.abs(clean.mean(axis=0) - 0.5).mean()),
+    }
+
+
+def pair_agreement(codes: Codes) -> npt.NDArray[np.float64]:
+    """The share of equal bits of every pair of different pictures, codes (N, L)."""
+    signs = np.where(codes, 1.0, -1.0)
+    share = 0.5 + 0.5 * (signs @ signs.T) / codes.shape[1]
+    agreement: npt.NDArray[np.float64] = share[np.triu_indices(len(codes), 1)]
+    return agreement
+
+
+def codes_of(
+    logits: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]],
+    views: npt.NDArray[np.uint8],
+) -> Codes:
+    """The codes (N, V, 256) that a hash gives to 8-bit views (N, V, 3, H, W)."""
+    return np.stack([logits(row.astype(np.float32) / np.float32(255)) > 0 for row in views])

