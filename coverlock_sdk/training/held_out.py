@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.picture import PICTURE_SUFFIXES
+from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
 
 HELD_OUT = 0.1
 """The share that training of the shipped hashes leaves out."""

@@ -13,7 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 from coverlock_sdk.models.checkpoints import require_match, require_weights
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coverlock_sdk.contract import Logits
+from coverlock_sdk.arrays import Logits
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.training.array_cache import remembered

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from coverlock_sdk.images.picture import read
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.training.array_cache import remembered
 
 MARGIN = 1.1

@@ -11,7 +11,7 @@ from rich.progress import Progress
 from coverlock_plugins.convnext import install_filter
 from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.plugin_manager import load_watermark
+from coverlock_sdk.loading import load_watermark
 
 
 @click.command("filter")

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, features
 
 from coverlock_sdk.errors import DepthWarning, PictureError
-from coverlock_sdk.images.picture import MAX_PIXELS, decode_image, read, read_batch, save_image
+from coverlock_sdk.images.codecs import decode_image, save_image
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.picture import MAX_PIXELS, read_batch
 from coverlock_sdk.images.resampling import resample
 
 SHAPE = (60, 80)
