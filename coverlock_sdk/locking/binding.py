@@ -7,16 +7,17 @@ paper's section 4, embeds again until the code that was embedded is the code tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.errors import CoverLockError, PluginError
+from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.hardening import MOST_COST, Hardener
-from coverlock_sdk.locking.judging import Judge
+from coverlock_sdk.locking.judging import Judge, Terms
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
 
@@ -36,6 +37,8 @@ class Marked:
     """Bits in which the code of the marked picture differs from the code that was embedded."""
     code: Bits
     """The code that was embedded: XORed onto the message, it gives the payload."""
+    salt: int = 0
+    """The salt it was marked under; verification tries all of them."""
 
 
 class Binder:
@@ -49,109 +52,125 @@ class Binder:
         self.networks, self.judge, self.format = networks, judge, judge.format
         self.rounds, self.hardener = rounds, hardener
 
-    def bind(self, pictures: Sequence[Picture], messages: Bits) -> list[Marked]:
+    def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
 
         Where the code of the marked picture differs from the code that was embedded, the original
         is marked anew with the new code, until it settles or repeats itself. The try with the
         lowest p-value is kept.
         """
-        views = self.networks.views(pictures)
-        codes = self.format.code(self.networks.hashed(views), self.judge.keys[0])
-        best: dict[int, Marked] = {}
-        tried: list[set[bytes]] = [set() for _ in pictures]
-        unsettled = list(range(len(pictures)))
+        works = self._begin(pictures, messages)
+        unsettled = works
         for round_number in range(1, self.rounds + 1):
             if not unsettled:
                 break
-            moved = []
-            for index, marked, code in self._round(
-                pictures, views, messages, codes, unsettled, round_number
-            ):
-                tried[index].add(codes[index].tobytes())
-                best[index] = _better(best.get(index), marked)
-                if code.tobytes() not in tried[index]:
-                    codes[index] = code
-                    moved.append(index)
-            unsettled = moved
-        bound = [best[index] for index in range(len(pictures))]
-        if self.hardener is None:
-            return bound
-        return [
-            self._harden(self.hardener, marked, original, message)
-            for marked, original, message in zip(bound, pictures, messages, strict=True)
-        ]
+            self._embed(unsettled, round_number)
+            unsettled = [work for work in unsettled if work.code.tobytes() not in work.tried]
+        if self.hardener is not None:
+            for work in works:
+                work.best = self._harden(self.hardener, work)
+        return [work.result for work in works]
 
-    def seen(self, picture: Picture, message: Bits) -> tuple[Verdict, Bits]:
+    def seen(self, picture: Picture, terms: Terms, salt: int) -> tuple[Verdict, Bits]:
         """What verification will say of a picture, and the code that it will read."""
         decoded, hashed = self.logits([picture])
-        key = self.judge.keys[0]
-        [reading] = self.format.readings(decoded, hashed, key)
-        return self.judge.judge_own(reading, message), self.format.code(hashed, key)[0]
+        [reading] = self.format.readings(decoded, hashed, terms.code_map, salt, terms.key)
+        code = self.format.code(hashed, terms.code_map, salt)[0]
+        return self.judge.judge_own(reading, terms), code
 
     def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Logits]:
         """Payload logits and hash logits of pictures of any size."""
         views = self.networks.views(pictures)
         return self.networks.decoded(views), self.networks.hashed(views)
 
-    def _round(
-        self,
-        pictures: Sequence[Picture],
-        views: Sequence[Images],
-        messages: Bits,
-        codes: Bits,
-        rows: list[int],
-        round_number: int,
-    ) -> list[tuple[int, Marked, Bits]]:
-        """Embed once into the pictures at ``rows``: each with the report on it and its new code."""
-        key = self.judge.keys[0]
-        payloads = self.format.payload(messages[rows], codes[rows])
-        residuals = self.networks.residuals([views[row] for row in rows], payloads)
-        marked = [pictures[row].with_residual(r) for row, r in zip(rows, residuals, strict=True)]
+    def _begin(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[_Work]:
+        """What there is to do, each picture with a salt and the code that it has now."""
+        views = self.networks.views(pictures)
+        works = []
+        for row, hashed in enumerate(self.networks.hashed(views)):
+            terms = self.judge.terms(messages[row], self.judge.keys[0])
+            salt = self.format.drawn_salt(hashed, terms.code_map)
+            code = self.format.code(hashed[None], terms.code_map, salt)[0]
+            works.append(_Work(pictures[row], views[row], terms, salt, code))
+        return works
+
+    def _embed(self, works: Sequence[_Work], round_number: int) -> None:
+        """Embed once into each original, and note what verification would say of it."""
+        messages = np.stack([work.terms.message for work in works])
+        payloads = self.format.payload(messages, np.stack([work.code for work in works]))
+        residuals = self.networks.residuals([work.view for work in works], payloads)
+        marked = [work.original.with_residual(r) for work, r in zip(works, residuals, strict=True)]
         decoded, hashed = self.logits(marked)
         _refuse_probabilities(decoded, payloads, self.networks.watermark.name)
-        readings = self.format.readings(decoded, hashed, key)
-        new_codes = self.format.code(hashed, key)
-        return [
-            (
-                row,
+        for row, (work, picture) in enumerate(zip(works, marked, strict=True)):
+            rows, code_map = slice(row, row + 1), work.terms.code_map
+            [reading] = self.format.readings(
+                decoded[rows], hashed[rows], code_map, work.salt, work.terms.key
+            )
+            [code] = self.format.code(hashed[rows], code_map, work.salt)
+            work.note(
                 Marked(
                     picture=picture,
-                    verdict=self.judge.judge_own(reading, messages[row]),
-                    psnr=pictures[row].psnr(picture),
+                    verdict=self.judge.judge_own(reading, work.terms),
+                    psnr=work.original.psnr(picture),
                     rounds=round_number,
-                    hash_errors=int((code != codes[row]).sum()),
-                    code=codes[row].copy(),
+                    hash_errors=int((code != work.code).sum()),
+                    code=work.code,
+                    salt=work.salt,
                 ),
                 code,
             )
-            for row, picture, reading, code in zip(rows, marked, readings, new_codes, strict=True)
-        ]
 
-    def _harden(
-        self, hardener: Hardener, marked: Marked, original: Picture, message: Bits
-    ) -> Marked:
+    def _harden(self, hardener: Hardener, work: _Work) -> Marked:
         """Move a marked picture so that the code it carries stays its code under distortions.
 
         The payload is in it already and stays as it is, so bits that binding could not settle
         are moved to where the payload wants them. Half a decibel is the most this may cost.
         """
-        places, signs = self.format.wanted_signs(marked.code, self.judge.keys[0])
+        marked, code_map = work.result, work.terms.code_map
+        directions = code_map.selected(np.eye(CODE_BITS, dtype=np.float32), work.salt)
+        signs = 2 * (marked.code ^ code_map.mask(work.salt)).astype(np.float32) - 1
         allowed = 10 ** (-marked.psnr / 10) * (10 ** (hardener.settings.cost / 10) - 1)
         view = marked.picture.view(hardener.size)
-        residual = hardener.residual(view, places, signs, allowed)
+        residual = hardener.residual(view, directions, signs, allowed)
         for strength in (1.0, 0.9, 0.8, 0.6, 0.4):
             picture = marked.picture.with_residual(residual * np.float32(strength))
-            psnr = original.psnr(picture)
+            psnr = work.original.psnr(picture)
             if psnr >= marked.psnr - MOST_COST:
                 break
         else:
             return marked
-        verdict, code = self.seen(picture, message)
+        verdict, code = self.seen(picture, work.terms, work.salt)
         if marked.verdict.accepted and not verdict.accepted:
             return marked
         errors = int((code != marked.code).sum())
         return replace(marked, picture=picture, verdict=verdict, psnr=psnr, hash_errors=errors)
+
+
+@dataclass
+class _Work:
+    """One picture on its way to being marked."""
+
+    original: Picture
+    view: Images
+    terms: Terms
+    salt: int
+    code: Bits
+    """The code that is embedded next."""
+    tried: set[bytes] = field(default_factory=set)
+    best: Marked | None = None
+
+    @property
+    def result(self) -> Marked:
+        """The best try; there is one after the first round."""
+        assert self.best is not None
+        return self.best
+
+    def note(self, marked: Marked, code: Bits) -> None:
+        """Keep the better of two tries, and go on with the ``code`` of the marked picture."""
+        self.best = _better(self.best, marked)
+        self.tried.add(self.code.tobytes())
+        self.code = code
 
 
 def _better(earlier: Marked | None, later: Marked) -> Marked:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from coverlock_sdk.arrays import Images
+from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 
@@ -27,8 +26,6 @@ MOST_COST = 0.5
 
 PEAK = 4.0
 """Largest value of a residual, in multiples of its allowed deviation: no spot stands out."""
-
-Signs = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,12 @@ class Hardener:
         """Height and width at which pictures are taken, and residuals given back."""
 
     def residual(
-        self, view: Images, chosen: npt.NDArray[np.int64], signs: Signs, mean_square: float
+        self, view: Images, directions: Logits, signs: Logits, mean_square: float
     ) -> Images:
         """What to add to a marked picture, seen as ``view`` (3, *size), of at most ``mean_square``.
 
-        The logits at ``chosen`` are to keep ``signs``, whatever happens to the picture.
+        Hash logits times ``directions`` (256, bits) are to keep ``signs`` (bits,), whatever happens
+        to the picture.
         """
         import torch
 
@@ -72,7 +70,7 @@ class Hardener:
         undistorted, distortions = _distortions()
         settings, picture = self.settings, torch.from_numpy(view)
         rng = np.random.default_rng(settings.seed)
-        wanted, places = torch.from_numpy(signs), torch.from_numpy(chosen)
+        wanted, seen = torch.from_numpy(signs), torch.from_numpy(directions)
         radius = (mean_square * picture.numel()) ** 0.5
         whole = torch.ones(settings.views)
         residual = torch.zeros_like(picture, requires_grad=True)
@@ -82,7 +80,7 @@ class Hardener:
             distorted = composed(copies[1:], self._size, distortions, whole[1:], rng)
             clean = composed(copies[:1], self._size, undistorted, whole[:1], rng)
             logits = self._module(torch.cat([clean, distorted]))
-            flipped = torch.sigmoid(-settings.sharpness * wanted * logits[:, places])
+            flipped = torch.sigmoid(-settings.sharpness * wanted * (logits @ seen))
             [gradient] = torch.autograd.grad(flipped.mean(), residual)
             direction = settings.momentum * direction + _unit(gradient)
             length = settings.rate * radius * (1 - step / settings.steps)

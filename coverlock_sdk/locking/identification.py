@@ -45,13 +45,13 @@ class MessageBook:
         labels: Sequence[Any],
         packed: Mapping[Key | None, Bits],
         bits: int,
-        of_codewords: bool = False,
+        of_identifiers_alone: bool = False,
     ) -> None:
         if not len(labels):
             raise MessageError("there is no registered message to choose from")
         self.labels = labels
         self.bits = bits
-        self.of_codewords = of_codewords
+        self.of_identifiers_alone = of_identifiers_alone
         self._packed = packed
 
     @classmethod
@@ -68,21 +68,20 @@ class MessageBook:
     def of_identifiers(
         cls, identifiers: Sequence[str], keyring: Keyring | None, bits: int
     ) -> MessageBook:
-        """From identifiers: their codewords under every active key."""
-        keys = keyring.keys if keyring else (None,)
+        """From identifiers: their codewords under every active key that has only one map."""
         packed = {
             key: _pack(np.stack([codeword(name, key, bits) for name in identifiers]))
-            for key in keys
+            for key in _with_one_map(keyring.keys if keyring else (None,))
             if len(identifiers)
         }
-        return cls(list(identifiers), packed, bits, of_codewords=True)
+        return cls(list(identifiers), packed, bits, of_identifiers_alone=True)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def require_keys(self, keys: Sequence[Key | None]) -> None:
         """Refuse a book of codewords that were made under other keys than ``keys``."""
-        if self.of_codewords and set(self._packed) != set(keys):
+        if self.of_identifiers_alone and set(self._packed) != set(_with_one_map(keys)):
             raise MessageError(
                 "the book holds codewords of other keys: build it again with this lock"
             )
@@ -121,6 +120,11 @@ class MessageBook:
             table = ((bytes_ == bits) @ weight).astype(np.int32)
             total += table[column]
         return total
+
+
+def _with_one_map(keys: Sequence[Key | None]) -> list[Key | None]:
+    """No key, and those of scheme 1: codewords of the others depend on the salt."""
+    return [key for key in keys if key is None or key.scheme == 1]
 
 
 def _pack(messages: Bits) -> Bits:

@@ -6,11 +6,21 @@ verdicts here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.errors import CoverLockError, MessageError
+from coverlock_sdk.locking.code_maps import (
+    SHORTLIST,
+    CodeMap,
+    PlainMap,
+    salt_count,
+    salted_map,
+)
 from coverlock_sdk.locking.error_correction import Framing
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring, codeword
@@ -19,6 +29,9 @@ from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.statistics import check_fpr, corrected
 from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
 
+SALTS_OF_BITS = 64
+"""The most salts that a message given as bits is locked under: ``read`` decodes each of them."""
+
 
 class Attempt(NamedTuple):
     """One way to read a picture, the message to find in it, and what that message is called."""
@@ -26,6 +39,16 @@ class Attempt(NamedTuple):
     reading: Reading
     message: Bits
     label: Any = None
+
+
+class Terms(NamedTuple):
+    """How one key locks one message: the map of its codes, and the bits XORed onto them."""
+
+    key: Key | None
+    code_map: CodeMap
+    message: Bits
+    identifier: bool
+    """Whether the message was given as an identifier, which has a map of its own."""
 
 
 class Judge:
@@ -41,7 +64,7 @@ class Judge:
         self.format = layout
         self.keyring = keyring
         self.bits = layout.bits
-        check_fpr(self.bits, fpr, candidates=len(self.keys))
+        check_fpr(self.bits, fpr, candidates=self._comparisons(identifiers=True))
         self.fpr = fpr
         self.rule: Rule = rule
 
@@ -50,35 +73,72 @@ class Judge:
         """The active keys, the marking one first; a single None where there is no keyring."""
         return self.keyring.keys if self.keyring else (None,)
 
-    def message_bits(self, messages: Any, count: int, key: Key | None) -> Bits:
-        """The messages as bits; a string is an identifier and stands for its codeword."""
+    def terms(self, message: str | Bits, key: Key | None) -> Terms:
+        """How ``key`` locks a message: bits, or an identifier.
+
+        Under a key of scheme 2 an identifier stands for the pads of its own map, so its message
+        is zero; bits share one map a key, with fewer salts, because ``read`` has to try them all.
+        """
+        named = isinstance(message, str)
+        if key is None or key.scheme == 1:
+            bits = codeword(message, key, self.bits) if isinstance(message, str) else message
+            return Terms(key, PlainMap.of(key, self.bits), bits, named)
+        context, bits = f"id/{message}", np.zeros(self.bits, dtype=np.uint8)
+        if not isinstance(message, str):
+            context, bits = "bits", message
+        code_map = salted_map(key, context, self.bits, self._salts(key, named))
+        return Terms(key, code_map, bits, named)
+
+    def messages(self, messages: Any, count: int) -> list[str | Bits]:
+        """One message for each of ``count`` pictures: strings are identifiers, the rest bits."""
         if isinstance(messages, str):
-            messages = codeword(messages, key, self.bits)
-        elif isinstance(messages, list | tuple):
-            messages = [codeword(m, key, self.bits) if isinstance(m, str) else m for m in messages]
-        return as_bits(messages, count, self.bits)
+            return [messages] * count
+        if isinstance(messages, list | tuple) and any(isinstance(m, str) for m in messages):
+            if len(messages) != count:
+                raise MessageError(
+                    f"the number of messages is {len(messages)}, that of pictures {count}"
+                )
+            return [m if isinstance(m, str) else as_bits(m, 1, self.bits)[0] for m in messages]
+        return list(as_bits(messages, count, self.bits))
 
     def verify(
         self, decoded: Logits, hashed: Logits, messages: Any, accept_unlocked: bool = False
     ) -> list[Verdict]:
-        """Whether each picture carries its message under one of the keys.
+        """Whether each picture carries its message under one of the keys and one of its salts.
 
         With ``accept_unlocked`` the payload as it is counts too, for pictures marked before the
         lock was introduced; the p-value is corrected for each try.
         """
-        count = len(decoded)
-        tries = [
-            map(
-                Attempt,
-                self.format.readings(decoded, hashed, key),
-                self.message_bits(messages, count, key),
-            )
-            for key in self.keys
+        return [
+            self._verify(decoded[row : row + 1], hashed[row : row + 1], message, accept_unlocked)
+            for row, message in enumerate(self.messages(messages, len(decoded)))
         ]
+
+    def _verify(
+        self, decoded: Logits, hashed: Logits, message: str | Bits, accept_unlocked: bool
+    ) -> Verdict:
+        attempts: list[Attempt] = []
+        comparisons = 0
+        for terms in (self.terms(message, key) for key in self.keys):
+            attempts += self.attempts(decoded, hashed, terms)
+            comparisons += terms.code_map.salts
         if accept_unlocked and self.format.hash is not None:
-            bare = self.format.unlocked_readings(decoded)
-            tries.append(map(Attempt, bare, self.message_bits(messages, count, None)))
-        return [self._judged(attempts)[1] for attempts in zip(*tries, strict=True)]
+            bare = self.terms(message, None).message
+            attempts += [Attempt(r, bare) for r in self.format.unlocked_readings(decoded)]
+            comparisons += 1
+        return self._judged(attempts, comparisons)[1]
+
+    def attempts(
+        self, decoded: Logits, hashed: Logits, terms: Terms, label: Any = None
+    ) -> list[Attempt]:
+        """One picture (1, ...) read under the salts that fit best."""
+        key, code_map, message, _ = terms
+        found = self.format.search(decoded, hashed, code_map, message, self.rule)
+        return [
+            Attempt(reading, message, label)
+            for _, salt in found
+            for reading in self.format.readings(decoded, hashed, code_map, salt, key)
+        ]
 
     def book(self, messages: Any) -> MessageBook:
         """Pack registered messages, or identifiers, for repeated identification."""
@@ -92,46 +152,103 @@ class Judge:
         book.require_keys(self.keys)
         if book.bits != self.bits:
             raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
-        check_fpr(self.bits, self.fpr, candidates=len(book) * len(self.keys))
+        check_fpr(
+            self.bits, self.fpr, candidates=len(book) * self._comparisons(book.of_identifiers_alone)
+        )
         return book
 
     def identify(self, decoded: Logits, hashed: Logits, book: MessageBook) -> list[Identification]:
         """Which message of ``book`` each picture carries, if any."""
-        per_key = [self.format.readings(decoded, hashed, key) for key in self.keys]
-        comparisons = len(book) * len(self.keys)
-        return [
-            self._identified([self._nearest(reading, book) for reading in readings], comparisons)
-            for readings in zip(*per_key, strict=True)
-        ]
+        comparisons = len(book) * self._comparisons(book.of_identifiers_alone)
+        answers = []
+        for row in range(len(decoded)):
+            picture = decoded[row : row + 1], hashed[row : row + 1]
+            attempts: list[Attempt] = []
+            for key in self.keys:
+                if book.of_identifiers_alone and key is not None and key.scheme > 1:
+                    attempts += self._best_identifiers(*picture, book, key)
+                else:
+                    attempts += self._nearest(*picture, book, key)
+            answers.append(self._identified(attempts, comparisons))
+        return answers
 
     def read(self, decoded: Logits, hashed: Logits, framing: Framing) -> list[Identification]:
         """The payload that ``framing`` put into the message of each picture.
 
         The p-value is corrected for all payloads that might have been read.
         """
-        comparisons = len(self.keys) << framing.payload_bits
+        comparisons = self._comparisons(identifiers=False) << framing.payload_bits
         check_fpr(self.bits, self.fpr, comparisons)
         tries: list[list[Attempt]] = [[] for _ in decoded]
-        for key in self.keys:
-            logits = self.format.message_logits(decoded, hashed, key)
-            readings = self.format.readings(decoded, hashed, key)
-            for attempts, row, reading in zip(tries, logits, readings, strict=True):
-                payload = framing.decode(row)
+        for key, code_map, salt in self._maps_of_bits():
+            logits = self.format.message_logits(decoded, hashed, code_map, salt)
+            readings = self.format.readings(decoded, hashed, code_map, salt, key)
+            for attempts, values, reading in zip(tries, logits, readings, strict=True):
+                payload = framing.decode(values)
                 if payload is not None:
                     attempts.append(Attempt(reading, framing.encode(payload), payload))
         return [self._identified(attempts, comparisons) for attempts in tries]
 
     def message_logits(self, decoded: Logits, hashed: Logits) -> Logits:
         """What pictures show to the holder of the first key: log-odds (N, bits) of the message."""
-        return self.format.message_logits(decoded, hashed, self.keys[0])
+        code_map = self.terms(np.zeros(self.bits, dtype=np.uint8), self.keys[0]).code_map
+        if code_map.salts > 1:
+            raise CoverLockError(
+                "under a key of scheme 2 what a picture shows depends on the message that is "
+                "looked for: use verify, identify or read instead of decode"
+            )
+        return self.format.message_logits(decoded, hashed, code_map)
 
-    def judge_own(self, reading: Reading, message: Bits) -> Verdict:
-        """What verification, which tries every key, says of a picture marked with the first."""
-        return self._judged([Attempt(reading, message)], comparisons=len(self.keys))[1]
+    def _best_identifiers(
+        self, decoded: Logits, hashed: Logits, book: MessageBook, key: Key
+    ) -> list[Attempt]:
+        """The identifiers and salts that agree best with one picture, of all there are."""
+        found: list[tuple[float, int, int]] = []
+        for row, identifier in enumerate(book.labels):
+            _, code_map, message, _ = self.terms(identifier, key)
+            salts = self.format.search(decoded, hashed, code_map, message, self.rule)
+            found = nlargest(SHORTLIST, [*found, *((score, row, salt) for score, salt in salts)])
+        attempts = []
+        for _, row, salt in found:
+            _, code_map, message, _ = self.terms(book.labels[row], key)
+            [reading] = self.format.readings(decoded, hashed, code_map, salt, key)
+            attempts.append(Attempt(reading, message, book.labels[row]))
+        return attempts
 
-    def _nearest(self, reading: Reading, book: MessageBook) -> Attempt:
-        row = book.best(reading.bits, reading.weights(self.rule), reading.key)
-        return Attempt(reading, book.message(row, reading.key), book.labels[row])
+    def _nearest(
+        self, decoded: Logits, hashed: Logits, book: MessageBook, key: Key | None
+    ) -> list[Attempt]:
+        """The message that agrees best with one picture, under each salt that bits may have."""
+        attempts = []
+        for _, code_map, salt in self._maps_of_bits([key]):
+            [reading] = self.format.readings(decoded, hashed, code_map, salt, key)
+            row = book.best(reading.bits, reading.weights(self.rule), key)
+            attempts.append(Attempt(reading, book.message(row, key), book.labels[row]))
+        return attempts
+
+    def _maps_of_bits(
+        self, keys: Sequence[Key | None] | None = None
+    ) -> Iterator[tuple[Key | None, CodeMap, int]]:
+        """Every key, map and salt under which bits may be locked."""
+        for key in self.keys if keys is None else keys:
+            code_map = self.terms(np.zeros(self.bits, dtype=np.uint8), key).code_map
+            for salt in range(code_map.salts):
+                yield key, code_map, salt
+
+    def _comparisons(self, identifiers: bool) -> int:
+        """How many salts are tried for a message over all keys."""
+        return sum(self._salts(key, identifiers) for key in self.keys)
+
+    def _salts(self, key: Key | None, identifiers: bool) -> int:
+        """How many salts a message has under ``key``."""
+        if key is None or key.scheme == 1:
+            return 1
+        return salt_count(self.bits) if identifiers else min(salt_count(self.bits), SALTS_OF_BITS)
+
+    def judge_own(self, reading: Reading, terms: Terms) -> Verdict:
+        """What verification, which tries every key and salt, says of a picture just marked."""
+        others = self._comparisons(identifiers=terms.identifier)
+        return self._judged([Attempt(reading, terms.message)], others)[1]
 
     def _identified(self, attempts: Sequence[Attempt], comparisons: int) -> Identification:
         if not attempts:

@@ -1,8 +1,8 @@
 """Secret keys: what they determine, how they are stored, and how they stay out of sight.
 
-A key selects and orders the hash bits that lock a message, masks them, and turns an
-identifier into a codeword. All of it is HMAC-SHA256 on the host, identical on every
-platform, so that networks and bundles hold no secret.
+A key determines how hash bits lock a message (see ``code_maps``), and what an identifier stands
+for. All of it is HMAC-SHA256 on the host, identical on every platform, so that networks and
+bundles hold no secret.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ from coverlock_sdk.files import write_atomically
 
 KEY_BYTES = 32
 KEY_FILE_VARIABLE = "COVERLOCK_KEY_FILE"
-_FORMAT = 1
+_FORMAT = 2
+"""Of the key file; in files of format 1 all keys are of scheme 1."""
+
+SCHEME = 2
+"""How new keys lock pictures."""
 
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
@@ -37,14 +41,20 @@ Array = TypeVar("Array", bound=npt.NDArray[Any])
 class Key:
     """One secret with an identifier. Printing, logging or pickling it never shows the secret."""
 
-    __slots__ = ("_digest", "created", "fingerprint", "id")
+    __slots__ = ("_digest", "created", "fingerprint", "id", "scheme")
 
-    def __init__(self, secret: bytes, id: str, created: str | None = None) -> None:
+    def __init__(
+        self, secret: bytes, id: str, created: str | None = None, scheme: int = SCHEME
+    ) -> None:
         if len(secret) < KEY_BYTES:
             raise KeyringError(f"a key has at least {KEY_BYTES} bytes, this one has {len(secret)}")
         # The secret lives only inside this keyed hash object, which has no way to print it.
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         self.id = id
+        if scheme not in (1, SCHEME):
+            raise KeyringError(f"a key of scheme {scheme} needs a newer version of coverlock-sdk")
+        self.scheme = scheme
+        """How it locks: 1 by one secret map, 2 by a secret map for each message and salt."""
         self.created = created or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.fingerprint = self._derive(b"fingerprint", 0).hex()[:16]
         """A short public name of the secret, for manifests and logs."""
@@ -55,6 +65,10 @@ class Key:
         while True:
             yield from self._derive(label.encode(), counter)
             counter += 1
+
+    def derive(self, label: bytes) -> bytes:
+        """32 bytes that depend on the secret and on ``label``, to be expanded into more."""
+        return self._derive(b"scheme 2/" + label, 0)
 
     def _derive(self, label: bytes, counter: int) -> bytes:
         digest = self._digest.copy()
@@ -68,13 +82,13 @@ class Key:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return f"Key(id={self.id!r}, fingerprint={self.fingerprint!r})"
+        return f"Key(id={self.id!r}, fingerprint={self.fingerprint!r}, scheme={self.scheme})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("keys are not pickled: pass the path of the key file instead")
 
 
-PUBLIC_KEY = Key(b"CoverLock without a key: public!", id="public", created="")
+PUBLIC_KEY = Key(b"CoverLock without a key: public!", id="public", created="", scheme=1)
 """Stands in where no key is given: the paper's seed-determined subset, known to everyone."""
 
 
@@ -195,10 +209,15 @@ def _read_keys(path: Path) -> list[Key] | str:
         return f"{path} can be read by other users: run 'chmod 600 {path}' first"
     try:
         document = json.loads(path.read_text())
-        if document["coverlock_keys"] != _FORMAT:
+        if document["coverlock_keys"] not in (1, _FORMAT):
             return f"{path} was written by a newer version: update coverlock-sdk"
         return [
-            Key(base64.b64decode(entry["secret"], validate=True), entry["id"], entry["created"])
+            Key(
+                base64.b64decode(entry["secret"], validate=True),
+                entry["id"],
+                entry["created"],
+                entry.get("scheme", 1),
+            )
             for entry in document["keys"]
         ]
     except OSError as error:
@@ -210,7 +229,7 @@ def _read_keys(path: Path) -> list[Key] | str:
 def _add_key(path: Path, identifier: str, created: str) -> str | None:
     """Put a new secret first in the key file; returns what went wrong, if anything did."""
     secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-    entry = {"id": identifier, "created": created, "secret": secret}
+    entry = {"id": identifier, "created": created, "scheme": SCHEME, "secret": secret}
     try:
         earlier = json.loads(path.read_text())["keys"] if path.exists() else []
         document = {"coverlock_keys": _FORMAT, "keys": [entry, *earlier]}

@@ -9,7 +9,8 @@ import numpy as np
 from coverlock_sdk.arrays import Bits, Floats, Logits
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.keys import Key, Selection, bit_mask, bit_selection
+from coverlock_sdk.locking.code_maps import CodeMap
+from coverlock_sdk.locking.keys import Key
 from coverlock_sdk.locking.statistics import (
     Weights,
     hard_p_value,
@@ -58,17 +59,12 @@ class LockFormat:
         """Length of a message."""
         return self.payload_bits if self.hash is None else min(self.payload_bits, CODE_BITS)
 
-    def code(self, hash_logits: Logits, key: Key | None) -> Bits:
-        """The bits (N, bits) that a picture XORs onto its message under ``key``."""
+    def code(self, hash_logits: Logits, code_map: CodeMap, salt: int = 0) -> Bits:
+        """The bits (N, bits) that pictures XOR onto their message; all zero without a lock."""
         if self.hash is None:
             return np.zeros((len(hash_logits), self.bits), dtype=np.uint8)
-        chosen = hash_logits[:, bit_selection(key, CODE_BITS, self.bits)]
-        return (chosen > 0).astype(np.uint8) ^ bit_mask(key, self.bits)
-
-    def wanted_signs(self, code: Bits, key: Key | None) -> tuple[Selection, Logits]:
-        """Which hash logits (bits,) a picture's ``code`` is read from, and the sign each shows."""
-        bits = code ^ bit_mask(key, self.bits)
-        return bit_selection(key, CODE_BITS, self.bits), 2 * bits.astype(np.float32) - 1
+        chosen = code_map.selected(hash_logits, salt)
+        return (chosen > 0).astype(np.uint8) ^ code_map.mask(salt)
 
     def payload(self, messages: Bits, code: Bits) -> Bits:
         """What is embedded for ``messages`` (N, bits): locked, and repeated to the full length."""
@@ -87,15 +83,19 @@ class LockFormat:
         return summed
 
     def readings(
-        self, decoder_logits: Logits, hash_logits: Logits, key: Key | None
+        self,
+        decoder_logits: Logits,
+        hash_logits: Logits,
+        code_map: CodeMap,
+        salt: int = 0,
+        key: Key | None = None,
     ) -> list[Reading]:
-        """What each picture shows to the holder of ``key``."""
+        """What each picture shows to the holder of ``key``, who undoes the lock by its map."""
         odds = self.log_odds(decoder_logits)
-        bits = (odds > 0).astype(np.uint8) ^ self.code(hash_logits, key)
+        bits = (odds > 0).astype(np.uint8) ^ self.code(hash_logits, code_map, salt)
         right = _confidence(odds)
         if self.hash is not None:
-            chosen = hash_logits[:, bit_selection(key, CODE_BITS, self.bits)]
-            certain = self.hash.confidence(chosen)
+            certain = self.hash.confidence(code_map.selected(hash_logits, salt))
             right = right * certain + (1 - right) * (1 - certain)
         locked = self.hash is not None
         return [Reading(b, c, key, locked) for b, c in zip(bits, right, strict=True)]
@@ -107,11 +107,39 @@ class LockFormat:
         pairs = zip(bits, _confidence(odds), strict=True)
         return [Reading(b, c, locked=False) for b, c in pairs]
 
+    def search(
+        self,
+        decoder_logits: Logits,
+        hash_logits: Logits,
+        code_map: CodeMap,
+        message: Bits,
+        rule: Rule,
+    ) -> list[tuple[float, int]]:
+        """The salts under which one picture (1, ...) agrees best with ``message``.
+
+        Under the soft rule an agreement counts as much as decoder and hash are sure of it.
+        """
+        if self.hash is None:
+            return [(0.0, 0)]
+        payload, seen = self.log_odds(decoder_logits)[0], code_map.seen(hash_logits)[0]
+        payload_view, hash_view = np.sign(payload), np.where(seen > 0, 1.0, -1.0)
+        if rule == "soft":
+            payload_view = payload_view * (2 * _confidence(payload) - 1)
+            hash_view = hash_view * (2 * self.hash.confidence(seen) - 1)
+        return code_map.search(payload_view, hash_view, message)
+
+    def drawn_salt(self, hash_logits: Logits, code_map: CodeMap) -> int:
+        """A salt for the picture of these logits (256,), under which its code is stable."""
+        if self.hash is None or code_map.salts == 1:
+            return 0
+        trust = _log_odds(self.hash.confidence(code_map.seen(hash_logits[None])[0]))
+        return code_map.draw(trust, hash_logits.tobytes())
+
     def message_logits(
-        self, decoder_logits: Logits, hash_logits: Logits, key: Key | None
+        self, decoder_logits: Logits, hash_logits: Logits, code_map: CodeMap, salt: int = 0
     ) -> Logits:
         """Log-odds (N, bits) of the message itself: the lock undone."""
-        signs = 1.0 - 2.0 * self.code(hash_logits, key)
+        signs = 1.0 - 2.0 * self.code(hash_logits, code_map, salt)
         return (self.log_odds(decoder_logits) * signs).astype(np.float32)
 
 

@@ -66,7 +66,9 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
         given = Given(pictures)
         outputs = _outputs(given)
         kinds = [opened(item) for item in given.items]
-        marked = self.binder.bind([p for p, _ in kinds], self._messages(messages, len(given)))
+        marked = self.binder.bind(
+            [picture for picture, _ in kinds], self.judge.messages(messages, len(given))
+        )
         for result in marked:
             _warn_if_weak(result.verdict)
         restored = [
@@ -84,7 +86,7 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
         if is_path(picture):
             return self.mark_file(picture, message)
         original, restore = opened(picture)
-        [marked] = self.binder.bind([original], self._messages(message, 1))
+        [marked] = self.binder.bind([original], self.judge.messages(message, 1))
         return replace(marked, picture=restore(marked.picture))
 
     def mark_file(self, source: str | Path, message: Any, out: str | Path | None = None) -> Marked:
@@ -98,11 +100,11 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
         original, restore = opened(source)
         if target.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
-        messages = self._messages(message, 1)
-        [marked] = self.binder.bind([original], messages)
+        [message] = self.judge.messages(message, 1)
+        [marked] = self.binder.bind([original], [message])
         content = encode_image(restore(marked.picture), target.suffix)
         if target.suffix.lower() not in LOSSLESS_SUFFIXES:
-            marked = self._after_compression(marked, original, content, messages[0], target.name)
+            marked = self._after_compression(marked, original, content, message, target.name)
         write_file(target, content)
         _warn_if_weak(marked.verdict)
         return replace(marked, picture=target)
@@ -112,15 +114,13 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
         decoded, hashed = zip(*parts, strict=True)
         return np.concatenate(decoded), np.concatenate(hashed)
 
-    def _messages(self, messages: Any, count: int) -> Bits:
-        return self.judge.message_bits(messages, count, self.keys[0])
-
     def _after_compression(
-        self, marked: Marked, original: Picture, content: bytes, message: Bits, name: str
+        self, marked: Marked, original: Picture, content: bytes, message: str | Bits, name: str
     ) -> Marked:
         """What is left of a mark in the compressed file, with a warning that says so."""
         compressed = read(decode_image(content))
-        verdict, before = self.binder.seen(compressed, message)[0], marked.verdict
+        terms, before = self.judge.terms(message, self.keys[0]), marked.verdict
+        verdict, _ = self.binder.seen(compressed, terms, marked.salt)
         warnings.warn(
             f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
             f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "

@@ -14,6 +14,7 @@ from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.bundles.bundle import INPUT
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.code_maps import PlainMap
 from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import fixed_size
@@ -73,7 +74,9 @@ class Trial:
 
     def differing_matches(self, session: Any, reference: Answers, layout: LockFormat) -> int:
         """By how many bits in all a keyless graph counts other matches than the host does."""
-        logits = layout.message_logits(reference.decoded, reference.hashed, None)
+        logits = layout.message_logits(
+            reference.decoded, reference.hashed, PlainMap.of(None, layout.bits)
+        )
         expected = ((logits > 0) == self.messages).sum(axis=1)
         counted = [
             session.run(["matches"], {INPUT: image[None], "messages": message[None]})[0][0]

@@ -1,0 +1,234 @@
+"""From hash logits to the code that locks a message: one map without a secret, many with one.
+
+A *plain* map selects, orders and masks hash bits once and for all. Without a key that is the
+paper's seed-determined subset. With a key of scheme 1 it is secret, but a static map gives itself
+away: some twenty released pictures of one identifier are enough to learn it.
+
+A *salted* map (scheme 2) rotates all 256 logits by a secret rotation of key and message, then
+offers many selections and pads, one a salt. A picture is marked under one salt of many, so no two
+released pictures need share a map. Everything is derived by HMAC-SHA256, expanded by SHAKE-128,
+and computed by additions alone, so that it is the same on every platform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.arrays import Bits, Floats, Images, Logits
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.locking.keys import Key, Selection, bit_mask, bit_selection
+
+GROUP = 8
+"""Rotated logits that are selected together: a byte, so that tables can search all salts."""
+
+GROUPS = CODE_BITS // GROUP
+ROUNDS = 3
+"""Sign flips, shuffle and transform; three rounds of them mix every logit into every other."""
+
+SHORTLIST = 4
+"""Salts whose exact p-value is computed, of all that a picture is searched for."""
+
+DRAWN = 16
+"""Salts that an embedder draws, to take the one whose bits are the most stable."""
+
+
+class CodeMap(Protocol):
+    """The ways in which one message may be locked: one a salt."""
+
+    @property
+    def salts(self) -> int:
+        """How many ways there are."""
+        ...
+
+    def selected(self, hash_logits: Logits, salt: int) -> Logits:
+        """The logits (N, bits) whose signs lock a message under ``salt``."""
+        ...
+
+    def mask(self, salt: int) -> Bits:
+        """The bits (bits,) XORed onto those signs."""
+        ...
+
+    def search(self, payload: Floats, hashed: Floats, message: Bits) -> list[tuple[float, int]]:
+        """The salts under which a picture agrees best with ``message``: (agreement, salt) each.
+
+        ``payload`` (bits,) and ``hashed`` (256,), which is what ``seen`` shows, say from -1 to 1
+        what decoder and hash see, and how surely.
+        """
+        ...
+
+    def draw(self, trust: Floats, picture: bytes) -> int:
+        """A salt for ``picture``; ``trust`` (256,) says how stable its ``seen`` logits are."""
+        ...
+
+    def seen(self, hash_logits: Logits) -> Logits:
+        """The logits (N, 256) that selections are made from."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainMap:
+    """One selection and one mask: without a key, and keys of scheme 1."""
+
+    selection: Selection
+    bits: Bits
+    salts: int = 1
+
+    @classmethod
+    def of(cls, key: Key | None, bits: int) -> PlainMap:
+        """The map of ``key``, or the public one."""
+        return cls(bit_selection(key, CODE_BITS, bits), bit_mask(key, bits))
+
+    def seen(self, hash_logits: Logits) -> Logits:
+        """The logits as they are."""
+        return hash_logits
+
+    def selected(self, hash_logits: Logits, salt: int) -> Logits:
+        """The selected logits (N, bits)."""
+        return hash_logits[:, self.selection]
+
+    def mask(self, salt: int) -> Bits:
+        """The key's mask; all zero without a key."""
+        return self.bits
+
+    def search(self, payload: Floats, hashed: Floats, message: Bits) -> list[tuple[float, int]]:
+        """The only salt there is."""
+        agreement = payload * hashed[self.selection] * (1 - 2.0 * (message ^ self.bits))
+        return [(float(agreement.sum()), 0)]
+
+    def draw(self, trust: Floats, picture: bytes) -> int:
+        """The only salt there is."""
+        return 0
+
+
+@dataclass(frozen=True)
+class SaltedMap:
+    """A secret rotation, and for each salt a selection of groups and a pad."""
+
+    signs: Images  # (ROUNDS, 256) of -1 and 1
+    shuffles: Selection  # (ROUNDS, 256)
+    groups: npt.NDArray[np.uint8]  # (bytes, salts): which eight rotated logits lock each byte
+    pads: npt.NDArray[np.uint8]  # (bytes, salts)
+    bits: int
+    key: Key
+    context: str
+
+    @classmethod
+    def of(cls, key: Key, context: str, bits: int, salts: int) -> SaltedMap:
+        """The map of ``key`` for one ``context``: an identifier, or what stands for one."""
+        width = -(-bits // GROUP)
+        flips = np.unpackbits(_stream(key, f"signs/{context}", ROUNDS * GROUPS))
+        ranks = _stream(key, f"shuffles/{context}", ROUNDS * CODE_BITS * 4).view(">u4")
+        pads = _stream(key, f"pads/{context}", width * salts).reshape(width, salts)
+        return cls(
+            signs=(1 - 2 * flips.astype(np.float32)).reshape(ROUNDS, CODE_BITS),
+            shuffles=np.argsort(ranks.reshape(ROUNDS, CODE_BITS), axis=1, kind="stable"),
+            groups=_group_table(key, width, salts),
+            pads=pads,
+            bits=bits,
+            key=key,
+            context=context,
+        )
+
+    @property
+    def salts(self) -> int:
+        """How many ways there are."""
+        return self.pads.shape[1]
+
+    def seen(self, hash_logits: Logits) -> Logits:
+        """The logits (N, 256) rotated: of the same length, each a mixture of all."""
+        rotated = hash_logits
+        for signs, shuffle in zip(self.signs, self.shuffles, strict=True):
+            rotated = _walsh_hadamard((rotated * signs)[:, shuffle])
+        return rotated
+
+    def selected(self, hash_logits: Logits, salt: int) -> Logits:
+        """The rotated logits (N, bits) of the salt's groups."""
+        return self.seen(hash_logits)[:, self._places(salt)]
+
+    def mask(self, salt: int) -> Bits:
+        """The salt's pad."""
+        return np.unpackbits(self.pads[:, salt])[: self.bits]
+
+    def search(self, payload: Floats, hashed: Floats, message: Bits) -> list[tuple[float, int]]:
+        """The few salts with the largest sum of signed agreements, over all salts.
+
+        For each byte of the payload, each group and each value of a pad, a table holds what the
+        byte would add; a salt's sum is then one look-up a byte.
+        """
+        width = len(self.pads)
+        wanted = np.zeros(width * GROUP)
+        wanted[: self.bits] = payload * (1 - 2.0 * message)
+        pairs = wanted.reshape(width, 1, GROUP) * hashed.reshape(1, GROUPS, GROUP)
+        tables = (pairs.reshape(-1, GROUP).astype(np.float32) @ _BYTE_SIGNS).reshape(width, -1)
+        total = np.zeros(self.salts, dtype=np.float32)
+        for table, groups, pads in zip(tables, self.groups, self.pads, strict=True):
+            total += table.take(groups.astype(np.int64) * 256 + pads)
+        count = min(SHORTLIST, self.salts)
+        return [(float(total[salt]), int(salt)) for salt in np.argpartition(total, -count)[-count:]]
+
+    def draw(self, trust: Floats, picture: bytes) -> int:
+        """Of some salts that key, message and picture determine, the one with the stablest bits."""
+        content = self.key.derive(b"salt/" + self.context.encode() + b"/" + picture)
+        drawn = np.frombuffer(_expanded(content, 4 * DRAWN), dtype=">u4") % self.salts
+        stability = trust.reshape(GROUPS, GROUP).sum(axis=1)[self.groups[:, drawn]].sum(axis=0)
+        return int(drawn[np.argmax(stability)])
+
+    def _places(self, salt: int) -> Selection:
+        first = GROUP * self.groups[:, salt].astype(np.int64)
+        places: Selection = (first[:, None] + np.arange(GROUP)).ravel()
+        return places[: self.bits]
+
+
+def salt_count(bits: int) -> int:
+    """How many salts a message of ``bits`` bits is locked under; see docs/statistics.md.
+
+    Every doubling costs one bit of evidence, so long messages afford many salts and short ones
+    few. It depends on the length alone: who embeds and who verifies must agree on it.
+    """
+    exponents = {96: 16, 64: 12, 40: 8, 28: 4}
+    return 2 ** next((exponent for least, exponent in exponents.items() if bits >= least), 0)
+
+
+@lru_cache(maxsize=16)
+def salted_map(key: Key, context: str, bits: int, salts: int) -> SaltedMap:
+    """``SaltedMap.of``, kept for the messages that were asked for last."""
+    return SaltedMap.of(key, context, bits, salts)
+
+
+@lru_cache(maxsize=16)
+def _group_table(key: Key, width: int, salts: int) -> npt.NDArray[np.uint8]:
+    """For each salt a secret order of the groups, of which the first ``width`` are used."""
+    ranks = _stream(key, "groups", salts * GROUPS * 2).view(">u2").reshape(salts, GROUPS)
+    orders = np.argsort(ranks, axis=1, kind="stable").astype(np.uint8)
+    return np.ascontiguousarray(orders[:, :width].T)
+
+
+def _walsh_hadamard(values: Logits) -> Logits:
+    """The orthonormal transform of the last axis, by sums and differences in a fixed order."""
+    shape, span = values.shape, 1
+    while span < CODE_BITS:
+        pairs = values.reshape(len(values), -1, 2, span)
+        first, second = pairs[:, :, 0], pairs[:, :, 1]
+        values = np.stack([first + second, first - second], axis=2).reshape(shape)
+        span *= 2
+    return values * np.float32(CODE_BITS**-0.5)  # a power of two, so that scaling is exact
+
+
+def _stream(key: Key, label: str, count: int) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(_expanded(key.derive(label.encode()), count), dtype=np.uint8)
+
+
+def _expanded(seed: bytes, count: int) -> bytes:
+    return hashlib.shake_128(seed).digest(count)
+
+
+_BYTE_SIGNS: Images = 1 - 2 * np.unpackbits(
+    np.arange(256, dtype=np.uint8)[:, None], axis=1
+).T.astype(np.float32)
+"""(8, 256): what each bit of each byte value multiplies an agreement by."""
