@@ -191,7 +191,7 @@ def salt_count(bits: int) -> int:
     Every doubling costs one bit of evidence, so long messages afford many salts and short ones
     few. It depends on the length alone: who embeds and who verifies must agree on it.
     """
-    exponents = {96: 16, 64: 12, 40: 8, 28: 4}
+    exponents = {96: 16, 64: 12, 48: 8, 40: 6, 28: 3}
     return 2 ** next((exponent for least, exponent in exponents.items() if bits >= least), 0)
 
 

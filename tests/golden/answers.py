@@ -29,7 +29,7 @@ SHIPPED = ("mbrs", "cin", "hidden", "rivagan-trained")
 FETCHED = ("steganogan", "rivagan")
 HASHES = ("nano", "dct")
 RULES = ("hard", "soft")
-KEYS = {"keyless": None, "keyed": Key(bytes(range(32)), id="golden", created="")}
+KEYS = {"keyless": None, "keyed": Key(bytes(range(32)), id="golden", created="", scheme=1)}
 RIGHT, WRONG = "order-4711", "order-4712"
 
 

@@ -5,30 +5,16 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
-from coverlock_sdk import Calibration, CoverLock, Key, wrap
+from coverlock_sdk import CoverLock, wrap
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.locking.code_maps import PlainMap
 from coverlock_sdk.locking.hardening import MOST_COST
-from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.plugin_manager import plugin_manager
 from tests.conftest import AdditivePlugin
-
-
-@given(seed=st.integers(0, 2**32 - 1), keyed=st.booleans(), bits=st.sampled_from([30, 64, 256]))
-def test_logits_with_the_wanted_signs_show_the_code(seed, keyed, bits):
-    rng = np.random.default_rng(seed)
-    key = Key(rng.bytes(32), id="any") if keyed else None
-    layout = LockFormat(bits, Calibration(), Calibration())
-    code = rng.integers(0, 2, bits, dtype=np.uint8)
-    chosen, signs = layout.wanted_signs(code, key)
-    logits = rng.standard_normal((1, 256)).astype(np.float32)
-    logits[0, chosen] = 3 * signs
-    np.testing.assert_array_equal(layout.code(logits, key)[0], code)
 
 
 def test_a_hardened_code_survives_more_and_costs_little(additive, photos):
@@ -44,7 +30,9 @@ def test_a_hardened_code_survives_more_and_costs_little(additive, photos):
             for mark in marks[harden]
             for distort in EVALUATION.values()
         ]
-        errors[harden] = np.mean([(lock.format.code(z, None)[0] != c).mean() for z, c in seen])
+        errors[harden] = np.mean(
+            [(lock.format.code(z, PlainMap.of(None, lock.bits))[0] != c).mean() for z, c in seen]
+        )
     assert errors[True] < 0.6 * errors[False]
     for before, after in zip(marks[False], marks[True], strict=True):
         assert after.verdict

@@ -53,7 +53,7 @@ def test_identifiers_are_found_under_every_active_key(photos):
 
 
 def test_a_book_of_other_keys_is_refused(photos):
-    old, new = Key(b"o" * 32, id="old"), Key(b"n" * 32, id="new")
+    old, new = Key(b"o" * 32, id="old", scheme=1), Key(b"n" * 32, id="new", scheme=1)
     book = wrap(AdditiveMark(bits=96), key=old).book(["a", "b"])
     for key in (None, new, [new, old]):
         with pytest.raises(MessageError, match="codewords of other keys"):

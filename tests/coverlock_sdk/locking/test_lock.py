@@ -31,6 +31,7 @@ from coverlock_sdk.errors import (
     PluginError,
     WeakMarkWarning,
 )
+from coverlock_sdk.locking.code_maps import PlainMap, SaltedMap
 from coverlock_sdk.locking.lock_format import LockFormat
 from tests.conftest import AdditiveMark
 
@@ -253,13 +254,15 @@ def test_locking_and_unlocking_are_inverse_for_every_length(bits, seed):
     layout = LockFormat(bits, Calibration(), Calibration())
     hash_logits = rng.standard_normal((1, 256)).astype(np.float32)
     key = Key(rng.bytes(32), id="k")
+    maps = [PlainMap.of(None, layout.bits), SaltedMap.of(key, "id/any", layout.bits, salts=4)]
+    code_map, salt = maps[seed % 2], seed % maps[seed % 2].salts
     wanted = rng.integers(0, 2, (1, layout.bits), dtype=np.uint8)
-    payload = layout.payload(wanted, layout.code(hash_logits, key))
+    payload = layout.payload(wanted, layout.code(hash_logits, code_map, salt))
     assert payload.shape == (1, bits)
     decoder_logits = (payload * 2.0 - 1).astype(np.float32) * 4
-    [reading] = layout.readings(decoder_logits, hash_logits, key)
+    [reading] = layout.readings(decoder_logits, hash_logits, code_map, salt)
     np.testing.assert_array_equal(reading.bits, wanted[0])
-    recovered = layout.message_logits(decoder_logits, hash_logits, key) > 0
+    recovered = layout.message_logits(decoder_logits, hash_logits, code_map, salt) > 0
     np.testing.assert_array_equal(recovered, wanted)
 
 
@@ -269,10 +272,10 @@ def test_a_payload_beyond_256_bits_repeats_the_message_and_is_read_better():
     rng = np.random.default_rng(0)
     wanted = rng.integers(0, 2, (1, 256), dtype=np.uint8)
     hash_logits = np.full((1, 256), 3, dtype=np.float32)
-    payload = layout.payload(wanted, layout.code(hash_logits, None))
+    payload = layout.payload(wanted, layout.code(hash_logits, PlainMap.of(None, 256)))
     noisy = (payload * 2.0 - 1 + rng.standard_normal(payload.shape) * 1.5).astype(np.float32)
     assert ((noisy > 0) != payload).mean() > 0.2
-    [reading] = layout.readings(noisy, hash_logits, None)
+    [reading] = layout.readings(noisy, hash_logits, PlainMap.of(None, 256))
     assert (reading.bits != wanted[0]).mean() < 0.1
 
 

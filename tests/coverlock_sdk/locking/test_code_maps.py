@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coverlock_sdk import Calibration, Key
+from coverlock_sdk.locking.code_maps import SHORTLIST, PlainMap, SaltedMap, salt_count
+from coverlock_sdk.locking.judging import Judge
+from coverlock_sdk.locking.keys import Keyring
+from coverlock_sdk.locking.lock_format import LockFormat
+
+SECRET = bytes(range(32))
+GROUPS_OF_SALT_7 = [9, 17, 28, 26, 27, 16, 8, 22]
+PAD_OF_SALT_7 = "e1e5f0c2f03ee02a"
+FIRST_ROTATED = [-0.080902099609375, 0.865631103515625, 0.259124755859375, -0.161468505859375]
+BITS_OF_SALT_7 = "22ea63b4caf941d9"
+LENGTHS = (30, 32, 64, 100, 256)
+
+
+def logits(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, 256)).astype(np.float32)
+
+
+def salted(bits: int = 64, context: str = "id/alice", salts: int = 256) -> SaltedMap:
+    return SaltedMap.of(Key(SECRET, id="k"), context, bits, salts)
+
+
+def test_golden_values_are_those_of_every_platform() -> None:
+    code_map, values = salted(), (np.arange(256, dtype=np.float32) - 100)[None] / 64
+    assert code_map.groups[:, 7].tolist() == GROUPS_OF_SALT_7
+    assert code_map.pads[:, 7].tobytes().hex() == PAD_OF_SALT_7
+    seen = code_map.seen(values)[0]
+    assert seen[:4].tolist() == FIRST_ROTATED
+    bits = (code_map.selected(values, 7) > 0)[0]
+    assert np.packbits(bits).tobytes().hex() == BITS_OF_SALT_7
+
+
+def test_the_rotation_is_orthogonal() -> None:
+    rotation = salted().seen(np.eye(256, dtype=np.float32))
+    np.testing.assert_array_equal(rotation @ rotation.T, np.eye(256))
+    assert np.abs(rotation).max() < 0.5  # no logit goes through unmixed
+
+
+@pytest.mark.parametrize("other", ["key", "identifier"])
+def test_another_key_or_identifier_has_another_rotation_and_other_pads(other: str) -> None:
+    key = Key(SECRET[::-1] if other == "key" else SECRET, id="k")
+    changed = SaltedMap.of(key, "id/bob" if other == "identifier" else "id/alice", 64, 256)
+    z = logits(200)
+    agreement = ((salted().seen(z) > 0) == (changed.seen(z) > 0)).mean()
+    assert agreement == pytest.approx(0.5, abs=0.02)
+    assert np.unpackbits(salted().pads ^ changed.pads).mean() == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("bits", LENGTHS)
+def test_selections_of_two_salts_differ_and_repeat_no_logit(bits: int) -> None:
+    code_map = salted(bits)
+    one, two = (code_map._places(salt) for salt in (3, 4))
+    assert len(set(one.tolist())) == bits
+    assert one.tolist() != two.tolist()
+    assert code_map.mask(3).shape == (bits,)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(LENGTHS))
+def test_a_search_finds_the_salt_that_agrees_best(seed: int, bits: int) -> None:
+    rng = np.random.default_rng(seed)
+    code_map, message = salted(bits), rng.integers(0, 2, bits, dtype=np.uint8)
+    payload, seen = rng.uniform(-1, 1, bits), rng.uniform(-1, 1, 256)
+    by_hand = [
+        float(
+            (payload * seen[code_map._places(s)] * (1 - 2.0 * (message ^ code_map.mask(s)))).sum()
+        )
+        for s in range(code_map.salts)
+    ]
+    found = sorted(code_map.search(payload, seen, message), reverse=True)
+    assert found[0][1] == int(np.argmax(by_hand))
+    assert len(found) == SHORTLIST
+    np.testing.assert_allclose(
+        [score for score, _ in found], sorted(by_hand)[: -SHORTLIST - 1 : -1], atol=1e-4
+    )
+
+
+def test_a_drawn_salt_is_among_all_and_prefers_stable_bits() -> None:
+    code_map = salted(salts=4096)
+    trusts = np.abs(logits(100)).astype(np.float64)
+    drawn = [code_map.draw(trust, bytes([row])) for row, trust in enumerate(trusts)]
+    assert len(set(drawn)) > 90
+    kept = [trust[code_map._places(salt)].mean() for trust, salt in zip(trusts, drawn, strict=True)]
+    assert np.mean(kept) > 1.05 * trusts.mean()
+    assert code_map.draw(trusts[0], b"a") == code_map.draw(trusts[0], b"a")
+
+
+@pytest.mark.parametrize("rule", ["hard", "soft"])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_p_values_of_unmarked_pictures_keep_their_promise(rule, bits: int) -> None:
+    """All salts are tried; the smallest of their p-values, corrected, is not optimistic."""
+    judge = Judge(
+        LockFormat(bits, Calibration(), Calibration()), Keyring([Key(SECRET, "k")]), 1e-3, rule
+    )
+    decoded = np.random.default_rng(1).standard_normal((400, bits)).astype(np.float32)
+    names = [f"customer {row}" for row in range(400)]
+    p_values = np.array([v.p_value for v in judge.verify(decoded, logits(400), names)])
+    for level in (0.5, 0.2, 0.05):
+        assert (p_values <= level).mean() <= level + 3 * np.sqrt(level * (1 - level) / 400)
+
+
+def test_more_bits_afford_more_salts_and_few_bits_none() -> None:
+    counts = [salt_count(bits) for bits in (16, 30, 48, 64, 100, 256)]
+    assert counts == sorted(counts)
+    assert counts[0] == 1
+    assert counts[-1] == 2**16
+
+
+def test_without_a_key_there_is_one_public_map() -> None:
+    plain = PlainMap.of(None, 64)
+    assert plain.salts == 1
+    assert not plain.mask(0).any()
+    np.testing.assert_array_equal(plain.selected(logits(2), 0), logits(2)[:, plain.selection])
