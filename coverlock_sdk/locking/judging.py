@@ -23,7 +23,7 @@ from coverlock_sdk.locking.code_maps import (
 )
 from coverlock_sdk.locking.error_correction import Framing
 from coverlock_sdk.locking.identification import Identification, MessageBook
-from coverlock_sdk.locking.keys import Key, Keyring, codeword
+from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.statistics import check_fpr, corrected
@@ -83,9 +83,11 @@ class Judge:
         if key is None or key.scheme == 1:
             bits = codeword(message, key, self.bits) if isinstance(message, str) else message
             return Terms(key, PlainMap.of(key, self.bits), bits, named)
-        context, bits = f"id/{message}", np.zeros(self.bits, dtype=np.uint8)
-        if not isinstance(message, str):
-            context, bits = "bits", message
+        context, bits = "bits", np.zeros(self.bits, dtype=np.uint8)
+        if isinstance(message, str):
+            context = f"id/{require_text(message)}"
+        else:
+            bits = message
         code_map = salted_map(key, context, self.bits, self._salts(key, named))
         return Terms(key, code_map, bits, named)
 

@@ -118,16 +118,21 @@ def bit_mask(key: Key | None, count: int) -> Bits:
     return _frozen(_bits(key.stream("mask"), count))
 
 
+def require_text(identifier: str) -> str:
+    """``identifier``, if it can be written down."""
+    try:
+        identifier.encode()
+    except UnicodeEncodeError:
+        raise MessageError("the identifier contains characters that are not text") from None
+    return identifier
+
+
 def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
     """The message of ``bits`` bits that stands for ``identifier``: uniform to all without the key.
 
     A message like this makes the p-value of a verdict exact (see docs/statistics.md).
     """
-    try:
-        identifier.encode()
-    except UnicodeEncodeError:
-        raise MessageError("the identifier contains characters that are not text") from None
-    return _bits((key or PUBLIC_KEY).stream(f"codeword/{identifier}"), bits)
+    return _bits((key or PUBLIC_KEY).stream(f"codeword/{require_text(identifier)}"), bits)
 
 
 def _below(stream: Iterator[int], bound: int) -> int:
