@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from coverlock_sdk.cli.batch import process
-from coverlock_sdk.cli.options import (
-    chosen_message,
-    json_option,
-    lock_options,
-    message_options,
-    open_lock,
-)
+from coverlock_sdk.cli.exit_codes import HELP
+from coverlock_sdk.cli.opening import chosen_message, open_lock
+from coverlock_sdk.cli.options import json_option, lock_options, message_options, sources_argument
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import default_output
-from coverlock_sdk.images.folders import Source, find_pictures
+from coverlock_sdk.images.folders import Found, Source, search
+
+COLUMNS = {"out": "marked picture", "psnr": "PSNR dB", "matches": "bits read", "p_value": "p"}
 
 
-@click.command()
-@click.argument("sources", nargs=-1, required=True)
+@click.command(epilog=HELP)
+@sources_argument
 @click.option(
     "-o",
     "--out",
@@ -46,41 +45,46 @@ def embed(
 ) -> None:
     """Mark pictures and lock each mark to its picture.
 
-    SOURCES are files, folders or patterns; what the same command wrote before is not marked
-    again. The exit code is 0 when every marked picture
-    verifies, 1 when some would be rejected, 2 when some could not be processed.
+    SOURCES are files, folders or patterns; pictures that this command wrote there before are not
+    marked again. A marked picture that would not verify counts as rejected.
     """
     lock = open_lock(**lock_settings)
     message = chosen_message(lock.bits, identifier, bits)
-    targets = _targets(find_pictures(sources), out)
+    found = search(sources)
+    targets = _targets(found.pictures, out)
+    for folder in dict.fromkeys(target.parent for target in targets.values()):
+        _make_writable(folder)
 
-    def work(source: Source) -> tuple[bool, dict[str, Any]]:
-        target = targets[source]
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise PictureError(f"{target.parent} cannot be created ({error.strerror})") from None
-        marked = lock.mark_file(source.path, message, target)
-        report = {
-            "out": str(marked.picture),
-            "psnr": marked.psnr,
-            "rounds": marked.rounds,
-            **marked.verdict.to_dict(),
-        }
-        return marked.verdict.accepted, report
+    def work(source: Source) -> dict[str, Any]:
+        marked = lock.mark_file(source.path, message, targets[source])
+        written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
+        return {**written, **marked.verdict.to_dict()}
 
-    columns = {"out": "marked picture", "psnr": "PSNR dB", "matches": "bits read", "p_value": "p"}
-    process(list(targets), work, columns, as_json)
+    process(Found(list(targets), found.skipped), work, COLUMNS, as_json)
+
+
+def _make_writable(folder: Path) -> None:
+    """Make sure of a folder before any picture is marked for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PictureError(
+            f"the folder {folder} cannot be created ({error.strerror}): choose another with --out"
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise PictureError(f"you may not write to the folder {folder}: choose another with --out")
 
 
 def _targets(sources: list[Source], out: Path | None) -> dict[Source, Path]:
     """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other.
 
-    What an earlier run over the same folder wrote is no source of this one.
+    What an earlier run over the same folder wrote is not marked again.
     """
     if out is not None and out.suffix and not out.is_dir():
         if len(sources) > 1:
-            raise PictureError(f"{out} is one file, but there are {len(sources)} pictures")
+            raise PictureError(
+                f"{out} is one file, but there are {len(sources)} pictures: name a folder"
+            )
         return {sources[0]: out}
     targets: dict[Source, Path] = {}
     taken: set[Path] = set()

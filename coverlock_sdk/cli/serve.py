@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import click
 
-from coverlock_sdk.cli.options import bundle_options, chosen_keyring, key_option
+from coverlock_sdk.cli.opening import chosen_keyring
+from coverlock_sdk.cli.options import bundle_options, key_option
 from coverlock_sdk.errors import AccessError, MissingModelError
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
 from coverlock_sdk.verifier.verifier import Verifier
