@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from pkgutil import resolve_name
 from typing import Any
 
@@ -37,6 +39,11 @@ COMMANDS = (
 class CoverLockGroup(click.Group):
     """Turns every way to fail into one sentence and an exit code that is never "rejected"."""
 
+    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        """Read the arguments, which may print the help."""
+        with _quiet_about_pipes():
+            return super().make_context(*arguments, **settings)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Note whether errors are to be JSON, before a command can fail to understand its own."""
         ctx.meta["as_json"] = "--json" in args
@@ -45,38 +52,24 @@ class CoverLockGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; tracebacks are for bugs only."""
         as_json: bool = ctx.meta["as_json"]
-        try:
-            return super().invoke(ctx)
-        except CoverLockError as error:
-            _report(str(error), as_json)
-        except click.UsageError as error:
-            if not as_json:
-                raise
-            _report(error.format_message(), as_json)
-        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
-            raise
-        except (KeyboardInterrupt, click.Abort):
-            click.echo("interrupted", err=True)
-            raise click.exceptions.Exit(INTERRUPTED) from None
-        except Exception as error:
-            traceback.print_exc()
-            name = type(error).__name__
-            _report(f"this is a bug in coverlock, please report it: {name}: {error}", as_json)
-        raise click.exceptions.Exit(ERROR)
-
-    def main(self, *arguments: Any, **settings: Any) -> Any:
-        """Run the command line; a reader of the output who goes away ends it quietly."""
-        try:
+        with _quiet_about_pipes():
             try:
-                return super().main(*arguments, **settings)
-            finally:
-                sys.stdout.flush()
-        except (BrokenPipeError, SystemExit) as end:
-            if not _is_broken_pipe(end):
+                return super().invoke(ctx)
+            except CoverLockError as error:
+                _report(str(error), as_json)
+            except click.UsageError as error:
+                if not as_json:
+                    raise
+                _report(error.format_message(), as_json)
+            except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
                 raise
-            # What is left in the buffer goes nowhere, instead of failing once more at the end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(BROKEN_PIPE) from None
+            except (KeyboardInterrupt, click.Abort):
+                click.echo("interrupted", err=True)
+                raise click.exceptions.Exit(INTERRUPTED) from None
+            except Exception as error:
+                traceback.print_exc()
+                _report(f"please report this bug: {type(error).__name__}: {error}", as_json)
+            raise click.exceptions.Exit(ERROR)
 
 
 def build_cli() -> click.Group:
@@ -105,9 +98,19 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def _is_broken_pipe(end: BaseException) -> bool:
-    """Whether the output was closed; Click and Rich make an exit of it, which remembers why."""
-    return isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError)
+@contextlib.contextmanager
+def _quiet_about_pipes() -> Iterator[None]:
+    """Exit without a word when whoever reads the output goes away."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as end:
+        # Rich makes an exit of it, which remembers why.
+        if not any(isinstance(e, BrokenPipeError) for e in (end, end.__context__)):
+            raise
+        for stream in (sys.stdout, sys.stderr):  # what is left in buffers goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit(BROKEN_PIPE) from None
 
 
 def _report(message: str, as_json: bool) -> None:

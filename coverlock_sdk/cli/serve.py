@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,10 +11,8 @@ from coverlock_sdk.cli.opening import chosen_keyring
 from coverlock_sdk.cli.options import bundle_options, key_option
 from coverlock_sdk.errors import AccessError, MissingModelError
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
+from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.verifier.verifier import Verifier
-
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
-"""Hosts that mean every address of the machine, and the one under which it finds itself."""
 
 
 @click.command()
@@ -66,7 +63,7 @@ def serve(
             f"the service needs more packages ({error}): pip install 'coverlock-sdk[serve]'"
         ) from None
     callers = Callers.load(tokens) if tokens else None
-    if callers is None and not _is_loopback(host):
+    if callers is None and not is_loopback(host):
         raise AccessError(
             f"a service on {host} without --tokens would answer everybody: "
             "make a token with 'coverlock token', or use --host 127.0.0.1"
@@ -81,7 +78,7 @@ def serve(
         audit=audit,
         **opening,
     )
-    click.echo(f"{bundle} on {verifier.runtime.name}: {_address(host, port)}", err=True)
+    click.echo(f"{bundle} on {verifier.runtime.name}: {shown_address(host, port)}", err=True)
     uvicorn.run(
         create_app(verifier, callers, limits),
         host=host,
@@ -114,18 +111,3 @@ def token(name: str, file: Path, scopes: tuple[str, ...], rate: float, burst: in
     The file keeps only its digest, so note the token now. A token that NAME had is replaced.
     """
     click.echo(add_token(file, name, cast("tuple[Scope, ...]", scopes), rate, burst))
-
-
-def _address(host: str, port: int) -> str:
-    """Where this machine finds the service: 0.0.0.0 and :: mean every address, and none to open."""
-    bracketed = f"[{host}]" if ":" in host else host
-    if host in EVERY_ADDRESS:
-        return f"http://{EVERY_ADDRESS[host]}:{port}/docs (listening on {bracketed}:{port})"
-    return f"http://{bracketed}:{port}/docs"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
