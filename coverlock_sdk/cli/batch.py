@@ -107,9 +107,12 @@ def _show(rows: list[Row], counts: dict[str, int], columns: dict[str, str], skip
             console.print(f"[yellow]{kind}:[/] {escape(named)}", highlight=False, soft_wrap=True)
     if len(rows) > 1:
         console.print(counted(counts), highlight=False)
-    if skipped:
-        files = "1 other file was" if skipped == 1 else f"{skipped:,} other files were"
-        console.print(f"{files} skipped: not pictures", highlight=False)
+    if skipped == 1:
+        console.print("1 other file was skipped: it is not a picture", highlight=False)
+    elif skipped:
+        console.print(
+            f"{skipped:,} other files were skipped: they are not pictures", highlight=False
+        )
 
 
 def _cell(value: Any) -> str:

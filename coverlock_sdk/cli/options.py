@@ -41,7 +41,8 @@ def refuse_idle(where: str, *parameters: str) -> None:
     ]
     if idle:
         verb, them = ("does", "it") if len(idle) == 1 else ("do", "them")
-        raise CoverLockError(f"{' and '.join(idle)} {verb} nothing {where}: leave {them} out")
+        listed = ", ".join(idle[:-1]) + " and " * (len(idle) > 1) + idle[-1]
+        raise CoverLockError(f"{listed} {verb} nothing {where}: leave {them} out")
 
 
 json_option = click.option(

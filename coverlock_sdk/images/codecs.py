@@ -174,6 +174,7 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
     from PIL import Image
 
     suffix = suffix.lower()
+    require_format(suffix)
     if suffix in _HELD_MODES and image.mode not in _HELD_MODES[suffix]:
         raise PictureError(
             f"a picture of mode {image.mode} cannot be saved as '{suffix}' without loss: use .png"
@@ -187,9 +188,6 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
         options = {"compression": "tiff_deflate"}
     elif suffix == ".avif":
         options = {"quality": 90}
-    elif suffix not in LOSSLESS_SUFFIXES:
-        known = ", ".join((*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES))
-        raise PictureError(f"cannot save as '{suffix}': use one of {known}")
     for entry in KEPT_INFO:
         if image.info.get(entry):
             options[entry] = image.info[entry]
@@ -202,6 +200,13 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
             f"({_in_one_line(error)}): use .png"
         ) from None
     return file.getvalue()
+
+
+def require_format(suffix: str) -> None:
+    """Refuse a suffix of a file format that marked pictures are not written in."""
+    known = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES)
+    if suffix.lower() not in known:
+        raise PictureError(f"pictures cannot be saved as '{suffix}': use {', '.join(known)}")
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 
 from coverlock_sdk.errors import PictureError
@@ -81,7 +82,7 @@ def _sorted_out(folder: Path, deep: bool) -> tuple[list[Path], int]:
     entries = folder.rglob("*") if deep else folder.iterdir()
     shown = sorted(path for path in entries if not is_hidden(path.relative_to(folder)))
     files = [path for path in shown if not path.is_dir()]
-    pictures = [path for path in files if is_picture(path.name, lambda path=path: _head(path))]
+    pictures = [path for path in files if is_picture(path.name, partial(_head, path))]
     others = len(files) - len(pictures)
     if not pictures:
         beside = f", only {others} other file{'s' * (others > 1)}" if others else ""

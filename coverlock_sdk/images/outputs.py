@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.codecs import default_output
+from coverlock_sdk.images.codecs import default_output, require_format
 from coverlock_sdk.images.folders import Source
 
 
@@ -21,6 +21,7 @@ def output_paths(sources: list[Source], out: Path | None) -> dict[Source, Path]:
             raise PictureError(
                 f"{out} is one file, but there are {len(sources)} pictures: name a folder"
             )
+        require_format(out.suffix)
         return {sources[0]: out}
     targets: dict[Source, Path] = {}
     taken: set[Path] = set()
@@ -42,9 +43,10 @@ def make_writable(folders: Iterable[Path]) -> None:
     for folder in sorted(folders):
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
         except OSError as error:
             raise PictureError(
-                f"the folder {folder} cannot be created ({error.strerror}): choose another folder"
+                f"nothing can be written to the folder {folder} ({error.strerror}): "
+                "choose another one"
             ) from None
-        if not os.access(folder, os.W_OK):
-            raise PictureError(f"you may not write to {folder}: choose another folder")

@@ -21,7 +21,7 @@ from tests.toy_bundle import toy_lock
 def test_options_of_bundles_are_refused_without_one(folder):
     nonsense = ("--trust", "nonsense", "--runtime", "nonsense", "--precision", "int3")
     said = complaint("verify", folder / "a.png", *LOCK, *nonsense)
-    assert "--runtime and --precision and --trust do nothing without --bundle" in said
+    assert "--runtime, --precision and --trust do nothing without --bundle" in said
     ids = folder / "notes.txt"
     said = complaint("identify", folder, "-w", "additive", "--ids", ids, "--threads", 2)
     assert "--threads does nothing without --bundle: leave it out" in said
@@ -112,7 +112,9 @@ def test_what_is_wrong_with_a_setting_is_said_once_and_before_the_first_picture(
     assert "among 1,000 candidates" in complaint(*identify, "--fpr", "1e-13")
     (tmp_path / "file").touch()
     said = complaint("embed", folder, *LOCK, "-o", tmp_path / "file" / "below")
-    assert "cannot be created" in said
+    assert "nothing can be written to the folder" in said
+    said = complaint("embed", folder / "a.png", *LOCK, "-o", tmp_path / "a.gif")
+    assert "cannot be saved as '.gif'" in said
 
 
 def test_a_list_of_identifiers_must_have_some(folder, tmp_path):
@@ -172,3 +174,9 @@ def test_a_missing_package_ends_the_batch(folder):
     plugin_manager().add("unfinished", Plugin())
     said = complaint("verify", folder, "-w", "unfinished", "--id", "x")
     assert "fetch it first" in said
+
+
+def test_no_signing_key_is_made_for_what_is_not_a_bundle(tmp_path):
+    said = complaint("sign", tmp_path, "--key", tmp_path / "release.pem", "--new-key")
+    assert "is not a bundle" in said
+    assert not list(tmp_path.iterdir())
