@@ -14,7 +14,8 @@ from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.picture import Picture, stacked_views
 from coverlock_sdk.images.resampling import resample
 
 ANY_SIZE_SIDE = 256
@@ -30,7 +31,7 @@ def decode(watermark: Watermark, views: Images) -> Logits:
     """The payload logits of pictures of the watermark's size."""
     shape = (len(views), watermark.bits)
     logits = _called(watermark.decode, watermark.name, "decode", shape, views)
-    only_bits = bool(logits.size) and bool(np.isin(logits, (0, 1)).all())
+    only_bits = bool(logits.size) and bool(((logits == 0) | (logits == 1)).all())
     if watermark.hard_bits:
         if logits.size and not only_bits:
             raise PluginError(
@@ -51,6 +52,15 @@ def hash_logits(image_hash: ImageHash, views: Images) -> Logits:
     shape = (len(views), CODE_BITS)
     seen = resample(views, image_hash.input_size)
     return _called(image_hash.logits, image_hash.name, "logits", shape, seen)
+
+
+def picture_logits(image_hash: ImageHash, pictures: Any) -> Logits:
+    """The hash logits (N, 256) of pictures of any kind and size."""
+    size = image_hash.input_size
+    parts = [
+        hash_logits(image_hash, stacked_views(part, size)) for part in Given(pictures).parts(32)
+    ]
+    return np.concatenate(parts) if parts else np.empty((0, CODE_BITS), np.float32)
 
 
 def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:
@@ -102,6 +112,8 @@ class Networks:
 
 def _by_size(views: Sequence[Images], call: Callable[[Images, list[int]], Images]) -> list[Images]:
     """One answer a view, from one call for all views of a size."""
+    if len(views) == 1:
+        return list(call(views[0][None], [0]))
     sizes: dict[tuple[int, ...], list[int]] = {}
     for row, view in enumerate(views):
         sizes.setdefault(view.shape, []).append(row)
