@@ -206,7 +206,7 @@ def require_format(suffix: str) -> None:
     """Refuse a suffix of a file format that marked pictures are not written in."""
     known = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES)
     if suffix.lower() not in known:
-        raise PictureError(f"pictures cannot be saved as '{suffix}': use {', '.join(known)}")
+        raise PictureError(f"pictures cannot be saved as '{suffix}': use one of {', '.join(known)}")
 
 
 def write_file(path: Path, content: bytes) -> None:
