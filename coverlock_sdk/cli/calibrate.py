@@ -25,7 +25,7 @@ from coverlock_sdk.watermarking.decoder_calibration import fit_decoder
     type=click.IntRange(1),
     help="How many of them to use.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of messages and distortions.")
+@click.option("--seed", default=0, show_default=True, help="Seed of messages and distortions.")
 @json_option
 def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool) -> None:
     """Measure how far the logits of WATERMARK can be trusted.

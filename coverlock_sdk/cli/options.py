@@ -68,7 +68,7 @@ message_options = together(
 )
 bundle_options = together(
     click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
-    click.option("--precision", default="fp32", show_default=True, help="Of the graph."),
+    click.option("--precision", default="fp32", show_default=True, help="Precision of the graph."),
     click.option("--threads", type=click.IntRange(1), help="Threads of the runtime."),
     trust_option,
 )

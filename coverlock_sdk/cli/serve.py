@@ -19,21 +19,25 @@ from coverlock_sdk.verifier.verifier import Verifier
 @click.argument("bundle", type=click.Path(path_type=Path))
 @key_option
 @bundle_options
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, help="Port to listen on.")
 @click.option(
     "--tokens",
     type=click.Path(path_type=Path),
     help="Token file (see 'coverlock token'). Without one only this machine can ask.",
 )
-@click.option("--max-bytes", default=20_000_000, show_default=True, help="Of a picture file.")
-@click.option("--max-pixels", default=50_000_000, show_default=True, help="Of a picture.")
+@click.option("--max-bytes", default=20_000_000, show_default=True, help="Largest picture file.")
+@click.option("--max-pixels", default=50_000_000, show_default=True, help="Largest picture.")
 @click.option(
     "--max-in-flight", default=64, show_default=True, help="Pictures at once; one more gets a 503."
 )
-@click.option("--timeout", default=10.0, show_default=True, help="Seconds to receive, to answer.")
+@click.option(
+    "--timeout", default=10.0, show_default=True, help="Seconds to receive, and to answer."
+)
 @click.option("--max-batch", default=32, show_default=True, help="Pictures run together.")
-@click.option("--max-delay-ms", default=2.0, show_default=True, help="How long one waits for more.")
+@click.option(
+    "--max-delay-ms", default=2.0, show_default=True, help="How long one waits for others."
+)
 @click.option("--audit", type=click.Path(path_type=Path), help="Append every verdict to this file.")
 def serve(
     bundle: Path,
@@ -52,7 +56,7 @@ def serve(
 ) -> None:
     """Answer over HTTP whether pictures carry a message.
 
-    POST the picture file to /verify?id=NAME. /healthz, /metrics and /docs explain the rest.
+    POST the picture file to /verify?id=NAME; /docs explains the rest.
     """
     try:
         import uvicorn
@@ -108,6 +112,6 @@ def serve(
 def token(name: str, file: Path, scopes: tuple[str, ...], rate: float, burst: int) -> None:
     """Make a token with which NAME may ask a service, and print it.
 
-    The file keeps only its digest, so note the token now. A token that NAME had is replaced.
+    The file keeps only its digest, so note the token now. It replaces the token that NAME had.
     """
     click.echo(add_token(file, name, cast("tuple[Scope, ...]", scopes), rate, burst))
