@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from coverlock_sdk.cli.answers import answer
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.plugin_manager import plugin_manager
@@ -35,7 +35,5 @@ def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
             f"converting '{name}' needs the package '{error.name}': "
             "pip install 'coverlock-sdk[torch]'"
         ) from error
-    if as_json:
-        click.echo(json.dumps({"name": name, "written": list(written)}))
-    else:
-        click.echo(f"{name} is in {' and '.join(written)}")
+    document = {"name": name, "written": list(written)}
+    answer(document, as_json, f"{name} is in {' and '.join(written)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,22 @@ class MessageBook:
 def _with_one_map(keys: Sequence[Key | None]) -> list[Key | None]:
     """No key, and those of scheme 1: codewords of the others depend on the salt."""
     return [key for key in keys if key is None or key.scheme == 1]
+
+
+def read_identifiers(path: Path) -> list[str]:
+    """The registered identifiers of a text file, one on each line."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise MessageError(f"{path} cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise MessageError(
+            f"{path} is not a text file: write one identifier on each line"
+        ) from None
+    identifiers = [line.strip() for line in lines if line.strip()]
+    if not identifiers:
+        raise MessageError(f"{path} has no identifiers: write one on each line")
+    return identifiers
 
 
 def _pack(messages: Bits) -> Bits:

@@ -269,7 +269,9 @@ class Judge:
         scored = [(a.reading.p_value(a.message, self.rule), a) for a in attempts]
         p_value, best = min(scored, key=lambda pair: pair[0])
         p_value = corrected(p_value, comparisons or len(attempts))
-        accepted, key = p_value <= self.fpr, best.reading.key
+        agreement = best.reading.agreement(best.message, self.rule)
+        floor = self.format.floor(self.rule) if best.reading.locked else 0.0
+        accepted, key = p_value <= self.fpr and agreement >= floor, best.reading.key
         return best, Verdict(
             accepted=accepted,
             p_value=p_value,
@@ -277,6 +279,8 @@ class Judge:
             bits=len(best.message),
             fpr=self.fpr,
             rule=self.rule,
+            agreement=agreement,
+            floor=floor,
             key_id=key.id if accepted and key else None,
             locked=best.reading.locked or not accepted,
         )

@@ -23,8 +23,16 @@ class Verdict:
     """Bits of the message that were read correctly."""
     bits: int
     fpr: float
-    """The false-positive rate that was asked for; accepted means ``p_value <= fpr``."""
+    """The false-positive rate that was asked for: accepted needs ``p_value <= fpr``."""
     rule: Rule
+    agreement: float = 0.0
+    """The share of the message that was read, each bit weighed as the rule does."""
+    floor: float = 0.0
+    """The agreement that a locked picture needs besides, whatever its p-value.
+
+    The p-value bounds unmarked pictures. The floor bounds forgeries between similar pictures,
+    whose codes agree in more than half of their bits.
+    """
     key_id: str | None = None
     """Which key of the ring the picture was marked with; None when rejected, or without keys."""
     locked: bool = True
@@ -41,5 +49,6 @@ class Verdict:
         answer = "accepted" if self.accepted else "rejected"
         return (
             f"{answer}: {self.matches} of {self.bits} bits, p = {self.p_value:.2g} "
-            f"({self.rule} rule, FPR {self.fpr:g})"
+            f"({self.rule} rule, FPR {self.fpr:g}, agreement {self.agreement:.2f}, "
+            f"at least {self.floor:.2f})"
         )

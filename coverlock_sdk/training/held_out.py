@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
+from coverlock_sdk.images.folders import pictures_in
 
 HELD_OUT = 0.1
 """The share that training of the shipped hashes leaves out."""
@@ -17,7 +17,7 @@ def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
 
     A picture's name alone decides, so its side does not change when the collection does.
     """
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURE_SUFFIXES)
+    paths = pictures_in(folder, deep=False)
     training: list[Path] = []
     validation: list[Path] = []
     for path in paths:

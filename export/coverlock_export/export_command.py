@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +11,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from coverlock_export.triton import write_model_repository
-from coverlock_sdk.cli.options import json_option, open_lock
+from coverlock_sdk.cli.answers import print_json
+from coverlock_sdk.cli.opening import open_lock
+from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.images.folders import find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
@@ -108,7 +109,7 @@ def export(
     parity = bundle.manifest.parity
     if as_json:
         report = {"bundle": str(out), "files": dict(bundle.manifest.files), "parity": parity}
-        click.echo(json.dumps(report, indent=2))
+        print_json(report)
         return
     for name, figures in parity["graphs"].items():
         click.echo(

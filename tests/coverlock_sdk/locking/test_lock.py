@@ -290,9 +290,9 @@ def test_a_long_watermark_works_end_to_end(photos):
 
 BAD_MESSAGES = {
     "too short": ([0, 1, 1], "has 3 bits, but 48 are needed"),
-    "not bits": ([2] * 48, "only the values 0 and 1"),
+    "not bits": ([2] * 48, "only the bits 0 and 1"),
     "words": ([["a"]], "bits"),
-    "too many": (np.zeros((3, 48)), "the number of messages is 3, that of pictures 1"),
+    "too many": (np.zeros((3, 48)), "there are 3 messages for 1 pictures"),
     "cube": (np.zeros((1, 1, 48)), "shape"),
 }
 
