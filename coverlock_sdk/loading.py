@@ -51,12 +51,21 @@ def load_hash(image_hash: str | ImageHash = DEFAULT_HASH, **options: Any) -> Ima
 
 def load_defense(defense: str, **options: Any) -> Defense:
     """A defence by name, with its settings as options."""
-    return cast("Defense", plugin_manager().create("defense", defense, options))
+    made = plugin_manager().create("defense", defense, options)
+    if not isinstance(made, Defense):
+        raise PluginError(f"the defense '{defense}' is a {type(made).__name__}, not a Defense")
+    return made
 
 
 def load_attack(attack: str, **options: Any) -> Attack | OracleAttack:
     """A forgery attack by name, with its settings as options."""
-    return cast("Attack | OracleAttack", plugin_manager().create("attack", attack, options))
+    made = plugin_manager().create("attack", attack, options)
+    if not isinstance(made, Attack | OracleAttack):
+        raise PluginError(
+            f"the attack '{attack}' is a {type(made).__name__}, neither an Attack nor an "
+            "OracleAttack"
+        )
+    return made
 
 
 def load_distortion(distortion: str) -> Distortion:
