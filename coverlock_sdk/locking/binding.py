@@ -92,7 +92,8 @@ class Binder:
     def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Logits]:
         """Payload logits and hash logits of pictures of any size."""
         views = self.networks.views(pictures)
-        return self.networks.decoded(views), self.networks.hashed(views)
+        hashed = self.networks.hashed(views)  # before a careless decoder writes into the views
+        return self.networks.decoded(views), hashed
 
     def _round(
         self,
