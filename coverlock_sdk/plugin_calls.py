@@ -79,7 +79,7 @@ def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:
     if watermark.native_size is None:
         raise CoverLockError(
             f"the watermark '{watermark.name}' takes pictures of any size (native_size is None), "
-            f"but {purpose} needs one size"
+            f"but {purpose} needs one size: set native_size to the one it should work at"
         )
     return watermark.native_size
 
