@@ -71,6 +71,28 @@ def test_hook_examples_of_the_guide_are_accepted(spreadmark, hook, monkeypatch):
     assert hook in [caller.name for caller in manager.get_hookcallers(plugin)]
 
 
+@pytest.mark.parametrize("section", ["Pictures of any size", "Decoders without confidence"])
+def test_watermarks_of_the_guide_verify(spreadmark, section, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "spreadmark", spreadmark)
+    code = re.search(
+        r"```python\n(.*?)```", GUIDE.read_text().partition(f"## {section}\n")[2], re.S
+    )
+    names = {"__name__": "guide"}
+    exec(code[1], names)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown
+    assert all(line.startswith("accepted") for line in shown)
+
+
+def test_ten_lines_of_the_guide_carry_a_message(capsys):
+    code = re.search(r"```python\n(.*?)```", GUIDE.read_text().partition("## 1.")[2], re.S)[1]
+    names = {"__name__": "guide"}
+    exec(code, names)
+    locked = wrap(names["Spreadmark"]())
+    picture = natural_pictures(1)[0]
+    assert locked.verify(locked.embed(picture, "order-4711"), "order-4711")
+
+
 def test_code_of_the_guide_is_that_of_the_example():
     guide, source = GUIDE.read_text(), (EXAMPLE / "spreadmark.py").read_text()
     calibration = re.search(r"calibration = .*", source)[0]
