@@ -153,15 +153,21 @@ class PluginManager:
 
     def _registrar(self, plugin: Plugin, role: str) -> Callable[..., None]:
         def register(offer: Any, name: str | None = None) -> None:
-            if role in MADE and (not callable(offer) or isinstance(offer, MADE[role])):
-                kind = type(offer).__name__
-                raise TypeError(
-                    f"an object of {kind} was registered as a {role}: register the class {kind}, "
-                    "or a function that makes one"
-                )
+            kind = type(offer).__name__
+            ready_made = TypeError(
+                f"an object of {kind} was registered as a {role}: register the class {kind}, "
+                "or a function that makes one"
+            )
+            if role in MADE and isinstance(offer, MADE[role]):
+                raise ready_made
             name = name or getattr(offer, "name", None)
             if not isinstance(name, str) or not name:
-                raise TypeError(f"{offer!r} was registered as a {role} without a name")
+                raise TypeError(
+                    f"{offer!r} was registered as a {role} without a name: add it, as in "
+                    "register(what, 'name')"
+                )
+            if role in MADE and not callable(offer):
+                raise ready_made
             self._offers[role].setdefault(name, []).append((plugin, offer))
             plugin.registered.setdefault(role, []).append(name)
 

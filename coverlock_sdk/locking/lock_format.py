@@ -42,7 +42,10 @@ class Reading:
 
     def agreement(self, message: Bits, rule: Rule) -> float:
         """The share of ``message`` that was read, bits weighed as ``rule`` does."""
-        return float(np.average(self.bits == message, weights=self.weights(rule)))
+        matches, weights = self.bits == message, self.weights(rule)
+        if weights is None or not weights.any():
+            return float(matches.mean())
+        return float(weights[matches].sum() / weights.sum())
 
     def p_value(self, message: Bits, rule: Rule) -> float:
         """How likely an unmarked picture agrees with ``message`` as well as this one does."""

@@ -116,6 +116,11 @@ def export(
             f"{name}: {figures['bits']:.4%} of bits and {figures['verdicts']:.2%} of verdicts as "
             f"the SDK has them, on {figures['photos']} photos"
         )
+    resized = parity["other_sizes"]
+    click.echo(
+        f"other sizes, rounded to 8 bits: {resized['bits']:.4%} of bits and "
+        f"{resized['verdicts']:.2%} of verdicts, on {resized['photos']} photos"
+    )
     if reason := parity["embed"].get("left_out"):
         click.echo(f"no embed.onnx: {reason}")
     click.echo(f"bundle: {out}")

@@ -84,7 +84,7 @@ BROKEN = {
         "PluginValidationError",
     ),
     "nameless": (
-        "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_hashes(register): register(set)",
+        "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_hashes(register): register(3)",
         "without a name",
     ),
     "instance": (

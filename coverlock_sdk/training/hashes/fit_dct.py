@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.hashing.dct import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
+from coverlock_sdk.hashing.dct_features import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.images.distortions import EVALUATION, Distortion, draw_training_distortion
 from coverlock_sdk.images.kinds import read

@@ -11,7 +11,8 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from coverlock_sdk import load_hash
-from coverlock_sdk.hashing.dct import _resource, dct_features
+from coverlock_sdk.hashing.dct import _resource
+from coverlock_sdk.hashing.dct_features import dct_features
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.images.distortions import Brightness, Contrast, GaussianBlur, Jpeg
 from coverlock_sdk.plugin_calls import picture_logits
