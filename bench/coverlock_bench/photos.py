@@ -10,7 +10,7 @@ import numpy.typing as npt
 from coverlock_sdk.errors import CoverLockError, PictureError
 from coverlock_sdk.images.picture import PICTURE_SUFFIXES, read
 from coverlock_sdk.models.assets import Asset, locate
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.photos import HELD_OUT, split
 
 Picture8 = npt.NDArray[np.uint8]
 

@@ -18,7 +18,7 @@ from coverlock_sdk.images.picture import read, stacked_views
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.plugin_manager import load_watermark
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.held_out import is_held_out
+from coverlock_sdk.training.photos import is_held_out
 
 
 @click.command()

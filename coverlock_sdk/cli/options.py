@@ -56,15 +56,33 @@ def lock_options(command: Command) -> Command:
 
 
 def training_options(command: Command) -> Command:
-    """The photos that something is trained on, and where the run is kept."""
-    run = click.option(
-        "--run",
-        type=click.Path(file_okay=False, path_type=Path),
-        required=True,
-        help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
-    )
+    """The photos that something is trained on, where the run is kept, and its schedule."""
     folder = click.Path(exists=True, file_okay=False, path_type=Path)
-    return click.argument("photos", type=folder)(run(command))
+    for option in reversed(
+        [
+            click.argument("photos", type=folder),
+            click.option(
+                "--run",
+                type=click.Path(file_okay=False, path_type=Path),
+                required=True,
+                help="Folder for checkpoints, curves and weights; a stopped run goes on there.",
+            ),
+            click.option("--steps", type=click.IntRange(1), help="Optimisation steps."),
+            click.option("--batch", type=click.IntRange(1), help="Pictures, or pairs, per step."),
+            click.option("--seed", default=0, show_default=True),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def device_options(command: Command) -> Command:
+    """Where, and in which precision, something is trained."""
+    bf16 = click.option("--bf16", is_flag=True, help="Compute networks in bfloat16.")
+    device = click.option(
+        "--device", default="cpu", show_default=True, help="Where to train: cpu, cuda."
+    )
+    return bf16(device(command))
 
 
 def bundle_options(command: Command) -> Command:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.contract import ImageHash, Images, Logits
 from coverlock_sdk.errors import CorruptModelError
-from coverlock_sdk.hashing.windows import window_matrix
+from coverlock_sdk.images.resampling import window_matrix
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:

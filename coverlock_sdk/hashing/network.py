@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_sdk.hashing.projection import orthogonal_projection
-from coverlock_sdk.hashing.windows import window_matrix
+from coverlock_sdk.images.resampling import window_matrix
 
 EMBEDDING = 512
 """Width of the head's hidden layer and of its embedding (D in the paper)."""

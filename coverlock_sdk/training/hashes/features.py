@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from coverlock_sdk.hashing.network import Backbone
-from coverlock_sdk.training.array_cache import remembered
-from coverlock_sdk.training.hashes.views import Pairs, Rows
+from coverlock_sdk.training.cache import remembered
+from coverlock_sdk.training.hashes.views import Pairs, Rows, evaluation_views
+from coverlock_sdk.training.photos import Bytes, names_digest
 
 Features = npt.NDArray[np.float32]
 
@@ -64,6 +65,25 @@ def features_of(backbone: Backbone, images: Tensor) -> Features:
     with torch.inference_mode():
         features: Features = backbone(images.to(device)).float().cpu().numpy()
     return features
+
+
+def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
+    """Features (N, 7, D) of held-out pictures, clean and under the six evaluation distortions."""
+    views = evaluation_views(paths, backbone.size, cache)
+    return remembered(
+        cache,
+        "evaluation-features",
+        {"pictures": names_digest(paths), "backbone": fingerprint(backbone)},
+        lambda rows: np.stack([features_of(backbone, as_inputs(views[row])) for row in rows]),
+        len(paths),
+        label="features of held-out pictures",
+    )
+
+
+def as_inputs(row: Bytes | Features) -> Tensor:
+    """What a network takes: pictures in [0, 1] instead of 8-bit ones, and features as they are."""
+    values = torch.from_numpy(np.array(row))
+    return values / 255 if values.dtype == torch.uint8 else values
 
 
 def fingerprint(backbone: Backbone) -> str:

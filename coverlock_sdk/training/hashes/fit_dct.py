@@ -22,7 +22,7 @@ from coverlock_sdk.images.distortions import EVALUATION, Distortion, draw_traini
 from coverlock_sdk.images.picture import read
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.photos import HELD_OUT, split
 
 SHRINKAGE = 0.5
 """Share of the mean variance added to every direction before whitening.

@@ -59,9 +59,9 @@ def trainable() -> Trainable:
         Saturation,
     )
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         noise=(
             RealJpeg((50, 50)),
             Crop((0.035, 0.035), centred=0.0),
@@ -82,7 +82,7 @@ def trainable() -> Trainable:
     )
     # Without a start that favours the message, fidelity wins and nothing is ever learned; with
     # noise from the first step, the inverse of a network that carries nothing yet is only noise.
-    reference = Recipe(
+    reference = WatermarkRecipe(
         noise=EVERYDAY,
         noise_after=150,
         rate=2e-4,

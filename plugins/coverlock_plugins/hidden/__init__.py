@@ -52,9 +52,9 @@ def trainable() -> Trainable:
         Resize,
     )
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         image_weight=0.7,
         adversarial_weight=1e-3,
         noise=(
@@ -71,7 +71,7 @@ def trainable() -> Trainable:
     # The message is written into texture: a start that lets the encoder destroy all texture would
     # teach it nothing of use. Twins show the decoder what of a picture is message. A run may begin
     # at 64 pixels, where steps cost a quarter (docs/watermarks.md).
-    reference = Recipe(
+    reference = WatermarkRecipe(
         image_weight=1.0,
         inverted_twins=True,
         batch=16,

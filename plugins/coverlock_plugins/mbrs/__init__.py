@@ -45,9 +45,9 @@ def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
     from coverlock_sdk.training.watermarks.noise import EVERYDAY, Identity, JpegMask, RealJpeg
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         message_weight=10.0,
         adversarial_weight=1e-4,
         discriminator_blocks=4,
@@ -55,7 +55,7 @@ def trainable() -> Trainable:
         batch=16,
         steps=60_000,
     )
-    reference = Recipe(
+    reference = WatermarkRecipe(
         message_weight=10.0, image_weight=3.0, noise=EVERYDAY, batch=8, steps=1800, decay=800
     )
     return Trainable(Mbrs.build, published, {"bits": 64, "size": 128, "channels": 16}, reference)

@@ -12,7 +12,7 @@ from coverlock_sdk.images.distortions import draw_training_distortion
 from coverlock_sdk.images.picture import read, stacked_views
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.photos import HELD_OUT, split
 
 
 def fit(photos: list[Path], seed: int) -> Calibration:

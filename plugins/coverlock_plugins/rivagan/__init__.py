@@ -115,9 +115,9 @@ def trainable() -> Trainable:
     """The published settings; the reference is smaller, as two processors demand."""
     from coverlock_sdk.training.watermarks.noise import EVERYDAY, Crop, Identity, JpegMask, Resize
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         message_loss="bce",
         image_weight=0.0,  # the residual is bounded instead
         noise=(Identity(), Crop((0.64, 1.0), centred=0.0), Resize((0.8, 1.0)), JpegMask()),
@@ -126,7 +126,7 @@ def trainable() -> Trainable:
         inverted_twins=True,
         steps=100_000,
     )
-    reference = Recipe(
+    reference = WatermarkRecipe(
         message_loss="bce",
         image_weight=0.0,
         noise=EVERYDAY,

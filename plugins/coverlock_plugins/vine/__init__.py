@@ -111,9 +111,9 @@ def trainable() -> Trainable:
     """
     from coverlock_sdk.training.watermarks.noise import EVERYDAY
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         message_loss="bce",
         message_weight=1.5,
         image_weight=2.0,

@@ -14,8 +14,8 @@ from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.hashing.network import Backbone, HashHead  # noqa: E402
 from coverlock_sdk.training.hashes.features import CachedFeatures  # noqa: E402
 from coverlock_sdk.training.hashes.losses import Objective  # noqa: E402
-from coverlock_sdk.training.hashes.trainer import Schedule, train  # noqa: E402
-from coverlock_sdk.training.runs import History, ResumableRun  # noqa: E402
+from coverlock_sdk.training.hashes.trainer import train  # noqa: E402
+from coverlock_sdk.training.loop import History, Schedule, Training  # noqa: E402
 
 SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
 
@@ -75,9 +75,9 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
 
 def test_bfloat16_learns_the_same_with_other_rounding(tmp_path: Path) -> None:
     losses = []
-    for half in (False, True):
-        folder = tmp_path / str(half)
-        head = train(new_head(), Noisy(), Objective(), SCHEDULE, folder, half=half)
+    for bfloat16 in (False, True):
+        folder = tmp_path / str(bfloat16)
+        head = train(new_head(), Noisy(), Objective(), SCHEDULE, folder, bfloat16=bfloat16)
         assert weights(head).dtype == torch.float32
         losses.append(json.loads((folder / "history.json").read_text())["steps"][-1]["total"])
     assert losses[0] != losses[1]
@@ -163,15 +163,19 @@ class Uncopied(float):
         raise AssertionError("a history of 200,000 steps would be copied at each checkpoint")
 
 
-class Nothing(ResumableRun):
-    """A run without any parts, which has only its curves to save."""
+class Nothing(Training):
+    """A run that never takes a step, so that it has only its curves to save."""
 
-    parts: ClassVar = {}
+    def draw(self, step, rng):
+        raise NotImplementedError
+
+    def learn(self, batch):
+        raise NotImplementedError
 
 
 def test_saving_does_not_copy_the_history(tmp_path: Path) -> None:
-    run = Nothing()
+    run = Nothing(new_head(), SCHEDULE, tmp_path)
     run.history, run.step = History(steps=[{"step": 0, "total": Uncopied(0.5)}]), 1
-    run.save(tmp_path)
+    run.save()
     saved = json.loads((tmp_path / "history.json").read_text())
     assert saved == {"steps": [{"step": 0, "total": 0.5}], "validation": []}

@@ -12,14 +12,14 @@ torch = pytest.importorskip("torch")
 from coverlock_sdk.errors import PictureError  # noqa: E402
 from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from coverlock_sdk.training.array_cache import remembered  # noqa: E402
+from coverlock_sdk.training.cache import remembered  # noqa: E402
 from coverlock_sdk.training.hashes.views import (  # noqa: E402
     ComposedViews,
     Composition,
     FreshViews,
     evaluation_views,
 )
-from coverlock_sdk.training.held_out import split  # noqa: E402
+from coverlock_sdk.training.photos import split  # noqa: E402
 
 UNCHANGED = Composition(crop=0, brightness=0, contrast=0, blur=0, noise=0, jpeg=0)
 
