@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from coverlock_sdk.contract import Watermark as Watermark
     from coverlock_sdk.errors import CoverLockError as CoverLockError
     from coverlock_sdk.hookspecs import hookimpl as hookimpl
+    from coverlock_sdk.loading import load_attack as load_attack
+    from coverlock_sdk.loading import load_defense as load_defense
+    from coverlock_sdk.loading import load_distortion as load_distortion
+    from coverlock_sdk.loading import load_hash as load_hash
+    from coverlock_sdk.loading import load_watermark as load_watermark
+    from coverlock_sdk.locking.binding import Marked as Marked
     from coverlock_sdk.locking.calibration import Calibration as Calibration
+    from coverlock_sdk.locking.coverlock import CoverLock as CoverLock
+    from coverlock_sdk.locking.coverlock import NoDefense as NoDefense
+    from coverlock_sdk.locking.coverlock import wrap as wrap
     from coverlock_sdk.locking.error_correction import Framing as Framing
     from coverlock_sdk.locking.identification import Identification as Identification
     from coverlock_sdk.locking.identification import MessageBook as MessageBook
     from coverlock_sdk.locking.keys import Key as Key
     from coverlock_sdk.locking.keys import Keyring as Keyring
     from coverlock_sdk.locking.keys import codeword as codeword
-    from coverlock_sdk.locking.lock import CoverLock as CoverLock
-    from coverlock_sdk.locking.lock import Marked as Marked
-    from coverlock_sdk.locking.lock import NoDefense as NoDefense
-    from coverlock_sdk.locking.lock import wrap as wrap
     from coverlock_sdk.locking.verdict import Verdict as Verdict
-    from coverlock_sdk.plugin_manager import load_attack as load_attack
-    from coverlock_sdk.plugin_manager import load_defense as load_defense
-    from coverlock_sdk.plugin_manager import load_distortion as load_distortion
-    from coverlock_sdk.plugin_manager import load_hash as load_hash
-    from coverlock_sdk.plugin_manager import load_watermark as load_watermark
     from coverlock_sdk.verifier.verifier import Verifier as Verifier
 
 _HOMES = {
     "Attack": "contract",
     "Calibration": "locking.calibration",
-    "CoverLock": "locking.lock",
+    "CoverLock": "locking.coverlock",
     "CoverLockError": "errors",
     "Defense": "contract",
     "Framing": "locking.error_correction",
@@ -47,9 +47,9 @@ _HOMES = {
     "ImageHash": "contract",
     "Key": "locking.keys",
     "Keyring": "locking.keys",
-    "Marked": "locking.lock",
+    "Marked": "locking.binding",
     "MessageBook": "locking.identification",
-    "NoDefense": "locking.lock",
+    "NoDefense": "locking.coverlock",
     "OracleAttack": "contract",
     "ProtectedWatermark": "contract",
     "Verdict": "locking.verdict",
@@ -57,12 +57,12 @@ _HOMES = {
     "Watermark": "contract",
     "codeword": "locking.keys",
     "hookimpl": "hookspecs",
-    "load_attack": "plugin_manager",
-    "load_defense": "plugin_manager",
-    "load_distortion": "plugin_manager",
-    "load_hash": "plugin_manager",
-    "load_watermark": "plugin_manager",
-    "wrap": "locking.lock",
+    "load_attack": "loading",
+    "load_defense": "loading",
+    "load_distortion": "loading",
+    "load_hash": "loading",
+    "load_watermark": "loading",
+    "wrap": "locking.coverlock",
 }
 
 __all__ = sorted(_HOMES)

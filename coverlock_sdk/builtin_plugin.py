@@ -56,12 +56,12 @@ def register_distortions(register: Callable[..., None]) -> None:
 
 
 def _coverlock(**options: Any) -> Any:
-    from coverlock_sdk.locking.lock import CoverLock
+    from coverlock_sdk.locking.coverlock import CoverLock
 
     return CoverLock(**options)
 
 
 def _no_defense(**options: Any) -> Any:
-    from coverlock_sdk.locking.lock import NoDefense
+    from coverlock_sdk.locking.coverlock import NoDefense
 
     return NoDefense(**options)

@@ -1,55 +1,64 @@
 """The roles a plugin can play. This file is the contract between the SDK and a vendor.
 
-Inside the contract arrays are NumPy: pictures are ``float32``, (N, 3, H, W), RGB in [0, 1];
-payloads, messages and codes are ``uint8`` bits, (N, L); decoders and hashes return logits
-whose sign is the bit (``> 0`` is 1). A plugin never sees anything else: before ``embed``,
-``decode`` or ``logits`` of a subclass runs, the SDK turns what the caller has (a path, a
-PIL image, an array, a tensor, a list of these) into such an array of the size the plugin
-asked for, checks it, and afterwards gives back the kind it was given (see ``door``).
+Everything here is array code. Pictures are ``float32``, (N, 3, H, W), RGB in [0, 1]; payloads,
+messages and codes are ``uint8`` bits, (N, L); decoders and hashes return logits, and a bit is 1
+where its logit is above 0. A plugin sees nothing else: what ``wrap`` and ``Verifier`` return turn
+files, PIL images, tensors and pictures of any size into such arrays, once, and back again.
+
+Members with a default are optional. The SDK looks for no others.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from coverlock_sdk import door
+from coverlock_sdk.arrays import Bits, Floats, Images, Logits
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
     import torch
 
-Images = npt.NDArray[np.float32]
-Bits = npt.NDArray[np.uint8]
-Logits = npt.NDArray[np.float32]
-
 
 class Watermark(ABC):
-    """What a vendor implements: an encoder E(x, p) and a decoder D(x) at one picture size."""
+    """What a vendor implements: an encoder E(x, p) and a decoder D(x)."""
 
     name: str
     bits: int
-    native_size: tuple[int, int]
-    """Height and width the networks work at; the SDK handles every other size."""
+    """Length of a payload."""
+
+    native_size: tuple[int, int] | None
+    """Height and width the networks work at; the SDK resamples other pictures to it.
+
+    None means that the watermark takes pictures of any size as they are. All pictures of one call
+    have the same size.
+    """
 
     calibration: Calibration = Calibration()
     """How far this decoder's logits can be trusted; fit it with ``coverlock calibrate``."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        door.guard(cls, "embed", door.embedding)
-        door.guard(cls, "decode", door.decoding)
+    hard_bits: bool = False
+    """Whether ``decode`` returns bits, 0 and 1, because the decoder knows no confidence."""
+
+    card: Mapping[str, Any] = MappingProxyType({})
+    """How the weights came to be, for reports: anything that JSON holds."""
+
+    feature_layer: str | None = None
+    """Name of the module inside ``decoder_module()`` whose output the audit analyses.
+
+    None leaves the choice to the audit: the last layer with a spatial output.
+    """
 
     @abstractmethod
     def embed(self, images: Images, payloads: Bits) -> Images:
-        """Return ``images`` (N, 3, *native_size) with ``payloads`` (N, bits) embedded."""
+        """Return ``images`` (N, 3, H, W) with ``payloads`` (N, bits) embedded."""
 
     @abstractmethod
     def decode(self, images: Images) -> Logits:
-        """Return the logits (N, bits) of the payload that ``images`` seem to carry."""
+        """Return the logits (N, bits) of the payloads that ``images`` seem to carry."""
 
     def decoder_module(self) -> torch.nn.Module | None:
         """The decoder as a PyTorch module (N, 3, *native_size) -> (N, bits), where there is one.
@@ -76,9 +85,8 @@ class ImageHash(ABC):
     calibration: Calibration = Calibration()
     """How far a logit of this magnitude can be trusted after the training distortions."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        door.guard(cls, "logits", door.hashing)
+    folder: Path | None = None
+    """Where the weights are that did not come with the package, for reports."""
 
     @abstractmethod
     def logits(self, images: Images) -> Logits:
@@ -87,7 +95,7 @@ class ImageHash(ABC):
     def module(self) -> torch.nn.Module | None:
         """The hash as a PyTorch module (N, 3, *input_size) -> (N, 256), where there is one.
 
-        Export needs it; embedding and verification do not.
+        Export and hardening need it; embedding and verification do not.
         """
         return None
 
@@ -96,23 +104,32 @@ class ProtectedWatermark(ABC):
     """A watermark behind a defence: pictures of any kind and size, messages, verdicts."""
 
     watermark: Watermark
-    bits: int
-    """Length of a message; at most the watermark's own payload."""
 
-    fpr: float
-    """Probability with which an unmarked picture may be accepted."""
+    @property
+    @abstractmethod
+    def bits(self) -> int:
+        """Length of a message; at most the watermark's own payload."""
+
+    @property
+    @abstractmethod
+    def fpr(self) -> float:
+        """Probability with which an unmarked picture may be accepted."""
 
     @abstractmethod
     def embed(self, pictures: Any, messages: Any) -> Any:
         """Return ``pictures`` carrying ``messages``, each of the kind it was given as."""
 
     @abstractmethod
-    def decode(self, pictures: Any) -> Logits:
+    def decode(self, pictures: Any) -> Any:
         """Return the logits (N, bits) of the messages that ``pictures`` seem to carry."""
 
     @abstractmethod
     def verify(self, pictures: Any, messages: Any) -> Any:
         """Say whether a picture carries its message: a ``Verdict``, or a list of them for many."""
+
+    def scores(self, pictures: Any) -> Floats | None:
+        """How genuine the defence finds each picture, from 0 to 1, where it filters by a score."""
+        return None
 
 
 class Defense(ABC):
@@ -125,20 +142,32 @@ class Defense(ABC):
         """Put ``watermark`` behind this defence."""
 
 
-class Attack(ABC):
-    """A forger: makes pictures of its own verify as the vendor's, from released pictures only."""
+class Forger(ABC):
+    """What all attacks have in common; implement ``Attack`` or ``OracleAttack``."""
 
     name: ClassVar[str]
+
+    references: int = 1
+    """How many released pictures one forgery is made from."""
+
+    naturals: Images | None = None
+    """Unmarked pictures of the attacker's own, where the attack uses any."""
+
+    def model_digest(self) -> str | None:
+        """What tells one model of the attacker's from another, so that results are not mixed up."""
+        return None
+
+
+class Attack(Forger):
+    """A forger: makes pictures of its own verify as the vendor's, from released pictures only."""
 
     @abstractmethod
     def forge(self, references: Images, targets: Images) -> Images:
         """Return ``targets`` made to look marked like ``references``, clipped to [0, 1]."""
 
 
-class OracleAttack(ABC):
+class OracleAttack(Forger):
     """A forger that also holds the unmarked originals: an upper bound, not a real attacker."""
-
-    name: ClassVar[str]
 
     @abstractmethod
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:

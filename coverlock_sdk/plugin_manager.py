@@ -9,19 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pluggy
 
-from coverlock_sdk import builtin_plugin, hookspecs
+from coverlock_sdk import hookspecs
 from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError, UnknownNameError
-from coverlock_sdk.images.distortions import Distortion
 from coverlock_sdk.locking.verdict import Verdict
 
 ENTRY_POINT_GROUP = "coverlock"
 DISTRIBUTION = "coverlock-sdk"
+BUILTIN = "builtin"
+"""The plugin of the SDK itself, which COVERLOCK_PLUGINS cannot leave out."""
+
 ROLES = {
     "watermark": "register_watermarks",
     "hash": "register_hashes",
@@ -32,6 +33,14 @@ ROLES = {
     "network": "register_networks",
     "importer": "register_importers",
 }
+
+MADE: dict[str, tuple[type, ...]] = {
+    "watermark": (Watermark,),
+    "hash": (ImageHash,),
+    "defense": (Defense,),
+    "attack": (Attack, OracleAttack),
+}
+"""Roles whose plugins are made when somebody asks for them, and what they are."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,10 +63,9 @@ class PluginManager:
         self._pluggy.add_hookspecs(hookspecs)
         self._offers: dict[str, dict[str, list[tuple[Plugin, Any]]]] = {role: {} for role in ROLES}
         self.plugins: list[Plugin] = []
-        self._admit(Plugin("builtin", f"{DISTRIBUTION} {_own_version()}"), lambda: builtin_plugin)
         entry_points = sorted(metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.name)
         for entry_point in entry_points:
-            if only is None or entry_point.name in only:
+            if only is None or entry_point.name in (*only, BUILTIN):
                 self._admit_entry_point(entry_point)
         for name in sorted((only or frozenset()) - {entry.name for entry in entry_points}):
             missing = f"named in COVERLOCK_PLUGINS, but no installed package has a plugin '{name}'"
@@ -143,6 +151,12 @@ class PluginManager:
 
     def _registrar(self, plugin: Plugin, role: str) -> Callable[..., None]:
         def register(offer: Any, name: str | None = None) -> None:
+            if role in MADE and (not callable(offer) or isinstance(offer, MADE[role])):
+                kind = type(offer).__name__
+                raise TypeError(
+                    f"an object of {kind} was registered as a {role}: register the class {kind}, "
+                    "or a function that makes one"
+                )
             name = name or getattr(offer, "name", None)
             if not isinstance(name, str) or not name:
                 raise TypeError(f"{offer!r} was registered as a {role} without a name")
@@ -203,76 +217,6 @@ def plugin_manager() -> PluginManager:
     if allowed is not None:
         only = frozenset(name.strip() for name in allowed.split(",") if name.strip())
     return PluginManager(only)
-
-
-def load_watermark(watermark: str | Any, **options: Any) -> Watermark:
-    """A watermark by its plugin name, or an object of your own that has the contract's methods."""
-    if isinstance(watermark, str):
-        watermark = plugin_manager().create("watermark", watermark, options)
-    return _adapted_watermark(watermark)
-
-
-def load_hash(image_hash: str | ImageHash, **options: Any) -> ImageHash:
-    """An image hash by name, or the one you have."""
-    if isinstance(image_hash, str):
-        image_hash = plugin_manager().create("hash", image_hash, options)
-    if not isinstance(image_hash, ImageHash):
-        raise PluginError(f"{image_hash!r} is not an ImageHash")
-    return image_hash
-
-
-def load_defense(defense: str, **options: Any) -> Defense:
-    """A defence by name, with its settings as options."""
-    return cast("Defense", plugin_manager().create("defense", defense, options))
-
-
-def load_attack(attack: str, **options: Any) -> Attack | OracleAttack:
-    """A forgery attack by name, with its settings as options."""
-    return cast("Attack | OracleAttack", plugin_manager().create("attack", attack, options))
-
-
-def load_distortion(distortion: str) -> Distortion:
-    """A distortion by name: the paper's six, and what plugins added."""
-    return cast("Distortion", plugin_manager().get("distortion", distortion))
-
-
-def _adapted_watermark(candidate: Any) -> Watermark:
-    """``candidate`` itself, or a subclass around an object that only looks like a watermark."""
-    if isinstance(candidate, type):
-        raise PluginError(f"{candidate.__name__} is a class: give an object of it")
-    if isinstance(candidate, Watermark):
-        return candidate
-    wanted = ("name", "bits", "native_size", "embed", "decode")
-    missing = [attribute for attribute in wanted if not hasattr(candidate, attribute)]
-    if missing:
-        raise PluginError(
-            f"a {type(candidate).__name__} is not a watermark: it lacks {', '.join(missing)}"
-        )
-    members = SimpleNamespace(embed=candidate.embed, decode=candidate.decode)
-
-    class Adapted(Watermark):
-        """A vendor's object behind the contract."""
-
-        name = candidate.name
-        bits = candidate.bits
-        native_size = candidate.native_size
-        calibration = getattr(candidate, "calibration", Watermark.calibration)
-
-        def embed(self, images: Any, payloads: Any) -> Any:
-            return members.embed(images, payloads)
-
-        def decode(self, images: Any) -> Any:
-            return members.decode(images)
-
-        def decoder_module(self) -> Any:
-            module = getattr(candidate, "decoder_module", None)
-            return module() if module else None
-
-        def encoder_module(self) -> Any:
-            module = getattr(candidate, "encoder_module", None)
-            return module() if module else None
-
-    return Adapted()
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -15,8 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 from coverlock_sdk import Calibration, ImageHash, wrap
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
 from coverlock_sdk.images.resampling import resample_matrix
-from coverlock_sdk.locking.lock import BoundWatermark
 from coverlock_sdk.locking.lock_format import LockFormat
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from tests.conftest import AdditiveMark
 
 BITS, SIDE, SEEN = 48, 128, 16
@@ -40,7 +40,7 @@ def projection() -> np.ndarray:
     return (weights - weights.mean(axis=0)).astype(np.float32)
 
 
-def toy_lock(key=None) -> BoundWatermark:
+def toy_lock(key=None) -> LockedWatermark:
     return wrap(AdditiveMark(BITS), hash=ProjectionHash(), key=key)
 
 

@@ -39,7 +39,7 @@ from coverlock_bench.zoo.commands import (
 )
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_ROUNDS
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_ROUNDS
 
 
 @click.group()

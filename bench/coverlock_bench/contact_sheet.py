@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from coverlock_sdk.images.picture import save_image
+from coverlock_sdk.images.codecs import save_image
 
 if TYPE_CHECKING:
     from coverlock_bench.demo import Arm

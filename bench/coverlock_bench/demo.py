@@ -20,7 +20,7 @@ from coverlock_bench.photos import find_photos, load_squares, to_8_bit, to_float
 from coverlock_sdk import Key, Verdict, load_defense, load_watermark
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 SIDE = 512
 IDENTIFIER = "demo-studio"
@@ -71,7 +71,7 @@ def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bo
         for name in ARMS:
             options = {"key": DEMO_KEY} if name == "coverlock" else {}
             protected = load_defense(name, **options).protect(system)
-            assert isinstance(protected, BoundWatermark)
+            assert isinstance(protected, LockedWatermark)
             task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
             arms[name] = _run(protected, covers, lambda task=task: progress.advance(task))
     draw_sheet(out, covers, arms, [photo.stem for photo in photos])
@@ -81,7 +81,7 @@ def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bo
         _print(arms, photos, watermark, out)
 
 
-def _run(protected: BoundWatermark, covers: list[Picture8], advance: Any) -> Arm:
+def _run(protected: LockedWatermark, covers: list[Picture8], advance: Any) -> Arm:
     """Mark every photo, then forge every other one with its residual."""
     attack = GroundTruthResidual(sources=1)
     marked, genuine, forged, verdicts = [], [], {}, {}
@@ -102,7 +102,7 @@ def _run(protected: BoundWatermark, covers: list[Picture8], advance: Any) -> Arm
     return Arm(marked, genuine, forged, verdicts)
 
 
-def _verify(protected: BoundWatermark, picture: Picture8) -> Verdict:
+def _verify(protected: LockedWatermark, picture: Picture8) -> Verdict:
     verdict: Verdict = protected.verify(picture, IDENTIFIER)
     return verdict
 

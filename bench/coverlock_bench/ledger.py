@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from coverlock_bench.photos import to_float
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
-from coverlock_sdk.images.picture import read, stacked_views
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.plugin_calls import decode, embed, working_size
 from coverlock_sdk.progress import progress
 from coverlock_sdk.testing import natural_pictures
 
@@ -122,21 +123,21 @@ def digest(*parts: Any) -> str:
 def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     """Changes when the networks behind a name do: a digest of what it makes of a fixed picture."""
     watermark = marker if isinstance(marker, Watermark) else marker.watermark
-    embed: Callable[..., Any] = marker.embed  # which takes pictures of any kind
-    decode: Callable[..., Any] = marker.decode
-    [picture] = natural_pictures(1, watermark.native_size)
+    [picture] = natural_pictures(1, working_size(watermark))
     message = (np.arange(marker.bits) % 2).astype(np.uint8)
+    if isinstance(marker, Watermark):
+        marked = embed(watermark, to_float(picture)[None], message[None])
+        return digest(watermark.name, rounded(marked), rounded(decode(watermark, marked)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)  # the picture is synthetic
-        marked = embed([picture], message)[0]
-    shown = [rounded(decode([marked]))]
-    if isinstance(marker, BoundWatermark):
-        shown += [repr(marker.format), marker.rounds]  # soft verdicts depend on calibrations
-        if marker.hash is not None:
-            view = stacked_views([read(picture)], watermark.native_size)
-            shown.append(rounded(marker.hash.logits(view)))
-    if hasattr(marker, "scores"):
-        shown.append(rounded(marker.scores([marked])))
+        marked = marker.embed([picture], message)[0]
+    shown = [rounded(marker.decode([marked]))]
+    if isinstance(marker, LockedWatermark):
+        shown += [repr(marker.format), marker.binder.rounds]  # soft verdicts depend on calibrations
+        shown.append(rounded(marker.logits([picture])[1]))
+    scores = marker.scores([marked])
+    if scores is not None:
+        shown.append(rounded(scores))
     return digest(watermark.name, marker.bits, marked, *shown)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from coverlock_sdk.locking.lock import DEFAULT_HASH
+from coverlock_sdk.loading import DEFAULT_HASH
 
 watermarks_option = click.option(
     "-w", "--watermark", "watermarks", multiple=True, required=True, help="May be repeated."

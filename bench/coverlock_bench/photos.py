@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.images.picture import PICTURE_SUFFIXES, read
+from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.models.assets import Asset, locate
 from coverlock_sdk.training.photos import HELD_OUT, split
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.images.picture import write_file
+from coverlock_sdk.images.codecs import write_file
 
 SCHEMA = 1
 PACKAGES = (

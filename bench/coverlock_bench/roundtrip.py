@@ -11,8 +11,8 @@ import numpy as np
 
 from coverlock_sdk import CoverLock, Defense, Marked, NoDefense, codeword, load_watermark
 from coverlock_sdk.errors import WeakMarkWarning
-from coverlock_sdk.images.picture import read
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
 
 
@@ -35,7 +35,7 @@ def roundtrip(
         }
         for name, defense in defenses.items():
             protected = defense.protect(system)
-            assert isinstance(protected, BoundWatermark)
+            assert isinstance(protected, LockedWatermark)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakMarkWarning)
                 marks = {

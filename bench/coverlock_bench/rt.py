@@ -18,9 +18,10 @@ from coverlock_bench.intervals import BOOTSTRAPS, mean_interval, percentiles
 from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk import Watermark
-from coverlock_sdk.contract import Images
-from coverlock_sdk.images.picture import read, read_batch, stacked_views
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.arrays import Images
+from coverlock_sdk.images.kinds import Given, read
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.plugin_calls import decode, embed, working_size
 
 COUNTS = (1, 10, 100, 1000)
 """The paper's numbers of sources (table 4)."""
@@ -97,7 +98,7 @@ def residual_transferability(
     ``sources`` of the others and pasted onto all targets. With ``eight_bit``, marked and forged
     pictures are rounded as saved ones are.
     """
-    views = _views(images, watermark.native_size)
+    views = _views(images, working_size(watermark))
     _refuse_too_few(len(views), sources, targets)
     [point] = _points(watermark, views, [sources], targets, messages, seed, [eight_bit], Run())
     return point
@@ -117,7 +118,7 @@ def transferability_curve(
     The sources of a smaller s are the first ones of a larger, so all counts cost one embedding of
     the largest.
     """
-    views = _views(images, watermark.native_size)
+    views = _views(images, working_size(watermark))
     _refuse_too_few(len(views), min(counts), targets)
     missing = {s: s + targets - len(views) for s in counts if s + targets > len(views)}
     reached = sorted(s for s in counts if s not in missing)
@@ -127,7 +128,7 @@ def transferability_curve(
 
 
 def locked_transferability(
-    protected: BoundWatermark,
+    protected: LockedWatermark,
     images: Any,
     sources: int = 100,
     targets: int = 100,
@@ -140,7 +141,7 @@ def locked_transferability(
     targets are used in turn. Pictures are 8-bit throughout.
     """
     run = run or Run()
-    views = _views(images, protected.watermark.native_size)
+    views = _views(images, working_size(protected.watermark))
     _refuse_too_few(len(views), sources, targets)
     order = np.random.default_rng(seed).permutation(len(views))
     key = {"kind": "locked rt", "lock": fingerprint(protected), "seed": seed}
@@ -229,7 +230,7 @@ def _mean_residuals(
     means: dict[tuple[int, bool], Images] = {}
     for start in range(0, len(chosen), BLOCK):
         originals = views[chosen[start : start + BLOCK]]
-        marked = watermark.embed(originals, message)
+        marked = embed(watermark, originals, np.tile(message, (len(originals), 1)))
         for depth, total in totals.items():
             for offset, residual in enumerate(_saved(marked, depth) - originals, start + 1):
                 total += residual
@@ -249,7 +250,7 @@ def _accuracy(
     shares: list[float] = []
     for start in range(0, len(victims), BLOCK):
         forged = np.clip(victims[start : start + BLOCK] + residual, 0, 1)
-        decoded = watermark.decode(_saved(forged, eight_bit)) > 0
+        decoded = decode(watermark, _saved(forged, eight_bit)) > 0
         shares += (decoded == message).mean(axis=1).tolist()
     return shares
 
@@ -278,12 +279,10 @@ def _rt(accuracy: float) -> float:
 
 def _views(images: Any, size: tuple[int, int]) -> Images:
     """What a network sees of 8-bit files; a list is read one by one, since photos are large."""
-    if isinstance(images, list | tuple):
-        views = np.empty((len(images), 3, *size), dtype=np.float32)
-        for row, image in enumerate(images):
-            views[row] = read(image).view(size)
-    else:
-        views = stacked_views(read_batch(images).pictures, size)
+    given = Given(images)
+    views = np.empty((len(given), 3, *size), dtype=np.float32)
+    for row, picture in enumerate(given):
+        views[row] = picture.view(size)
     return _saved(views, True)
 
 

@@ -16,8 +16,8 @@ from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_sdk import CoverLock, Defense, NoDefense, codeword, load_watermark
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.images.picture import read, stacked_views
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.progress import progress
 
@@ -41,14 +41,14 @@ def compare_rules(
     figures: dict[str, Any] = {"photos": len(photos)}
     for name, defense in defenses.items():
         protected = defense.protect(system)
-        assert isinstance(protected, BoundWatermark)
+        assert isinstance(protected, LockedWatermark)
         accepted = _count_accepted(protected, covers, np.random.default_rng(seed))
         figures[name] = {rule: _rates(counts, len(photos)) for rule, counts in accepted.items()}
     return figures
 
 
 def _count_accepted(
-    protected: BoundWatermark, covers: list[Picture8], rng: np.random.Generator
+    protected: LockedWatermark, covers: list[Picture8], rng: np.random.Generator
 ) -> dict[str, Counter[str]]:
     attack = GroundTruthResidual(sources=1)
     accepted: dict[str, Counter[str]] = {rule: Counter() for rule in RULES}
@@ -77,12 +77,11 @@ def _rates(counts: Counter[str], photos: int) -> dict[str, Any]:
 
 
 def _accepted(
-    protected: BoundWatermark, seen: dict[str, Picture8], message: npt.NDArray[np.uint8]
+    protected: LockedWatermark, seen: dict[str, Picture8], message: npt.NDArray[np.uint8]
 ) -> dict[str, list[str]]:
     """Which of the pictures each rule accepts, from one pass of decoder and hash."""
-    size = protected.watermark.native_size
-    views = stacked_views([read(picture) for picture in seen.values()], size)
-    readings = dict(zip(seen, protected.readings(views), strict=True))
+    logits = protected.logits(list(seen.values()))
+    readings = dict(zip(seen, protected.format.readings(*logits, protected.keys[0]), strict=True))
     return {
         rule: [name for name, r in readings.items() if r.p_value(message, rule) <= protected.fpr]
         for rule in RULES

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.verdict import RULES, Rule

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.errors import BundleError, KeyringError, MissingModelError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (

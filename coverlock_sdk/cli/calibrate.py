@@ -14,9 +14,11 @@ from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.distortions import draw_training_distortion
 from coverlock_sdk.images.folders import find_pictures
-from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.plugin_manager import load_watermark
+from coverlock_sdk.plugin_calls import Networks
 from coverlock_sdk.progress import progress
 from coverlock_sdk.training.photos import is_held_out
 
@@ -51,15 +53,14 @@ def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool)
 
 def fit_decoder(watermark: Watermark, photos: list[Path], seed: int) -> Calibration:
     """Calibrate a decoder on marked 8-bit photos, as they are and under training distortions."""
-    rng = np.random.default_rng(seed)
+    rng, networks = np.random.default_rng(seed), Networks(watermark, None)
     logits, bits = [], []
     for photo in progress(photos):
         payload = rng.integers(0, 2, (1, watermark.bits), dtype=np.uint8)
-        cover = read(photo)
-        view = cover.view(watermark.native_size)[None]
-        residual = (watermark.embed(view, payload) - view)[0]
-        marked = read(cover.to_bytes()).with_residual(residual)
-        distorted = read(draw_training_distortion(rng)(marked.to_bytes(), rng))
-        logits.append(watermark.decode(stacked_views([marked, distorted], watermark.native_size)))
+        cover = Picture(read(photo).to_bytes())
+        [residual] = networks.residuals(networks.views([cover]), payload)
+        marked = cover.with_residual(residual)
+        distorted = Picture(draw_training_distortion(rng)(marked.to_bytes(), rng))
+        logits.append(networks.decoded(networks.views([marked, distorted])))
         bits.append(np.repeat(payload, 2, axis=0))
     return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

@@ -16,8 +16,8 @@ from coverlock_sdk.cli.options import (
     open_lock,
 )
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.codecs import default_output
 from coverlock_sdk.images.folders import Source, find_pictures
-from coverlock_sdk.images.picture import default_output
 
 
 @click.command()

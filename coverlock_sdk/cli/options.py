@@ -10,8 +10,10 @@ import click
 import numpy as np
 
 from coverlock_sdk.errors import MessageError
+from coverlock_sdk.loading import DEFAULT_HASH
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environment
-from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_HASH, BoundWatermark, wrap
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.verifier.runtimes import AUTO
@@ -118,7 +120,7 @@ def open_lock(
     fpr: float,
     rule: Any,
     harden: bool = False,
-) -> BoundWatermark:
+) -> LockedWatermark:
     """The lock that ``lock_options`` describe."""
     keyring = chosen_keyring(key_file)
     return wrap(watermark, hash=hash, key=keyring, fpr=fpr, rule=rule, harden=harden)

@@ -22,8 +22,9 @@ from coverlock_sdk.cli.options import (
 )
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.images.folders import Source, find_pictures
+from coverlock_sdk.loading import DEFAULT_HASH
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
-from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_HASH
 from coverlock_sdk.progress import progress
 from coverlock_sdk.scaling.job import VerificationJob
 

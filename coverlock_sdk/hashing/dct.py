@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import ImageHash, Images, Logits
+from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:

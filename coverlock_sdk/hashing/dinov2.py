@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coverlock_sdk.contract import ImageHash, Images, Logits
+from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Progress, cache_folder
@@ -59,6 +60,7 @@ class Dinov2Hash(ImageHash):
     """The paper's hash: frozen patch features, mean and deviation, a trained head."""
 
     input_size = (SIZE, SIZE)
+    folder: Path
 
     def __init__(self, name: str, folder: Path | None = None) -> None:
         self.name = name

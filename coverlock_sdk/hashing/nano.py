@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import ImageHash, Images, Logits
+from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.images.resampling import window_matrix
 from coverlock_sdk.locking.calibration import Calibration

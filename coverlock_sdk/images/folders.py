@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.picture import PICTURE_SUFFIXES
+from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
 
 
 @dataclass(frozen=True)

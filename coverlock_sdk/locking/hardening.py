@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import ImageHash, Images
+from coverlock_sdk.arrays import Images
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 
 if TYPE_CHECKING:

@@ -1,27 +1,34 @@
-"""From the logits of pictures to answers about them: keys, messages and a false-positive rate.
+"""From the logits of pictures to verdicts: keys, messages and a false-positive rate.
 
-The authoring layer and the deployed verifier differ in how they come by logits. What they make of
-them is this.
+``wrap`` gets logits from plugins, a ``Verifier`` from a compiled graph. Both turn them into
+verdicts here.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.errors import CoverLockError, MessageError
 from coverlock_sdk.locking.error_correction import Framing
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring, codeword
-from coverlock_sdk.locking.lock_format import Bits, LockFormat, Logits, Reading, judge
+from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.messages import as_bits
-from coverlock_sdk.locking.statistics import check_fpr
+from coverlock_sdk.locking.statistics import check_fpr, corrected
 from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
-from coverlock_sdk.plugin_manager import plugin_manager
 
 
-class Examiner:
+class Attempt(NamedTuple):
+    """One way to read a picture, the message to find in it, and what that message is called."""
+
+    reading: Reading
+    message: Bits
+    label: Any = None
+
+
+class Judge:
     """Verifies, identifies and reads, given the logits of decoder and hash."""
 
     def __init__(self, layout: LockFormat, keyring: Keyring | None, fpr: float, rule: Rule) -> None:
@@ -60,18 +67,18 @@ class Examiner:
         lock was introduced; the p-value is corrected for each try.
         """
         count = len(decoded)
-        attempts = [
-            zip(
+        tries = [
+            map(
+                Attempt,
                 self.format.readings(decoded, hashed, key),
                 self.message_bits(messages, count, key),
-                strict=True,
             )
             for key in self.keys
         ]
         if accept_unlocked and self.format.hash is not None:
             bare = self.format.unlocked_readings(decoded)
-            attempts.append(zip(bare, self.message_bits(messages, count, None), strict=True))
-        return [judge(tries, self.fpr, self.rule) for tries in zip(*attempts, strict=True)]
+            tries.append(map(Attempt, bare, self.message_bits(messages, count, None)))
+        return [self._judged(attempts)[1] for attempts in zip(*tries, strict=True)]
 
     def book(self, messages: Any) -> MessageBook:
         """Pack registered messages, or identifiers, for repeated identification."""
@@ -91,54 +98,66 @@ class Examiner:
     def identify(self, decoded: Logits, hashed: Logits, book: MessageBook) -> list[Identification]:
         """Which message of ``book`` each picture carries, if any."""
         per_key = [self.format.readings(decoded, hashed, key) for key in self.keys]
-        return [self._identify(readings, book) for readings in zip(*per_key, strict=True)]
+        comparisons = len(book) * len(self.keys)
+        return [
+            self._identified([self._nearest(reading, book) for reading in readings], comparisons)
+            for readings in zip(*per_key, strict=True)
+        ]
 
-    def read(self, decoded: Logits, hashed: Logits, framing: Framing) -> Identification:
-        """The payload that ``framing`` put into the message of one picture.
+    def read(self, decoded: Logits, hashed: Logits, framing: Framing) -> list[Identification]:
+        """The payload that ``framing`` put into the message of each picture.
 
         The p-value is corrected for all payloads that might have been read.
         """
-        candidates = len(self.keys) << framing.payload_bits
-        check_fpr(self.bits, self.fpr, candidates)
-        attempts: list[tuple[Reading, Bits]] = []
-        payloads: dict[str | None, int] = {}
+        comparisons = len(self.keys) << framing.payload_bits
+        check_fpr(self.bits, self.fpr, comparisons)
+        tries: list[list[Attempt]] = [[] for _ in decoded]
         for key in self.keys:
-            payload = framing.decode(self.format.message_logits(decoded, hashed, key))
-            if payload is None:
-                continue
-            [reading] = self.format.readings(decoded, hashed, key)
-            payloads[key.id if key else None] = payload
-            attempts.append((reading, framing.encode(payload)))
-        if attempts:
-            verdict = judge(attempts, self.fpr, self.rule, candidates)
-        else:
-            verdict = Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule)
-        return Identification(payloads[verdict.key_id] if verdict else None, verdict)
+            logits = self.format.message_logits(decoded, hashed, key)
+            readings = self.format.readings(decoded, hashed, key)
+            for attempts, row, reading in zip(tries, logits, readings, strict=True):
+                payload = framing.decode(row)
+                if payload is not None:
+                    attempts.append(Attempt(reading, framing.encode(payload), payload))
+        return [self._identified(attempts, comparisons) for attempts in tries]
+
+    def message_logits(self, decoded: Logits, hashed: Logits) -> Logits:
+        """What pictures show to the holder of the first key: log-odds (N, bits) of the message."""
+        return self.format.message_logits(decoded, hashed, self.keys[0])
 
     def judge_own(self, reading: Reading, message: Bits) -> Verdict:
         """What verification, which tries every key, says of a picture marked with the first."""
-        return judge([(reading, message)], self.fpr, self.rule, comparisons=len(self.keys))
+        return self._judged([Attempt(reading, message)], comparisons=len(self.keys))[1]
 
-    def _identify(self, readings: Sequence[Reading], book: MessageBook) -> Identification:
-        rows = {
-            reading.key: book.best(reading.bits, reading.weights(self.rule), reading.key)
-            for reading in readings
-        }
-        attempts = [(r, book.message(rows[r.key], r.key)) for r in readings]
-        verdict = judge(attempts, self.fpr, self.rule, len(book) * len(readings))
-        winner = next(row for key, row in rows.items() if (key and key.id) == verdict.key_id)
-        return Identification(book.labels[winner] if verdict else None, verdict)
+    def _nearest(self, reading: Reading, book: MessageBook) -> Attempt:
+        row = book.best(reading.bits, reading.weights(self.rule), reading.key)
+        return Attempt(reading, book.message(row, reading.key), book.labels[row])
 
+    def _identified(self, attempts: Sequence[Attempt], comparisons: int) -> Identification:
+        if not attempts:
+            return Identification(None, Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule))
+        best, verdict = self._judged(attempts, comparisons)
+        return Identification(best.label if verdict else None, verdict)
 
-def announce(
-    verdicts: Sequence[Verdict], pictures: Any, watermark: str, image_hash: str | None
-) -> None:
-    """Tell every plugin of verdicts on ``pictures``, which the caller gave as one or many."""
-    for verdict, path in zip(verdicts, paths_of(pictures, len(verdicts)), strict=True):
-        plugin_manager().announce(verdict, watermark, image_hash, path)
+    def _judged(
+        self, attempts: Sequence[Attempt], comparisons: int | None = None
+    ) -> tuple[Attempt, Verdict]:
+        """The best of several attempts, and the verdict on it.
 
-
-def paths_of(pictures: Any, count: int) -> list[str | None]:
-    """Where each of ``count`` pictures came from; None for what was not given as a path."""
-    sources = pictures if isinstance(pictures, list | tuple) else [pictures] * count
-    return [str(s) if isinstance(s, str | os.PathLike) else None for s in sources]
+        The p-value is corrected for all ``comparisons`` that were made, which are more than the
+        attempts where each of these is already the best of many.
+        """
+        scored = [(a.reading.p_value(a.message, self.rule), a) for a in attempts]
+        p_value, best = min(scored, key=lambda pair: pair[0])
+        p_value = corrected(p_value, comparisons or len(attempts))
+        accepted, key = p_value <= self.fpr, best.reading.key
+        return best, Verdict(
+            accepted=accepted,
+            p_value=p_value,
+            matches=int((best.reading.bits == best.message).sum()),
+            bits=len(best.message),
+            fpr=self.fpr,
+            rule=self.rule,
+            key_id=key.id if accepted and key else None,
+            locked=best.reading.locked or not accepted,
+        )

@@ -16,24 +16,28 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import KeyringError, MessageError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 
 KEY_BYTES = 32
 KEY_FILE_VARIABLE = "COVERLOCK_KEY_FILE"
 _FORMAT = 1
 
+Array = TypeVar("Array", bound=npt.NDArray[Any])
+
 
 class Key:
     """One secret with an identifier. Printing, logging or pickling it never shows the secret."""
 
-    __slots__ = ("_digest", "created", "id")
+    __slots__ = ("_digest", "created", "fingerprint", "id")
 
     def __init__(self, secret: bytes, id: str, created: str | None = None) -> None:
         if len(secret) < KEY_BYTES:
@@ -42,11 +46,8 @@ class Key:
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         self.id = id
         self.created = created or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    @property
-    def fingerprint(self) -> str:
+        self.fingerprint = self._derive(b"fingerprint", 0).hex()[:16]
         """A short public name of the secret, for manifests and logs."""
-        return self._derive(b"fingerprint", 0).hex()[:16]
 
     def stream(self, label: str) -> Iterator[int]:
         """An endless stream of bytes that depends on the secret and on ``label``."""
@@ -77,7 +78,12 @@ PUBLIC_KEY = Key(b"CoverLock without a key: public!", id="public", created="")
 """Stands in where no key is given: the paper's seed-determined subset, known to everyone."""
 
 
-def bit_selection(key: Key | None, code_bits: int, count: int) -> npt.NDArray[np.int64]:
+Selection = npt.NDArray[np.int64]
+"""Which of the 256 hash bits lock a message, in the order of its bits."""
+
+
+@lru_cache(maxsize=64)
+def bit_selection(key: Key | None, code_bits: int, count: int) -> Selection:
     """Which ``count`` of ``code_bits`` hash bits are used, and in which order.
 
     A Fisher-Yates shuffle driven by the key's stream, with rejection so that it is unbiased.
@@ -87,17 +93,18 @@ def bit_selection(key: Key | None, code_bits: int, count: int) -> npt.NDArray[np
     for last in range(code_bits - 1, 0, -1):
         other = _below(stream, last + 1)
         order[last], order[other] = order[other], order[last]
-    return np.array(order[:count], dtype=np.int64)
+    return _frozen(np.array(order[:count], dtype=np.int64))
 
 
-def bit_mask(key: Key | None, count: int) -> npt.NDArray[np.uint8]:
+@lru_cache(maxsize=64)
+def bit_mask(key: Key | None, count: int) -> Bits:
     """The bits XORed onto the selected code; all zero without a key."""
     if key is None:
-        return np.zeros(count, dtype=np.uint8)
-    return _bits(key.stream("mask"), count)
+        return _frozen(np.zeros(count, dtype=np.uint8))
+    return _frozen(_bits(key.stream("mask"), count))
 
 
-def codeword(identifier: str, key: Key | None, bits: int) -> npt.NDArray[np.uint8]:
+def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
     """The message of ``bits`` bits that stands for ``identifier``: uniform to all without the key.
 
     A message like this makes the p-value of a verdict exact (see docs/statistics.md).
@@ -117,9 +124,14 @@ def _below(stream: Iterator[int], bound: int) -> int:
             return value % bound
 
 
-def _bits(stream: Iterator[int], count: int) -> npt.NDArray[np.uint8]:
+def _bits(stream: Iterator[int], count: int) -> Bits:
     content = bytes(next(stream) for _ in range((count + 7) // 8))
     return np.unpackbits(np.frombuffer(content, dtype=np.uint8))[:count]
+
+
+def _frozen(values: Array) -> Array:
+    values.setflags(write=False)
+    return values
 
 
 class Keyring:

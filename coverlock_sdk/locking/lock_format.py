@@ -1,31 +1,22 @@
-"""From the logits of a decoder and a hash to a verdict, with no network in sight.
-
-Whoever has the two sets of logits (the authoring layer from PyTorch or NumPy, a deployed
-verifier from a compiled graph) reaches the same verdict through this module.
-"""
+"""How messages, codes and payloads fit together, and what logits show to the holder of a key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from coverlock_sdk.arrays import Bits, Floats, Logits
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.keys import Key, bit_mask, bit_selection
+from coverlock_sdk.locking.keys import Key, Selection, bit_mask, bit_selection
 from coverlock_sdk.locking.statistics import (
     Weights,
-    corrected,
     hard_p_value,
     soft_p_value,
     soft_weights,
 )
-from coverlock_sdk.locking.verdict import Rule, Verdict
-
-Bits = npt.NDArray[np.uint8]
-Logits = npt.NDArray[np.float32]
+from coverlock_sdk.locking.verdict import Rule
 
 
 @dataclass(frozen=True)
@@ -33,7 +24,7 @@ class Reading:
     """What one picture shows to the holder of one key: bits, and how far each can be trusted."""
 
     bits: Bits
-    confidence: npt.NDArray[np.float64]
+    confidence: Floats
     key: Key | None = None
     locked: bool = True
 
@@ -72,11 +63,9 @@ class LockFormat:
         if self.hash is None:
             return np.zeros((len(hash_logits), self.bits), dtype=np.uint8)
         chosen = hash_logits[:, bit_selection(key, CODE_BITS, self.bits)]
-        return (chosen >= 0).astype(np.uint8) ^ bit_mask(key, self.bits)
+        return (chosen > 0).astype(np.uint8) ^ bit_mask(key, self.bits)
 
-    def wanted_signs(
-        self, code: Bits, key: Key | None
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def wanted_signs(self, code: Bits, key: Key | None) -> tuple[Selection, Logits]:
         """Which hash logits (bits,) a picture's ``code`` is read from, and the sign each shows."""
         bits = code ^ bit_mask(key, self.bits)
         return bit_selection(key, CODE_BITS, self.bits), 2 * bits.astype(np.float32) - 1
@@ -87,14 +76,14 @@ class LockFormat:
         repeats = -(-self.payload_bits // self.bits)
         return np.tile(locked, repeats)[:, : self.payload_bits]
 
-    def log_odds(self, decoder_logits: Logits) -> npt.NDArray[np.float64]:
+    def log_odds(self, decoder_logits: Logits) -> Floats:
         """Calibrated log-odds (N, bits) of the locked message, repeats of a bit added up."""
         trusted = _log_odds(self.decoder.confidence(decoder_logits))
         signed = np.where(decoder_logits > 0, trusted, -trusted)
         padding = -self.payload_bits % self.bits
         padded = np.pad(signed, ((0, 0), (0, padding)))
         shape = (len(signed), padded.shape[1] // self.bits, self.bits)
-        summed: npt.NDArray[np.float64] = padded.reshape(shape).sum(axis=1)
+        summed: Floats = padded.reshape(shape).sum(axis=1)
         return summed
 
     def readings(
@@ -126,37 +115,11 @@ class LockFormat:
         return (self.log_odds(decoder_logits) * signs).astype(np.float32)
 
 
-def judge(
-    attempts: Sequence[tuple[Reading, Bits]],
-    fpr: float,
-    rule: Rule,
-    comparisons: int | None = None,
-) -> Verdict:
-    """The verdict on the best of several attempts, each a reading and the message to find in it.
-
-    The p-value is corrected for all ``comparisons`` that were made, which are more than the
-    attempts where each of these is already the best of many.
-    """
-    scored = [(reading.p_value(message, rule), reading, message) for reading, message in attempts]
-    p_value, reading, message = min(scored, key=lambda item: item[0])
-    p_value = corrected(p_value, comparisons or len(attempts))
-    return Verdict(
-        accepted=p_value <= fpr,
-        p_value=p_value,
-        matches=int((reading.bits == message).sum()),
-        bits=len(message),
-        fpr=fpr,
-        rule=rule,
-        key_id=reading.key.id if reading.key else None,
-        locked=reading.locked or p_value > fpr,
-    )
-
-
-def _log_odds(confidence: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _log_odds(confidence: Floats) -> Floats:
     # A bit without any confidence keeps a trace of its sign.
-    odds: npt.NDArray[np.float64] = np.maximum(np.log(confidence / (1 - confidence)), 1e-9)
+    odds: Floats = np.maximum(np.log(confidence / (1 - confidence)), 1e-9)
     return odds
 
 
-def _confidence(log_odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _confidence(log_odds: Floats) -> Floats:
     return Calibration().confidence(log_odds)

@@ -26,7 +26,7 @@ class Verdict:
     """The false-positive rate that was asked for; accepted means ``p_value <= fpr``."""
     rule: Rule
     key_id: str | None = None
-    """Which key of the ring matched best; None where no key is in use."""
+    """Which key of the ring the picture was marked with; None when rejected, or without keys."""
     locked: bool = True
     """False when the picture was accepted as one marked before locking (``accept_unlocked``)."""
 

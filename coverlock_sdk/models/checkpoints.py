@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from coverlock_sdk.errors import CorruptModelError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 
 LISTED = 5
 """How many names of a kind an error lists before it counts the rest."""

@@ -23,8 +23,8 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from coverlock_sdk.errors import MessageError, PictureError
+from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
 from coverlock_sdk.images.folders import find_pictures
-from coverlock_sdk.images.picture import PICTURE_SUFFIXES
 
 PICTURES_PER_PART = 64
 ROWS_AT_ONCE = 16

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
+from coverlock_sdk.bundles.bundle_judge import bundle_judge
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.picture import read
-from coverlock_sdk.locking.judging import Examiner
-from coverlock_sdk.locking.keys import as_keyring
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.verdict import Rule, Verdict
-from coverlock_sdk.verifier.verifier import Verifier, require_key
+from coverlock_sdk.verifier.verifier import Verifier
 
 Row = dict[str, Any]
 """What is reported of one picture: file, status (accepted, rejected or error), and the details."""
@@ -59,25 +59,18 @@ class VerificationJob:
             max_batch=self.max_batch,
         )
 
-    def checked(self) -> tuple[Bundle, Examiner]:
+    def checked(self) -> tuple[Bundle, Judge]:
         """The bundle and who judges with it, where bundle, keys and message fit together.
 
         It needs no runtime, so what is wrong with the job itself can be said on any machine.
         """
         bundle = Bundle.open(self.bundle, self.trust)
-        manifest, keyring = bundle.manifest, as_keyring(self.key_file)
-        require_key(manifest, keyring, bundle)
-        examiner = Examiner(
-            manifest.format,
-            keyring,
-            manifest.fpr if self.fpr is None else self.fpr,
-            manifest.rule if self.rule is None else self.rule,
-        )
+        judge = bundle_judge(bundle, self.key_file, self.fpr, self.rule)
         if self.message is not None:
-            examiner.message_bits(self.message, 1, examiner.keys[0])
-        return bundle, examiner
+            judge.message_bits(self.message, 1, judge.keys[0])
+        return bundle, judge
 
-    def terms(self, bundle: Bundle, examiner: Examiner) -> dict[str, Any]:
+    def terms(self, bundle: Bundle, judge: Judge) -> dict[str, Any]:
         """All that a verdict depends on besides the picture, as what tells jobs apart.
 
         Keys are in it by fingerprint, and bundle and message by digest: it holds no secret.
@@ -86,9 +79,9 @@ class VerificationJob:
         return {
             "bundle": _digest((bundle.path / MANIFEST).read_bytes()),
             "message": message,
-            "keys": [key.fingerprint for key in examiner.keys if key is not None],
-            "fpr": examiner.fpr,
-            "rule": examiner.rule,
+            "keys": [key.fingerprint for key in judge.keys if key is not None],
+            "fpr": judge.fpr,
+            "rule": judge.rule,
             "precision": self.precision,
             "accept_unlocked": self.accept_unlocked,
         }
@@ -111,7 +104,7 @@ class VerificationJob:
         if not good:
             return []
         try:
-            verdicts = verifier.verify_batch(
+            verdicts = verifier.verify(
                 [p.pixels for p, _ in good],
                 [m if isinstance(m, str) else np.array(m, dtype=np.uint8) for _, m in good],
                 accept_unlocked=self.accept_unlocked,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 from coverlock_sdk.scaling.job import Row
 
 ROWS_PER_FILE = 10_000

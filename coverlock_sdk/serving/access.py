@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from coverlock_sdk.errors import AccessError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 
 Scope = Literal["verify", "detail", "metrics"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

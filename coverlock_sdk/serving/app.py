@@ -26,13 +26,14 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
+from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
-from coverlock_sdk.images.picture import decode_image, read
+from coverlock_sdk.images.codecs import decode_image
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.access import Caller, Callers, RateLimit, Scope
 from coverlock_sdk.serving.metrics import Metrics
-from coverlock_sdk.verifier.runtimes import Pixels
 from coverlock_sdk.verifier.verifier import Verifier
 
 logger = logging.getLogger(__name__)

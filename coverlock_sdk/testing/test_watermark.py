@@ -29,11 +29,13 @@ from PIL import Image, ImageOps
 
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
-from coverlock_sdk.images.picture import MIN_SIDE, PICTURE_SUFFIXES, load_image
+from coverlock_sdk.images.codecs import PICTURE_SUFFIXES, load_image
+from coverlock_sdk.images.picture import MIN_SIDE
+from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.lock import DEFAULT_FPR, BoundWatermark, wrap
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import Verdict
-from coverlock_sdk.plugin_manager import load_watermark
 from coverlock_sdk.testing.pictures import natural_pictures
 from coverlock_sdk.testing.plugin import FIGURE, IMAGES, WATERMARK
 
@@ -542,7 +544,7 @@ def test_encoder_module(legible: Guarded, marked: Marked) -> None:
 
 
 @pytest.fixture(scope="session")
-def locked(legible: Guarded) -> BoundWatermark:
+def locked(legible: Guarded) -> LockedWatermark:
     """The watermark behind CoverLock, at a false-positive rate its length allows."""
     if not _is_calibration(legible.calibration):
         pytest.skip("the calibration must be repaired first")
@@ -553,14 +555,14 @@ def locked(legible: Guarded) -> BoundWatermark:
 
 
 @pytest.fixture(scope="session")
-def locked_pictures(locked: BoundWatermark, marked: Marked) -> Picture:
+def locked_pictures(locked: LockedWatermark, marked: Marked) -> Picture:
     """Three pictures that carry a message of all ones under the lock."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)
         return cast("Picture", locked.embed(marked.originals[:3], np.ones(locked.bits)))
 
 
-def test_lock_accepts(locked: BoundWatermark, locked_pictures: Picture) -> None:
+def test_lock_accepts(locked: LockedWatermark, locked_pictures: Picture) -> None:
     """A locked picture verifies."""
     verdicts = cast("list[Verdict]", locked.verify(locked_pictures, np.ones(locked.bits)))
     rejected = [str(verdict) for verdict in verdicts if not verdict]
@@ -572,7 +574,7 @@ def test_lock_accepts(locked: BoundWatermark, locked_pictures: Picture) -> None:
     )
 
 
-def test_lock_rejects(locked: BoundWatermark, locked_pictures: Picture, marked: Marked) -> None:
+def test_lock_rejects(locked: LockedWatermark, locked_pictures: Picture, marked: Marked) -> None:
     """Another message is not accepted, and neither is an unmarked picture."""
     message, other = np.ones(locked.bits), np.arange(locked.bits) % 2
     for claim, verdicts in (

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.picture import PICTURE_SUFFIXES, read
+from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.training.cache import remembered
 
@@ -19,7 +21,6 @@ HELD_OUT = 0.1
 """The share that training of the shipped hashes leaves out."""
 
 Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
 
 
 def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
@@ -72,16 +73,16 @@ def rgb(path: Path) -> Bytes:
     return read(path).to_bytes()
 
 
-def square(picture: Any, side: int) -> Floats:
+def square(picture: Any, side: int) -> Images:
     """What a network of this input size sees of a picture of any kind: (3, side, side)."""
     return read(picture).view((side, side))
 
 
-def shrunk(picture: Bytes, side: int) -> Floats:
+def shrunk(picture: Bytes, side: int) -> Images:
     """An 8-bit picture (H, W, 3) as float (3, side, side) in [0, 1]."""
     return resample(np.divide(picture.transpose(2, 0, 1), 255, dtype=np.float32), (side, side))
 
 
-def rounded(images: Floats) -> Bytes:
+def rounded(images: Images) -> Bytes:
     """Pictures in [0, 1] as 8-bit ones of the same layout."""
     return np.rint(np.clip(images, 0, 1) * 255).astype(np.uint8)

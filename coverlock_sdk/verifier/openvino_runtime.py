@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
-from coverlock_sdk.verifier.runtimes import Logits, Pixels
 
 
 class OpenVinoRuntime:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import CoverLockError, OverloadedError, RuntimeUnavailableError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.verifier.runtimes import Logits, Pixels
 
 ADDRESS_VARIABLE = "COVERLOCK_TRITON"
 MODEL = "coverlock_verify"

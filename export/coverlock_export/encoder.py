@@ -13,6 +13,7 @@ from coverlock_export.graphs import export_graph, serialise
 from coverlock_sdk.bundles.bundle import INPUT
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.plugin_calls import embed
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 
 Pixels = npt.NDArray[np.uint8]
@@ -32,7 +33,7 @@ def export_encoder(
         graph = export_graph(
             Embedding(encoder),
             [
-                torch.zeros(1, *watermark.native_size, 3, dtype=torch.uint8),
+                torch.zeros(1, *images.shape[1:], dtype=torch.uint8),
                 torch.zeros(1, watermark.bits, dtype=torch.uint8),
             ],
             [INPUT, "payloads"],
@@ -57,4 +58,4 @@ def _difference(watermark: Watermark, content: bytes, images: Pixels, seed: int)
     [residuals] = cpu_session(content).run(None, {INPUT: images, "payloads": payloads})
     # Whoever adds a residual clips to [0, 1], as the plugin's own embed does.
     marked = np.clip(views + residuals, 0, 1)
-    return float(np.abs(marked - watermark.embed(views, payloads)).max())
+    return float(np.abs(marked - embed(watermark, views, payloads)).max())

@@ -15,8 +15,9 @@ from coverlock_export.triton import write_model_repository
 from coverlock_sdk.cli.options import json_option, open_lock
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.images.folders import find_pictures
+from coverlock_sdk.loading import DEFAULT_HASH
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
-from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_HASH
 from coverlock_sdk.locking.verdict import RULES
 
 PRECISIONS = ("fp32", "fp16", "int8")

@@ -25,14 +25,15 @@ from coverlock_export.parity import (
     Trial,
     hold_keyless_to_limits,
     hold_to_limits,
-    sdk_logits,
 )
 from coverlock_export.precision import to_fp16, to_int8
+from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
-from coverlock_sdk.contract import ImageHash, Logits
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
-from coverlock_sdk.images.picture import read
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.plugin_calls import fixed_size
 from coverlock_sdk.verifier.onnx_runtime import cpu_session, open_cpu
 
 Steps = Callable[[str, int], Callable[[], None]]
@@ -54,7 +55,7 @@ _PACKAGES = ("coverlock-sdk", "torch", "onnx", "onnxscript", "numpy")
 class Request:
     """What to export: a lock, in which precisions, and photos to calibrate and check it on."""
 
-    lock: BoundWatermark
+    lock: LockedWatermark
     photos: Sequence[Path]
     precisions: Sequence[str] = PRECISIONS
     keyless: bool = False
@@ -62,6 +63,11 @@ class Request:
     count: int = 500
     """The most photos that take part in the parity gate."""
     seed: int = 0
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The size of the pictures that the graphs take."""
+        return fixed_size(self.lock.watermark, "a graph")
 
     @property
     def hash(self) -> ImageHash:
@@ -88,8 +94,7 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
         if request.keyless:
             (folder / "keyless.onnx").write_bytes(serialise(_keyless_graph(request, network)))
             graphs["keyless"] = {"fp32": "keyless.onnx"}
-        size = request.lock.watermark.native_size
-        samples = _stack(photos[:ENCODER_PHOTOS], size)
+        samples = _stack(photos[:ENCODER_PHOTOS], request.size)
         encoder, exactness = export_encoder(request.lock.watermark, samples, request.seed)
         if encoder is not None:
             (folder / "embed.onnx").write_bytes(encoder)
@@ -133,7 +138,7 @@ def _network(request: Request) -> Verification:
             raise PluginError(f"{owner} cannot be exported: it has no {method}")
     assert decoder is not None
     assert image_hash is not None
-    network = Verification(decoder, image_hash, watermark.native_size, request.hash.input_size)
+    network = Verification(decoder, image_hash, request.size, request.hash.input_size)
     return network.eval()
 
 
@@ -146,8 +151,7 @@ def _precisions(
     if "fp16" in request.precisions:
         graphs.append(("fp16", to_fp16(master)))
     if "int8" in request.precisions:
-        size = request.lock.watermark.native_size
-        graphs.append(("int8", to_int8(master, _stack(calibration, size))))
+        graphs.append(("int8", to_int8(master, _stack(calibration, request.size))))
     return graphs
 
 
@@ -168,7 +172,7 @@ def _parity(
     lock, total = request.lock, len(photos)
     marking = steps("marking every other photo", len(photos[MARKED]))
     trial = Trial.prepare(lock, photos, request.seed, marking)
-    reference = trial.run(sdk_logits(lock, request.hash), steps("running the SDK", total))
+    reference = trial.run(lock.logits, steps("running the SDK", total))
     figures: dict[str, Any] = {}
     for name in ("torch", *bundle.manifest.graphs["verify"]):
         run = _torch_logits(network) if name == "torch" else open_cpu(bundle, name, None).run
@@ -198,7 +202,7 @@ def _manifest(request: Request, graphs: dict[str, dict[str, str]]) -> Manifest:
     return Manifest(
         watermark=lock.watermark.name,
         hash=request.hash.name,
-        size=lock.watermark.native_size,
+        size=request.size,
         hash_size=request.hash.input_size,
         format=lock.format,
         fpr=lock.fpr,
@@ -216,7 +220,7 @@ def _manifest(request: Request, graphs: dict[str, dict[str, str]]) -> Manifest:
 
 
 def _example(request: Request) -> torch.Tensor:
-    return torch.zeros(1, *request.lock.watermark.native_size, 3, dtype=torch.uint8)
+    return torch.zeros(1, *request.size, 3, dtype=torch.uint8)
 
 
 def _stack(photos: list[Path], size: tuple[int, int]) -> Pixels:

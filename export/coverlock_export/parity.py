@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.bundles.bundle import INPUT
-from coverlock_sdk.contract import Bits, ImageHash, Logits
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.images.picture import read
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.lock_format import LockFormat
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.plugin_calls import fixed_size
 
 Pixels = npt.NDArray[np.uint8]
 Run = Callable[[Pixels], tuple[Logits, Logits]]
@@ -49,12 +50,12 @@ class Trial:
 
     @classmethod
     def prepare(
-        cls, lock: BoundWatermark, photos: Sequence[Path], seed: int, advance: Callable[[], None]
+        cls, lock: LockedWatermark, photos: Sequence[Path], seed: int, advance: Callable[[], None]
     ) -> Trial:
         """Mark every other of ``photos`` with a random message."""
         rng = np.random.default_rng(seed)
         messages = rng.integers(0, 2, (len(photos), lock.bits), dtype=np.uint8)
-        images = [read(photo).to_bytes(lock.watermark.native_size) for photo in photos]
+        images = [read(photo).to_bytes(fixed_size(lock.watermark, "a graph")) for photo in photos]
         for row in range(len(photos))[MARKED]:
             images[row] = lock.mark(images[row], messages[row]).picture
             advance()
@@ -88,16 +89,16 @@ class Answers:
     decoded: Logits
     hashed: Logits
 
-    def compared(self, reference: Answers, lock: BoundWatermark, messages: Bits) -> dict[str, Any]:
+    def compared(self, reference: Answers, lock: LockedWatermark, messages: Bits) -> dict[str, Any]:
         """Agreement with ``reference`` in bits, logits and verdicts.
 
         ``bits`` are those of all hashes and of the payloads that are there to be read; in
         ``all_bits`` are also those that decoders read into unmarked photos, which are noise.
         """
         decoder_bits = (self.decoded > 0) == (reference.decoded > 0)
-        hash_bits = (self.hashed >= 0) == (reference.hashed >= 0)
-        verdicts = lock.examiner.verify(self.decoded, self.hashed, messages)
-        expected = lock.examiner.verify(reference.decoded, reference.hashed, messages)
+        hash_bits = (self.hashed > 0) == (reference.hashed > 0)
+        verdicts = lock.judge.verify(self.decoded, self.hashed, messages)
+        expected = lock.judge.verify(reference.decoded, reference.hashed, messages)
         same = [a.accepted == b.accepted for a, b in zip(verdicts, expected, strict=True)]
         carried = decoder_bits[MARKED]
         return {
@@ -116,16 +117,6 @@ class Answers:
 
 def _share(*equal: npt.NDArray[np.bool_]) -> float:
     return sum(int(part.sum()) for part in equal) / sum(part.size for part in equal)
-
-
-def sdk_logits(lock: BoundWatermark, image_hash: ImageHash) -> Run:
-    """The reference: what the plugins answer behind ``wrap``."""
-
-    def run(images: Pixels) -> tuple[Logits, Logits]:
-        views = np.moveaxis(images, -1, 1).astype(np.float32) / np.float32(255)
-        return lock.watermark.decode(views), image_hash.logits(views)
-
-    return run
 
 
 def hold_keyless_to_limits(differing: int, bits: int) -> None:
@@ -150,7 +141,7 @@ def hold_to_limits(figures: Mapping[str, Mapping[str, Any]], force: bool) -> Non
         remedy = (
             "leave it out with --precision, calibrate on other --images, or insist with --force"
             if reduced
-            else "the module of the watermark or of the hash computes something else than it does"
+            else "decoder_module() or the hash's module() gives other logits than the plugin itself"
         )
         raise BundleError(
             f"'{name}' does not answer as the SDK does: {bits:.4%} of bits and {verdicts:.2%} of "

@@ -21,7 +21,7 @@ from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.compiled_engines import MODULES, PORTABLE, Engine, Target
 from coverlock_sdk.bundles.gpu import NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, MissingModelError
-from coverlock_sdk.images.picture import write_atomically
+from coverlock_sdk.files import write_atomically
 from coverlock_sdk.models.assets import cache_folder
 
 logger = logging.getLogger(__name__)

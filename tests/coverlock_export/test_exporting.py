@@ -28,7 +28,7 @@ from coverlock_sdk.errors import (  # noqa: E402
     PictureError,
     PluginError,
 )
-from coverlock_sdk.images.picture import read  # noqa: E402
+from coverlock_sdk.images.kinds import read  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
 from tests.conftest import AdditiveMark  # noqa: E402
@@ -115,10 +115,10 @@ def test_a_bundle_answers_as_the_lock_does(bundle, lock, folder):
     with Verifier.open(bundle, "cpu", threads=1) as verifier:
         for pictures in (marked, covers):
             expected = lock.verify(pictures, "alice")
-            answers = verifier.verify_batch(pictures, "alice")
+            answers = verifier.verify(pictures, "alice")
             assert [a.accepted for a in answers] == [e.accepted for e in expected]
-        assert all(verifier.verify_batch(marked, "alice"))
-        assert not any(verifier.verify_batch(covers, "alice"))
+        assert all(verifier.verify(marked, "alice"))
+        assert not any(verifier.verify(covers, "alice"))
 
 
 def test_every_precision_answers_and_its_agreement_is_in_the_manifest(bundle, pictures):

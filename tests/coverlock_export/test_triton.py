@@ -288,14 +288,14 @@ def test_a_real_server_gives_the_verdicts_of_the_sdk(server, photos, monkeypatch
     with Verifier.open(bundle, "triton") as remote, Verifier.open(bundle, "cpu") as local:
         assert address in remote.runtime.providers[0]
         for pictures in (marked, list(photos)):
-            got, expected = (v.verify_batch(pictures, "alice") for v in (remote, local))
+            got, expected = (v.verify(pictures, "alice") for v in (remote, local))
             assert [g.accepted for g in got] == [e.accepted for e in expected]
             np.testing.assert_allclose([g.p_value for g in got], [e.p_value for e in expected])
         with ThreadPoolExecutor(16) as threads:
             answers = list(threads.map(lambda p: remote.verify(p, "alice"), marked * 8))
     assert all(answers)
     with Verifier.open(bundle, "triton", max_batch=64) as remote:  # the server takes 32
-        assert all(remote.verify_batch(marked * 4, "alice"))
+        assert all(remote.verify(marked * 4, "alice"))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coverlock_plugins.mhdw import Mhdw, MhdwHash, block_magnitudes, block_pairs
 from coverlock_sdk import load_defense, load_hash
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from tests.coverlock_plugins.scenes import scenes
 
 WAVE = 0.1 * np.cos(np.pi * (np.arange(32) + 0.5) / 32)
@@ -81,7 +81,7 @@ def test_the_defence_is_registered_and_binds(additive) -> None:
     assert isinstance(defense, Mhdw)
     assert load_hash("mhdw").name == "mhdw"
     locked = defense.protect(additive)
-    assert isinstance(locked, BoundWatermark)
+    assert isinstance(locked, LockedWatermark)
     assert locked.rounds == 1
     source, target = scenes(2)
     marked = locked.embed(source, "invoice 7")

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_sdk import hookimpl, manager
+from coverlock_sdk import hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.locking.keys import Keyring
-from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.plugin_manager import Plugin, plugin_manager
 from coverlock_sdk.training.photos import is_held_out
 from tests.conftest import AdditivePlugin
 
@@ -198,7 +198,7 @@ def test_file_names_are_not_broken_where_there_is_room(folder, monkeypatch):
 def test_plugins_are_listed_with_what_failed(monkeypatch):
     table = run("plugins")
     assert "steganogan" in table
-    broken = manager.Plugin("acme", "acme-marks 2.0", failure="ImportError: no acme")
+    broken = Plugin("acme", "acme-marks 2.0", failure="ImportError: no acme")
     plugin_manager().plugins.append(broken)
     assert "skipped" in run("plugins")
     assert run_json("plugins")[-1]["failure"] == "ImportError: no acme"

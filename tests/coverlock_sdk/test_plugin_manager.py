@@ -12,7 +12,8 @@ import pytest
 
 from coverlock_sdk import hookspecs, wrap
 from coverlock_sdk.errors import PluginError, UnknownNameError
-from coverlock_sdk.plugin_manager import PluginManager, load_watermark, plugin_manager
+from coverlock_sdk.loading import load_watermark
+from coverlock_sdk.plugin_manager import PluginManager, plugin_manager
 
 ROOT = Path(__file__).parents[2]
 

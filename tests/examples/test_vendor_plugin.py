@@ -12,7 +12,7 @@ import pytest
 
 from coverlock_sdk import hookspecs, wrap
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.images.picture import read
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.testing import natural_pictures
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Run, digest, fingerprint
 from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
 from coverlock_sdk import CoverLock, Key, codeword, load_watermark
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import (
@@ -37,8 +37,9 @@ from coverlock_sdk.images.distortions import (
 )
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.locking.keys import bit_selection
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
+from coverlock_sdk.plugin_calls import working_size
 
 ATTACKS = (
     "best match",
@@ -84,7 +85,7 @@ SECRET = Key(b"the adaptive attacker has no key", id="bench")
 class Scene:
     """Marked pictures of one deployment, targets to forge, and a way to judge forgeries."""
 
-    protected: BoundWatermark
+    protected: LockedWatermark
     originals: list[Picture8]
     targets: list[Picture8]
     identifier: str = "adaptive"
@@ -137,7 +138,7 @@ def adaptive(
         )
     system = load_watermark(watermark)
     order = np.random.default_rng(seed).permutation(len(photos))
-    squares = load_squares([photos[row] for row in order], system.native_size[0])
+    squares = load_squares([photos[row] for row in order], working_size(system)[0])
     scenes = {
         arm: Scene(
             CoverLock(hash=hash, key=key, fpr=fpr).protect(system),
@@ -222,7 +223,7 @@ def _same_scene(scenes: dict[str, Scene], seed: int) -> list[Cell]:
     def duplicate(change: Distortion) -> dict[str, Any]:
         rng = np.random.default_rng(seed)
         others = [change(scene.originals[index], rng) for index in everyone]
-        side = scene.protected.watermark.native_size[0]
+        side = working_size(scene.protected.watermark)[0]
         targets = [to_8_bit(resample(to_float(p), (side, side))) for p in others]
         forged = []
         for index, target in zip(everyone, targets, strict=True):

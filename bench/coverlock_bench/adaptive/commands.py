@@ -11,7 +11,7 @@ from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_and_print
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.locking.lock import DEFAULT_FPR
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 
 work_option = click.option(
     "--work",

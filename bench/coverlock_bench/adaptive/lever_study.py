@@ -31,6 +31,7 @@ from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortio
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.locking.keys import bit_selection
 from coverlock_sdk.locking.statistics import hard_threshold
+from coverlock_sdk.plugin_calls import hash_logits
 
 SIDE = 256
 """Pixels of a picture."""
@@ -90,7 +91,7 @@ def lever_study(
     figures: dict[str, Any] = {}
     for name in run.steps([name for name in LEVERS if name in only], "levers"):
         lever = LEVERS[name]()
-        seen = digest(rounded(lever.hash.logits(floats(squares[:1]))))
+        seen = digest(rounded(hash_logits(lever.hash, floats(squares[:1]))))
         key = {**depends, "lever": f"{name} {lever.known!r}", "hash": seen}
         found = run.ledger.recall(**key)
         if found is None:
@@ -137,7 +138,7 @@ def _measure(
 
 
 def _codes(image_hash: ImageHash, pictures: list[Picture8]) -> npt.NDArray[np.bool_]:
-    codes: npt.NDArray[np.bool_] = image_hash.logits(floats(pictures)) > 0
+    codes: npt.NDArray[np.bool_] = hash_logits(image_hash, floats(pictures)) > 0
     return codes
 
 

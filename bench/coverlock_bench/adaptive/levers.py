@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from coverlock_bench.photos import to_float
 from coverlock_sdk import Key, load_hash
-from coverlock_sdk.contract import ImageHash, Images, Logits
+from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import Crop, Distortion, GaussianBlur, GaussianNoise, Jpeg
 from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.plugin_calls import hash_logits
 
 GRID = 8
 """A picture is divided into this many blocks a side, which a view may cover."""
@@ -74,7 +76,7 @@ class KeyedViews(ImageHash):
 
     def logits(self, images: Images) -> Logits:
         """The mean of the inner hash's logits over the views."""
-        return np.mean([self.inner.logits(view(images)) for view in self._views], axis=0)
+        return np.mean([hash_logits(self.inner, view(images)) for view in self._views], axis=0)
 
 
 class SeveralHashes(ImageHash):
@@ -93,7 +95,7 @@ class SeveralHashes(ImageHash):
     def logits(self, images: Images) -> Logits:
         """The first bits of each hash, one hash after the other."""
         share = CODE_BITS // len(self.inner)
-        parts = [_log_odds(hash.logits(images)[:, :share], hash) for hash in self.inner]
+        parts = [_log_odds(hash_logits(hash, images)[:, :share], hash) for hash in self.inner]
         return np.concatenate(parts, axis=1)
 
 
@@ -116,5 +118,5 @@ def instability(
 ) -> float:
     """The share of code bits that small random changes of a picture (H, W, 3) flip."""
     pictures = [picture, *(change(picture, rng) for change in SMALL_CHANGES)]
-    codes = np.concatenate([image_hash.logits(to_float(p)[None]) for p in pictures]) > 0
+    codes = np.concatenate([hash_logits(image_hash, to_float(p)[None]) for p in pictures]) > 0
     return float((codes[1:] != codes[0]).mean())

@@ -14,7 +14,7 @@ from coverlock_bench.adaptive.levers import draw_views
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.resampling import resample_matrix
-from coverlock_sdk.plugin_manager import load_hash
+from coverlock_sdk.loading import load_hash
 
 
 class WhiteBox(Protocol):

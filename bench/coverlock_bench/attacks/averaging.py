@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from coverlock_sdk import Attack, OracleAttack
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import resample
 

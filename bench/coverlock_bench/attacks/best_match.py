@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_sdk import OracleAttack, load_hash
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.plugin_calls import hash_logits
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class BestMatch(OracleAttack):
         if not len(references):
             raise CoverLockError("there is no released picture to choose from")
         image_hash = load_hash(self.hash)
-        there, here = (_unit(image_hash.logits(pictures)) for pictures in (references, targets))
+        there, here = (
+            _unit(hash_logits(image_hash, pictures)) for pictures in (references, targets)
+        )
         return np.argmax(here @ there.T, axis=1)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_sdk import OracleAttack
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import MissingModelError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from coverlock_sdk import OracleAttack
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
 
 
@@ -20,6 +20,11 @@ class GroundTruthResidual(OracleAttack):
 
     sources: int = 1
     """How many residuals are averaged; the paper's GT@1 and GT@100."""
+
+    @property
+    def references(self) -> int:  # type: ignore[override]
+        """As many released pictures as residuals are averaged."""
+        return self.sources
 
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Add the mean residual of the first ``sources`` references to every target."""

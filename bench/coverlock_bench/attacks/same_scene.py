@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk import Attack
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
 
 

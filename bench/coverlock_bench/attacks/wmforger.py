@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from coverlock_sdk import Attack
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.images.resampling import resample
 

@@ -26,7 +26,7 @@ from coverlock_sdk.errors import (
     UnknownNameError,
 )
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.plugin_manager import plugin_manager
 
@@ -100,8 +100,8 @@ class Assessment:
         return {
             "name": self.watermark.name,
             "bits": self.watermark.bits,
-            "native_size": list(self.watermark.native_size),
-            "card": _plain(getattr(self.watermark, "card", None) or {}),
+            "native_size": self.watermark.native_size and list(self.watermark.native_size),
+            "card": _plain(dict(self.watermark.card)),
         }
 
     def transferability(self, collection: Collection) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Assessment:
             self.watermark, pictures, preset.rt_sources, messages=preset.rt_messages, **common
         )
         locked = COVERLOCK.defense(fpr=self.plan.fpr).protect(self.watermark)
-        assert isinstance(locked, BoundWatermark)
+        assert isinstance(locked, LockedWatermark)
         sources = min(preset.locked_sources, len(pictures) - targets)
         through = partial(locked_transferability, locked, pictures, sources, **common)
         return {**curve.to_dict(), "locked": _or_reason(lambda: asdict(through()))}
@@ -127,7 +127,7 @@ class Assessment:
             "watermark": fingerprint(self.watermark),
             "pictures": digest(*pictures),
             "decoder": exposed,
-            "layer": getattr(self.watermark, "feature_layer", None),
+            "layer": self.watermark.feature_layer,
         }
         figures = {}
         parts = {"residuals": _correlations, "features": _variation}

@@ -31,8 +31,9 @@ from coverlock_bench.results import result_document, write_document
 from coverlock_sdk import load_watermark
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.picture import write_file
-from coverlock_sdk.locking.lock import DEFAULT_FPR
+from coverlock_sdk.images.codecs import write_file
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.plugin_calls import working_size
 
 FEWEST_PICTURES = 20
 COLOURS: dict[Level, str] = {
@@ -102,7 +103,7 @@ def audit(
         if gate.metric not in metric_names(plan):
             names = ", ".join(metric_names(plan))
             raise CoverLockError(f"there is no metric '{gate.metric}': use one of {names}")
-    side = max(SIDE, *system.native_size)
+    side = max(SIDE, *working_size(system))
     wanted, naturals = plan.preset.pictures, plan.preset.naturals
     with resumable(out):
         collection = collect(images, wanted, naturals, side, quiet=False, outside=out)

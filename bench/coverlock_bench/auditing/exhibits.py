@@ -20,7 +20,7 @@ from coverlock_bench.auditing.settings import Setting
 from coverlock_bench.auditing.signatures import residual_patterns
 from coverlock_bench.ledger import NotMeasuredError, digest, fingerprint
 from coverlock_bench.photos import to_8_bit
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 
 TILE = 256
 GT, GT_100 = Setting("gt"), Setting("gt", (("sources", 100),))

@@ -9,7 +9,7 @@ from coverlock_bench.auditing.assessment import Plan
 from coverlock_bench.auditing.security_tables import attack_name
 from coverlock_bench.intervals import rate
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.locking.lock import DEFAULT_RULE
+from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.plugin_manager import plugin_manager
 

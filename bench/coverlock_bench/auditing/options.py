@@ -6,7 +6,7 @@ import click
 
 from coverlock_bench.auditing.presets import PRESETS
 from coverlock_sdk.cli.options import Command
-from coverlock_sdk.locking.lock import DEFAULT_FPR
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 
 
 def plan_options(command: Command) -> Command:

@@ -20,7 +20,7 @@ from coverlock_bench.auditing.security_tables import (
 from coverlock_bench.intervals import LEVEL
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.locking.lock import DEFAULT_RULE
+from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES
 
 TEMPLATES = Path(__file__).parent / "templates"

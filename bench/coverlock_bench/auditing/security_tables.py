@@ -10,7 +10,7 @@ from coverlock_bench.auditing import paper
 from coverlock_bench.intervals import rate
 from coverlock_bench.markdown import table
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.locking.lock import DEFAULT_RULE
+from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES, Rule
 
 Figures = dict[str, Any]

@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from coverlock_sdk import Attack, Defense, OracleAttack, load_attack, load_defense
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
 

@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from coverlock_bench.ledger import NotMeasuredError
 from coverlock_sdk import Watermark
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import MissingModelError, PluginError
-from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.picture import stacked_views
+from coverlock_sdk.plugin_calls import embed, working_size
 
 if TYPE_CHECKING:
     import torch
@@ -70,8 +72,8 @@ def residual_patterns(
     rng = np.random.default_rng(seed)
     message = rng.integers(0, 2, watermark.bits, dtype=np.uint8)
     chosen = rng.permutation(len(pictures))[:needed]
-    covers = stacked_views([read(pictures[i]) for i in chosen], watermark.native_size)
-    marked = watermark.embed(covers, message)
+    covers = stacked_views([read(pictures[i]) for i in chosen], working_size(watermark))
+    marked = embed(watermark, covers, np.tile(message, (needed, 1)))
     residuals = (marked - covers).reshape(groups, GROUP, *covers.shape[1:])
     averaged = residuals.mean(axis=1)
     return ResidualPatterns(
@@ -105,15 +107,15 @@ def feature_variation(
         )
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(len(pictures))[:covers]
-    views = stacked_views([read(pictures[i]) for i in chosen], watermark.native_size)
+    views = stacked_views([read(pictures[i]) for i in chosen], working_size(watermark))
     payloads = rng.integers(0, 2, (messages, watermark.bits), dtype=np.uint8)
-    name = getattr(watermark, "feature_layer", None) or _last_feature_layer(decoder, views[:1])
+    name = watermark.feature_layer or _last_feature_layer(decoder, views[:1])
     by_cover: list[Any] = [0.0] * covers
     by_message: list[Any] = [0.0] * messages
     squares, shape = 0.0, ()
     # Features may be as large as the picture, so only sums are kept.
     for row, payload in enumerate(payloads):
-        marked = watermark.embed(views, payload)
+        marked = embed(watermark, views, np.tile(payload, (covers, 1)))
         for column, feature in enumerate(_features(decoder, name, marked)):
             by_cover[column] = by_cover[column] + feature
             by_message[row] = by_message[row] + feature

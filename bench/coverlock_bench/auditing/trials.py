@@ -20,10 +20,10 @@ from coverlock_bench.auditing.verification import Seen, Verifier
 from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.images.distortions import Distortion
-from coverlock_sdk.images.picture import read
+from coverlock_sdk.images.kinds import read
 
 CLEAN = "clean"
 TARGETS_AT_ONCE = 10
@@ -128,7 +128,7 @@ class Trials:
         many robs the same sources for all.
         """
         attack = _attack(setting, division)
-        wanted = references_of(attack)
+        wanted = attack.references
         targets = division.targets[:count]
         step = 1 if wanted == 1 else TARGETS_AT_ONCE
         rows: list[Row] = []
@@ -144,7 +144,7 @@ class Trials:
     def lift(self, setting: Setting, division: Division) -> Images:
         """The residual (3, H, W) that an attack lifts from the first sources."""
         attack = _attack(setting, division)
-        sources = division.sources[: references_of(attack)]
+        sources = division.sources[: attack.references]
         grey = np.full_like(division.targets[0], 127)
         forged = self._forged(attack, sources, self.message(division.seed), [grey])
         return forged[0] - to_float(grey)
@@ -152,7 +152,7 @@ class Trials:
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Seen]:
         """A marked source, the first target forged from it, and what verification says of that."""
         attack = _attack(setting, division)
-        sources = division.sources[: references_of(attack)]
+        sources = division.sources[: attack.references]
         message = self.message(division.seed)
         [forged] = self._forged(attack, sources, message, division.targets[:1])
         picture = to_8_bit(forged)
@@ -170,8 +170,8 @@ class Trials:
     ) -> list[Row]:
         attacker = {
             "attack": _described(setting, attack),
-            "model": getattr(attack, "model_digest", lambda: None)(),
-            "naturals": digest(getattr(attack, "naturals", None)),
+            "model": attack.model_digest(),
+            "naturals": digest(attack.naturals),
             "sources": digest(*sources),
             "message": digest(message),
         }
@@ -217,7 +217,7 @@ class Trials:
 def _attack(setting: Setting, division: Division) -> Attack | OracleAttack:
     """The attack, once it is clear that there are pictures enough for it."""
     attack = setting.attack(naturals=_stack(division.naturals))
-    wanted = references_of(attack)
+    wanted = attack.references
     if wanted > len(division.sources):
         raise NotMeasuredError(
             f"needs {wanted} marked pictures and other targets, there are {len(division.sources)}"
@@ -229,12 +229,6 @@ def _described(setting: Setting, attack: Attack | OracleAttack) -> str:
     """The attack with its options; a ``repr`` of its own also tells their defaults."""
     anonymous = type(attack).__repr__ is object.__repr__
     return str(setting) if anonymous else f"{setting} {attack!r}"
-
-
-def references_of(attack: Attack | OracleAttack) -> int:
-    """How many marked pictures an attack takes: its ``references`` or ``sources``, or one."""
-    count: int = getattr(attack, "references", None) or getattr(attack, "sources", None) or 1
-    return count
 
 
 def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:

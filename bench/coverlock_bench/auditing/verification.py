@@ -13,8 +13,7 @@ import numpy.typing as npt
 from coverlock_bench.auditing.settings import Setting
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import WeakMarkWarning
-from coverlock_sdk.images.picture import read, stacked_views
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES, Rule
 
 Picture8 = npt.NDArray[np.uint8]
@@ -60,7 +59,7 @@ class Verifier:
         """The marked picture, and the code its payload was bound to where that is known."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakMarkWarning)  # weak marks are what TPR counts
-            if isinstance(self.protected, BoundWatermark):
+            if isinstance(self.protected, LockedWatermark):
                 marked = self.protected.mark(picture, message)
                 return marked.picture, marked.code
             return self.protected.embed([picture], message)[0], None
@@ -69,10 +68,10 @@ class Verifier:
         self, pictures: Sequence[Picture8], message: Bits, codes: Sequence[Bits | None]
     ) -> list[Seen]:
         """What verification says of ``pictures`` that should, or should not, carry ``message``."""
-        if isinstance(self.protected, BoundWatermark):
+        if isinstance(self.protected, LockedWatermark):
             return examine(self.protected, pictures, message, codes)
         judged = {rule: p.verify(list(pictures), message) for rule, p in self.by_rule.items()}
-        scores = scores_of(self.protected, pictures)
+        scores = self.protected.scores(list(pictures))
         looks = []
         for row in range(len(pictures)):
             verdicts = {rule: judged[rule][row] for rule in RULES}
@@ -88,16 +87,8 @@ class Verifier:
         return looks
 
 
-def scores_of(
-    protected: ProtectedWatermark, pictures: Sequence[Picture8]
-) -> npt.NDArray[np.float64] | None:
-    """How genuine a defence finds ``pictures``, where it filters by a score (``scores``)."""
-    scores = getattr(protected, "scores", None)
-    return None if scores is None else np.asarray(scores(list(pictures)))
-
-
 def examine(
-    protected: BoundWatermark,
+    protected: LockedWatermark,
     pictures: Sequence[Picture8],
     message: Bits,
     codes: Sequence[Bits | None],
@@ -106,12 +97,7 @@ def examine(
 
     ``codes`` are those that were embedded; against them the errors of payload and hash are counted.
     """
-    views = stacked_views([read(p) for p in pictures], protected.watermark.native_size)
-    decoded = protected.watermark.decode(views)
-    if protected.hash is None:
-        hashed = np.empty((len(views), 0), dtype=np.float32)
-    else:
-        hashed = protected.hash.logits(views)
+    decoded, hashed = protected.logits(list(pictures))
     key, lock = protected.keys[0], protected.format
     payloads = (lock.log_odds(decoded) > 0).astype(np.uint8)
     seen_codes = lock.code(hashed, key)

@@ -15,7 +15,7 @@ import onnx
 from onnx.utils import Extractor
 
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
-from coverlock_sdk.images.picture import read
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 from coverlock_sdk.verifier.verifier import Verifier
 
@@ -43,7 +43,7 @@ def overhead(bundle: Path, photos: list[Path], batch: int, rounds: int) -> dict[
             {
                 "fused": lambda: fused.run(None, {INPUT: images}),
                 "apart": lambda: [session.run(None, {INPUT: images}) for session in apart],
-                "verifier": lambda: verifier.verify_batch(images, "overhead"),
+                "verifier": lambda: verifier.verify(images, "overhead"),
             },
             rounds,
         )

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from coverlock_export.exporting import LEAST_PHOTOS, Request, export_bundle
-from coverlock_export.parity import Answers, Run, Trial, sdk_logits
-from coverlock_sdk.locking.lock import wrap
+from coverlock_export.parity import Answers, Run, Trial
+from coverlock_sdk.locking.coverlock import wrap
 from coverlock_sdk.verifier.onnx_runtime import open_cpu
 
 CHUNK = 20
@@ -37,7 +37,7 @@ def parity(
         wanted = tuple({"fp32", *precisions})
         request = Request(lock, photos[:LEAST_PHOTOS], wanted, count=2, seed=seed)
         bundle = export_bundle(request, Path(folder) / "bundle", lambda *_: lambda: None)
-        runs: dict[str, Run] = {"sdk": sdk_logits(lock, request.hash)}
+        runs: dict[str, Run] = {"sdk": lock.logits}
         runs |= {precision: open_cpu(bundle, precision, None).run for precision in precisions}
     answers: dict[str, list[Answers]] = {name: [] for name in runs}
     messages = []

@@ -13,7 +13,7 @@ import numpy as np
 
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk import ImageHash
-from coverlock_sdk.contract import Images, Logits
+from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.errors import MissingModelError
 
 SIDE = 256

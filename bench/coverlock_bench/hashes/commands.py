@@ -17,8 +17,9 @@ from coverlock_bench.options import (
 from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_and_print
 from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.loading import DEFAULT_HASH
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.hardening import Hardening
-from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_HASH
 from coverlock_sdk.plugin_manager import plugin_manager
 
 

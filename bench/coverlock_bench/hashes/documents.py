@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_sdk import CoverLock, load_hash, load_watermark
+from coverlock_sdk.plugin_calls import hash_logits
 
 SIDE = 512
 LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
@@ -33,7 +34,7 @@ def documents(watermark: str, hashes: list[str], pages: int, fpr: float) -> dict
     originals = [text_page(seed) for seed in range(pages)]
     system, attack, figures = load_watermark(watermark), GroundTruthResidual(), {}
     for name in hashes:
-        codes = load_hash(name).logits(np.stack([to_float(page) for page in originals])) > 0
+        codes = hash_logits(load_hash(name), np.stack([to_float(p) for p in originals])) > 0
         pairs = np.triu_indices(pages, 1)
         agreement = (codes[:, None] == codes[None]).mean(axis=2)[pairs]
         passed: dict[str, int] = {}

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_sdk import CoverLock, codeword, load_watermark
-from coverlock_sdk.contract import Bits
+from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import WeakMarkWarning
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.images.picture import read, stacked_views
-from coverlock_sdk.locking.lock import BoundWatermark
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.progress import progress
 
@@ -72,12 +72,10 @@ def hardening(watermark: str, hash: str, photos: list[Path], fpr: float, seed: i
 
 
 def _look(
-    tally: Tally, lock: BoundWatermark, seen: list[Picture8], message: Bits, code: Bits
+    tally: Tally, lock: LockedWatermark, seen: list[Picture8], message: Bits, code: Bits
 ) -> None:
     """What verification makes of the pictures, from one pass of decoder and hash."""
-    views = stacked_views([read(picture) for picture in seen], lock.watermark.native_size)
-    assert lock.hash is not None
-    decoded, hashed = lock.watermark.decode(views), lock.hash.logits(views)
+    decoded, hashed = lock.logits(seen)
     codes = lock.format.code(hashed, None)
     tally.errors.append((codes != code).mean(axis=1))
     readings = lock.format.readings(decoded, hashed, None)

@@ -11,7 +11,7 @@ import numpy as np
 from coverlock_bench.auditing.pictures import new_figure
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.locking.lock import DEFAULT_FPR
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
 
 # Okabe and Ito's palette, which readers with any colour vision can tell apart.

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk import CoverLockError, ImageHash, load_hash
-from coverlock_sdk.contract import Logits
+from coverlock_sdk.arrays import Logits
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import EVALUATION, HARDER, Picture
-from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.picture import stacked_views
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import bit_selection
-from coverlock_sdk.locking.lock import DEFAULT_FPR
 from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.progress import progress
@@ -237,7 +238,7 @@ def _size(image_hash: ImageHash) -> dict[str, int | None]:
 
 
 def _weight_files(image_hash: ImageHash) -> list[Path]:
-    folder = getattr(image_hash, "folder", None)
+    folder = image_hash.folder
     if folder is not None:
         return sorted(Path(folder).glob("*.safetensors"))
     beside = Path(inspect.getfile(type(image_hash))).parent

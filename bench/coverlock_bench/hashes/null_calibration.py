@@ -15,10 +15,11 @@ import numpy.typing as npt
 from coverlock_bench.decoded import decoded_logits
 from coverlock_bench.intervals import percentiles, rate
 from coverlock_sdk import codeword, load_hash, load_watermark
-from coverlock_sdk.images.picture import read
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
 from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.plugin_calls import Networks
 
 LEVELS = (1e-2, 1e-3, 1e-4)
 BOOTSTRAPS = 1000
@@ -35,8 +36,9 @@ def null_calibration(
     vanilla = LockFormat(system.bits, system.calibration, None)
     arms = {"vanilla": vanilla.readings(payload_logits, payload_logits, None)}
     for image_hash in map(load_hash, hashes):
+        networks = Networks(system, image_hash)
         hash_logits = np.concatenate(
-            [image_hash.logits(read(photo).view(system.native_size)[None]) for photo in photos]
+            [networks.hashed(networks.views([read(photo)])) for photo in photos]
         )
         locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
         arms[f"locked, {image_hash.name}"] = locked.readings(payload_logits, hash_logits, None)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_bench.preference.visibility import visibility_threshold
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 
 Plane = npt.NDArray[np.float32]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 
 LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 OVERLAP = 0.3

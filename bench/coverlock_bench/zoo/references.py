@@ -9,6 +9,7 @@ from typing import Any
 from coverlock_bench.zoo.trained import transferability
 from coverlock_sdk import load_watermark
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.plugin_calls import working_size
 
 
 def references(names: Sequence[str], images: list[Path], seed: int) -> dict[str, Any]:
@@ -16,12 +17,12 @@ def references(names: Sequence[str], images: list[Path], seed: int) -> dict[str,
     figures = {}
     for name in names:
         watermark = load_watermark(name)
-        card = getattr(watermark, "card", {})
+        card = watermark.card
         if "recipe" not in card:
             raise CoverLockError(f"the weights of '{name}' come without a card of their training")
         figures[name] = {
             "bits": watermark.bits,
-            "side": watermark.native_size[0],
+            "side": working_size(watermark)[0],
             "card": card,
             "rt": transferability(watermark, images, seed),
         }

@@ -15,11 +15,11 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import Images
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.hashing.dct import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.images.distortions import EVALUATION, Distortion, draw_training_distortion
-from coverlock_sdk.images.picture import read
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
 from coverlock_sdk.training.photos import HELD_OUT, split

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.training.hashes.features import (
     CachedFeatures,
-    Features,
-    as_inputs,
+    codes_of_network,
     evaluation_features,
+    logits_of,
 )
-from coverlock_sdk.training.hashes.figures import Codes, figures_of
+from coverlock_sdk.training.hashes.figures import figures_of
 from coverlock_sdk.training.hashes.losses import Objective
 from coverlock_sdk.training.hashes.trainer import Hasher, train
 from coverlock_sdk.training.hashes.views import (
@@ -30,7 +29,7 @@ from coverlock_sdk.training.hashes.views import (
     evaluation_views,
 )
 from coverlock_sdk.training.loop import Figures, Schedule, require_device
-from coverlock_sdk.training.photos import Bytes, names_digest, split
+from coverlock_sdk.training.photos import names_digest, split
 from coverlock_sdk.training.results import write_results
 
 StageReport = Callable[[str, int, Figures], None]
@@ -194,20 +193,6 @@ def _learn_head(
     network.head.load_state_dict(head.state_dict())
 
 
-def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
-    """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
-    model.eval()
-    return np.stack([_logits(model, as_inputs(row)) > 0 for row in inputs])
-
-
-def _logits(model: Hasher, inputs: Tensor) -> Features:
-    """The logits of pictures or features, wherever the model is."""
-    device = next(model.parameters()).device
-    with torch.inference_mode():
-        logits: Features = model(inputs.to(device)).cpu().numpy()
-    return logits
-
-
 def _finish(
     network: HashNetwork,
     part: Hasher,
@@ -247,6 +232,6 @@ def _calibrate(network: HashNetwork, paths: list[Path], seed: int = 0) -> Calibr
     for start in range(0, len(paths), 64):
         rows = np.arange(start, min(start + 64, len(paths)))
         clean, distorted = data.pairs(rows, np.random.default_rng([seed, start]))
-        bits.append(_logits(network, clean) > 0)
-        logits.append(_logits(network, distorted))
+        bits.append(logits_of(network, clean) > 0)
+        logits.append(logits_of(network, distorted))
     return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

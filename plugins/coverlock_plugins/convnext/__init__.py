@@ -9,7 +9,6 @@ was shown; the paper finds that it does not carry over to others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,14 +16,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import Defense, Logits, ProtectedWatermark, Watermark
+from coverlock_sdk.contract import Defense, ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.images.picture import read_batch
-from coverlock_sdk.locking.judging import announce
-from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_RULE, BoundWatermark
-from coverlock_sdk.locking.verdict import Rule, Verdict
+from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.picture import stacked_views
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_RULE, NoDefense
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.models.assets import cache_folder
+from coverlock_sdk.plugin_calls import working_size
 
 if TYPE_CHECKING:
     import click
@@ -60,51 +61,53 @@ class ConvNeXtFilter(Defense):
             raise MissingModelError(
                 "the ConvNeXt filter needs PyTorch: pip install 'coverlock-sdk[torch]'"
             ) from error
-        bare = _Unannounced(watermark, None, None, self.fpr, self.rule, rounds=1)
+        bare = NoDefense(self.fpr, self.rule).protect(watermark)
         return FilteredWatermark(bare, load_classifier(path, watermark.name), self.threshold)
 
 
 class FilteredWatermark(ProtectedWatermark):
     """A watermark as its vendor made it, and a classifier's opinion of each picture."""
 
-    def __init__(self, bare: BoundWatermark, classifier: Classifier, threshold: float) -> None:
-        self.watermark, self.bits, self.fpr = bare.watermark, bare.bits, bare.fpr
-        self.threshold = threshold
+    def __init__(self, bare: LockedWatermark, classifier: Classifier, threshold: float) -> None:
+        self.watermark, self.threshold = bare.watermark, threshold
         self._bare, self._classifier = bare, classifier
+
+    @property
+    def bits(self) -> int:
+        """Length of a message."""
+        return self._bare.bits
+
+    @property
+    def fpr(self) -> float:
+        """Probability with which an unmarked picture may be accepted."""
+        return self._bare.fpr
 
     def embed(self, pictures: Any, messages: Any) -> Any:
         """Return ``pictures`` carrying ``messages``; the filter has no part in it."""
         return self._bare.embed(pictures, messages)
 
-    def decode(self, pictures: Any) -> Logits:
+    def decode(self, pictures: Any) -> Any:
         """Return the logits (N, bits) of the messages that ``pictures`` seem to carry."""
-        logits: Logits = self._bare.decode(pictures)
-        return logits
+        return self._bare.decode(pictures)
 
     def scores(self, pictures: Any) -> npt.NDArray[np.float64]:
         """The probability that each picture is genuine, to try many thresholds on."""
         from coverlock_plugins.convnext.training import scores
 
-        return scores(self._classifier, read_batch(pictures).views(self.watermark.native_size))
+        size = working_size(self.watermark)
+        return scores(self._classifier, stacked_views(list(Given(pictures)), size))
 
     def verify(self, pictures: Any, messages: Any) -> Any:
         """Accept a picture that carries its message and scores at least the threshold."""
-        verdicts = self._bare.verify(pictures, messages)
-        single = isinstance(verdicts, Verdict)
+        given = Given(pictures)
+        verdicts = self._bare.judge.verify(*self._bare.logits(pictures), messages)
         genuine = self.scores(pictures) >= self.threshold
         filtered = [
             replace(verdict, accepted=verdict.accepted and bool(passed))
-            for verdict, passed in zip([verdicts] if single else verdicts, genuine, strict=True)
+            for verdict, passed in zip(verdicts, genuine, strict=True)
         ]
-        announce(filtered, pictures, self.watermark.name, None)
-        return filtered[0] if single else filtered
-
-
-class _Unannounced(BoundWatermark):
-    """Its verdicts are not the last word, so nobody hears of them."""
-
-    def _announce(self, verdicts: Sequence[Verdict], pictures: Any) -> None:
-        pass
+        self._bare.announce(filtered, given)
+        return filtered[0] if given.single else filtered
 
 
 def find_filter(watermark: str, backbone: str) -> Path:

@@ -9,7 +9,7 @@ import click
 from coverlock_plugins.convnext import install_filter
 from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import needs
-from coverlock_sdk.plugin_manager import load_watermark
+from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.progress import StepProgress
 
 

@@ -15,11 +15,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from coverlock_plugins.convnext.classifiers import Classifier, build
-from coverlock_sdk.contract import Images, Watermark
+from coverlock_sdk.arrays import Images
+from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
 from coverlock_sdk.images.distortions import draw_training_distortion
-from coverlock_sdk.images.picture import read
+from coverlock_sdk.images.kinds import read
 from coverlock_sdk.models.checkpoints import read_weights, require_match
+from coverlock_sdk.plugin_calls import embed, working_size
 from coverlock_sdk.training.cache import remembered
 from coverlock_sdk.training.loop import Figures, Report, Schedule, Training
 from coverlock_sdk.training.photos import HELD_OUT, Bytes, rounded, split
@@ -59,14 +61,13 @@ class MarkedPhotos:
     """Photos before and after marking, as 8-bit pictures of the watermark's size."""
 
     def __init__(self, watermark: Watermark, photos: list[Path], cache: Path, seed: int) -> None:
-        self.size = watermark.native_size
+        self.size = working_size(watermark)
 
         def mark(rows: npt.NDArray[np.int64]) -> Bytes:
             covers = rounded(np.stack([read(photos[row]).view(self.size) for row in rows]))
             payloads = [np.random.default_rng([seed, row]).integers(0, 2, bits) for row in rows]
-            marked = watermark.embed(
-                np.divide(covers, 255, dtype=np.float32), np.array(payloads, dtype=np.uint8)
-            )
+            images = np.divide(covers, 255, dtype=np.float32)
+            marked = embed(watermark, images, np.array(payloads, dtype=np.uint8))
             return np.stack([covers, rounded(marked)], axis=1)
 
         bits = watermark.bits

@@ -15,11 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import Defense, ImageHash, Images, Logits, Watermark
+from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.contract import Defense, ImageHash, Watermark
 from coverlock_sdk.hashing.dct import dct_basis
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.lock import DEFAULT_FPR, DEFAULT_RULE, BoundWatermark, CoverLock
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_RULE, CoverLock
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import Rule
 
 SIDE, BLOCK = 256, 32
@@ -85,7 +87,7 @@ class Mhdw(Defense):
     seed: int = 0
     """Decides which blocks are compared."""
 
-    def protect(self, watermark: Watermark) -> BoundWatermark:
+    def protect(self, watermark: Watermark) -> LockedWatermark:
         """Bind ``watermark`` to its pictures by the hand-crafted hash."""
         lock = CoverLock(MhdwHash(self.seed), self.key, self.fpr, self.rule, rounds=1)
         return lock.protect(watermark)

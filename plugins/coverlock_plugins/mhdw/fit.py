@@ -9,7 +9,8 @@ import numpy as np
 
 from coverlock_plugins.mhdw import MhdwHash
 from coverlock_sdk.images.distortions import draw_training_distortion
-from coverlock_sdk.images.picture import read, stacked_views
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.picture import stacked_views
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
 from coverlock_sdk.training.photos import HELD_OUT, split

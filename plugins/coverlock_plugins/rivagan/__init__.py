@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coverlock_sdk.contract import Bits, Images, Logits, Watermark
+from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration

@@ -22,7 +22,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from coverlock_plugins.steganogan import legacy, network
-from coverlock_sdk.contract import Bits, Images, Logits, Watermark
+from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from coverlock_plugins.steganogan.network import LEAK, FloatArray
-from coverlock_sdk.contract import Bits
+from coverlock_sdk.arrays import Bits
 
 
 class Dense(nn.Module):

@@ -80,14 +80,14 @@ def image(value: int) -> np.ndarray:
 def test_verdicts_are_those_of_the_lock(verifier, marked, photos):
     lock = toy_lock()
     for pictures in (marked, photos):
-        verdicts = verifier.verify_batch(pictures, MESSAGE)
+        verdicts = verifier.verify(pictures, MESSAGE)
         expected = lock.verify(pictures, MESSAGE)
         assert [v.accepted for v in verdicts] == [e.accepted for e in expected]
         # Pictures are rounded to 8 bits when they are brought to the graph's size.
         for verdict, reference in zip(verdicts, expected, strict=True):
             assert np.log10(verdict.p_value) == pytest.approx(np.log10(reference.p_value), abs=1)
-    assert verifier.verify_batch(marked, MESSAGE)[0].accepted
-    assert not verifier.verify_batch(photos, MESSAGE)[0].accepted
+    assert verifier.verify(marked, MESSAGE)[0].accepted
+    assert not verifier.verify(photos, MESSAGE)[0].accepted
 
 
 def test_at_the_graphs_own_size_logits_are_those_of_the_networks(verifier, photos):
@@ -118,12 +118,12 @@ def test_identifiers_and_books_work_as_in_the_lock(verifier, photos):
 def test_many_pictures_are_run_in_batches(bundle, marked, photos):
     pictures = [*marked, *photos]
     with Verifier.open(bundle, "cpu", threads=1, max_batch=5) as small:
-        verdicts = small.verify_batch(pictures, MESSAGE)
+        verdicts = small.verify(pictures, MESSAGE)
     assert [verdict.accepted for verdict in verdicts] == [True] * 12 + [False] * 12
 
 
 def test_no_pictures_give_no_verdicts(verifier):
-    assert verifier.verify_batch([], MESSAGE) == []
+    assert verifier.verify([], MESSAGE) == []
 
 
 def test_bad_pictures_and_messages_are_refused_and_the_verifier_lives_on(verifier, marked):
@@ -258,7 +258,7 @@ def test_openvino_answers_as_onnx_runtime_does(bundle, verifier, photos):
             np.testing.assert_allclose(mine, theirs, atol=1e-3)
         with ThreadPoolExecutor(4) as pool:
             verdicts = list(pool.map(lambda photo: other.verify(photo, MESSAGE), photos))
-        assert verdicts == other.verify_batch(photos, MESSAGE)
+        assert verdicts == other.verify(photos, MESSAGE)
 
 
 def test_waiting_pictures_are_run_together():
@@ -307,19 +307,19 @@ def test_a_closed_verifier_says_so(bundle, marked):
     with pytest.raises(CoverLockError, match="closed"):
         verifier.verify(marked[0], MESSAGE)
     with pytest.raises(CoverLockError, match="closed"):
-        verifier.verify_batch(marked, MESSAGE)
+        verifier.verify(marked, MESSAGE)
 
 
 @pytest.mark.parametrize("runtime", ["cpu", "openvino"])
 def test_closing_under_load_lets_calls_finish_and_refuses_others(bundle, photos, runtime):
     pytest.importorskip({"cpu": "onnxruntime"}.get(runtime, runtime))
     verifier = Verifier.open(bundle, runtime, threads=1)
-    expected = [verdict.accepted for verdict in verifier.verify_batch(photos, MESSAGE)]
+    expected = [verdict.accepted for verdict in verifier.verify(photos, MESSAGE)]
 
     def many(_) -> str:
         while True:
             try:
-                verdicts = verifier.verify_batch(photos, MESSAGE)
+                verdicts = verifier.verify(photos, MESSAGE)
                 verifier.verify(photos[0], MESSAGE)
             except CoverLockError as error:
                 return str(error)
@@ -351,7 +351,7 @@ def test_a_runtime_is_closed_once_and_after_the_calls_under_way(bundle, photos):
     held = verifier.runtime = Held()
     held.gate.clear()
     with ThreadPoolExecutor(3) as pool:
-        answer = pool.submit(verifier.verify_batch, photos[:2], MESSAGE)
+        answer = pool.submit(verifier.verify, photos[:2], MESSAGE)
         assert held.entered.wait(10)
         closers = [pool.submit(verifier.close) for _ in range(2)]
         done, _ = wait(closers, timeout=0.2)
@@ -443,7 +443,7 @@ def test_an_audit_log_gets_every_verdict(bundle, marked, photos, tmp_path):
     log = tmp_path / "verdicts.jsonl"
     with Verifier.open(bundle, "cpu", audit=log) as verifier:
         verifier.verify(marked[0], MESSAGE)
-        verifier.verify_batch(photos[:2], MESSAGE)
+        verifier.verify(photos[:2], MESSAGE)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["accepted"] for line in lines] == [True, False, False]
     assert lines[0]["watermark"] == "additive"

@@ -13,12 +13,14 @@ from onnx.utils import Extractor
 
 from coverlock_bench.deployment.latency.subjects import MESSAGE, Subject
 from coverlock_sdk import Verifier
+from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
 from coverlock_sdk.errors import RuntimeUnavailableError
-from coverlock_sdk.images.picture import decode_image, read
-from coverlock_sdk.locking.judging import Examiner
+from coverlock_sdk.images.codecs import decode_image
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
-from coverlock_sdk.verifier.runtimes import RUNTIMES, Logits, Pixels
+from coverlock_sdk.verifier.runtimes import RUNTIMES
 
 REFERENCE = ("torch", "fp32")
 """What everything is compared with."""
@@ -66,7 +68,7 @@ class Cases:
 
         torch.set_num_threads(self.threads)
         manifest = subject.bundle.manifest
-        examiner = Examiner(manifest.format, None, manifest.fpr, manifest.rule)
+        examiner = Judge(manifest.format, None, manifest.fpr, manifest.rule)
         for batch in self.batches:
             files = subject.jpegs[:batch]
             decoded = [decode_image(file) for file in files]
@@ -100,7 +102,7 @@ class Cases:
         files: tuple[bytes, ...],
         decoded: list[Any],
         images: Pixels,
-        examiner: Examiner,
+        examiner: Judge,
     ) -> None:
         size = subject.bundle.manifest.size
         logits = _torch_run(subject)(images)
@@ -121,7 +123,7 @@ class Cases:
             yield (stage, "cpu", "fp32"), {}, _session_run(session)
 
     def _add_torch_end_to_end(
-        self, subject: Subject, batch: int, files: tuple[bytes, ...], examiner: Examiner
+        self, subject: Subject, batch: int, files: tuple[bytes, ...], examiner: Judge
     ) -> None:
         size, run = subject.bundle.manifest.size, _torch_run(subject)
 
@@ -161,7 +163,7 @@ class Cases:
 
 
 def _whole(verifier: Verifier, files: tuple[bytes, ...]) -> Callable[[], Any]:
-    return lambda: verifier.verify_batch(list(files), MESSAGE)
+    return lambda: verifier.verify(list(files), MESSAGE)
 
 
 def _bound(run: Run, images: Pixels) -> Callable[[], Any]:

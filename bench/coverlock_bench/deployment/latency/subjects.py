@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from coverlock_bench.photos import load_squares
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.locking.lock import BoundWatermark, wrap
+from coverlock_sdk.locking.coverlock import wrap
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.plugin_calls import fixed_size
 
 if TYPE_CHECKING:
     from coverlock_export.fused import Verification
@@ -28,7 +30,7 @@ class Subject:
     """One bundle and the lock it was exported from."""
 
     bundle: Bundle
-    lock: BoundWatermark
+    lock: LockedWatermark
     jpegs: tuple[bytes, ...]
     """Picture files as they arrive, one for each of the largest batch."""
 
@@ -48,7 +50,7 @@ class Subject:
         assert image_hash is not None
         module = image_hash.module()
         assert module is not None
-        size = self.lock.watermark.native_size
+        size = fixed_size(self.lock.watermark, "a graph")
         return Verification(decoder, module, size, image_hash.input_size).eval()
 
 

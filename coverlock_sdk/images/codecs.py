@@ -1,0 +1,184 @@
+"""Picture files: decoding them, and encoding them with what a photographer cares about.
+
+Colour profile and metadata are kept, and turned phone pictures are set upright. Whatever Pillow
+raises becomes one sentence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from coverlock_sdk.errors import DepthWarning, PictureError
+from coverlock_sdk.files import write_atomically
+from coverlock_sdk.images.picture import MAX_PIXELS, require_size
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
+
+LOSSLESS_SUFFIXES = (".png", ".tif", ".tiff", ".webp", ".bmp")
+LOSSY_SUFFIXES = (".jpg", ".jpeg", ".avif")
+PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif")
+
+_HELD_MODES = {
+    ".webp": ("RGB", "RGBA"),
+    ".avif": ("RGB", "RGBA"),
+    ".bmp": ("L", "RGB"),
+    ".jpg": ("L", "RGB"),
+    ".jpeg": ("L", "RGB"),
+}
+"""What formats hold; Pillow would quietly convert the rest."""
+
+KEPT_INFO = ("icc_profile", "exif", "dpi")
+"""What is kept of a file besides its pixels."""
+
+
+def load_image(path: Path) -> PilImage:
+    """Decode a picture file, upright, or say in one sentence why that is impossible."""
+    try:
+        if path.is_dir():
+            raise PictureError(f"{path} is a folder: name a picture file")
+        with path.open("rb") as file:
+            return _decode(file, path.stat().st_size, str(path))
+    except FileNotFoundError:
+        raise PictureError(f"{path} does not exist") from None
+    except PermissionError:
+        raise PictureError(f"{path} cannot be read: permission denied") from None
+    except OSError as error:
+        raise PictureError(f"{path} cannot be read ({error.strerror or error})") from None
+
+
+def decode_image(content: bytes, max_pixels: int | None = None) -> PilImage:
+    """Decode the content of a picture file, like ``load_image``; nothing above ``max_pixels``."""
+    return _decode(io.BytesIO(content), len(content), "the picture", max_pixels)
+
+
+def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None) -> PilImage:
+    from PIL import Image
+
+    if size == 0:
+        raise PictureError(f"{name} is empty (0 bytes)")
+    with explained(name):
+        image = Image.open(file)
+        require_size(image.height, image.width, max_pixels or MAX_PIXELS)
+        refuse_animation(image)
+        colour = image.mode in ("RGB", "RGBA", "LA")
+        deep = colour and any(";16" in str(tile) for tile in getattr(image, "tile", []))
+        upright = upright_image(image)
+    if deep:
+        warnings.warn(
+            f"{name} has 16 bits per channel and is read at 8, which is all Pillow holds: "
+            "pass a NumPy uint16 array to keep its depth",
+            DepthWarning,
+            stacklevel=4,
+        )
+    return upright
+
+
+@contextlib.contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Make one sentence of whatever Pillow raises: each of its decoders has errors of its own."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        yield
+    except PictureError:
+        raise
+    except Image.DecompressionBombError:
+        raise PictureError(
+            f"{name} would decode to more than {MAX_PIXELS:,} pixels and was not opened"
+        ) from None
+    except UnidentifiedImageError:
+        raise PictureError(f"{name} is not a picture in a format Pillow can read") from None
+    except MemoryError:
+        raise PictureError(f"{name} does not fit into memory") from None
+    except Exception as error:
+        raise PictureError(f"{name} is truncated or damaged ({_in_one_line(error)})") from None
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def upright_image(image: PilImage) -> PilImage:
+    """``image`` turned as its EXIF says; where that cannot be read, as it is and without it."""
+    from PIL import ExifTags, Image, ImageOps
+
+    image.load()
+    try:
+        Image.Exif().load(image.info.get("exif", b""))  # Pillow hides it where it opened a JPEG
+        turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+        return ImageOps.exif_transpose(image) if turned else image
+    except MemoryError:
+        raise
+    except Exception:
+        plain = image.copy()
+        plain.info.pop("exif", None)
+        return plain
+
+
+def default_output(path: Path) -> Path:
+    """Where a marked picture goes when nothing was said: a PNG beside the original."""
+    return path.with_name(f"{path.stem}.marked.png")
+
+
+def save_image(image: PilImage, path: Path) -> Path:
+    """Write ``image`` with its profile and metadata; the file appears whole or not at all."""
+    write_file(path, encode_image(image, path.suffix))
+    return path
+
+
+def encode_image(image: PilImage, suffix: str) -> bytes:
+    """The bytes of ``image`` in the format that ``suffix`` names: lossless where it can be."""
+    from PIL import Image
+
+    suffix = suffix.lower()
+    if suffix in _HELD_MODES and image.mode not in _HELD_MODES[suffix]:
+        raise PictureError(
+            f"a picture of mode {image.mode} cannot be saved as '{suffix}' without loss: use .png"
+        )
+    options: dict[str, Any] = {}
+    if suffix in (".jpg", ".jpeg"):
+        options = {"quality": 95, "subsampling": 0}
+    elif suffix == ".webp":
+        options = {"lossless": True, "exact": True}
+    elif suffix in (".tif", ".tiff"):
+        options = {"compression": "tiff_deflate"}
+    elif suffix == ".avif":
+        options = {"quality": 90}
+    elif suffix not in LOSSLESS_SUFFIXES:
+        known = ", ".join((*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES))
+        raise PictureError(f"cannot save as '{suffix}': use one of {known}")
+    for entry in KEPT_INFO:
+        if image.info.get(entry):
+            options[entry] = image.info[entry]
+    file = io.BytesIO()
+    try:
+        image.save(file, format=Image.registered_extensions()[suffix], **options)
+    except Exception as error:  # each of Pillow's encoders has errors of its own
+        raise PictureError(
+            f"a picture of mode {image.mode} cannot be saved as '{suffix}' "
+            f"({_in_one_line(error)}): use .png"
+        ) from None
+    return file.getvalue()
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write an output file whole or not at all, or say in one sentence why that is impossible."""
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise PictureError(f"{path} cannot be written ({error.strerror or error})") from None
+
+
+def refuse_animation(image: PilImage) -> None:
+    """Refuse a file of several frames, which is not one picture."""
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1 and image.format != "MPO":  # which phones use for one photo with a preview
+        raise PictureError(
+            f"an animation of {frames} frames is not one picture: mark its frames one by one"
+        )

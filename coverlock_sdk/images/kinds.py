@@ -1,0 +1,216 @@
+"""Every kind of picture that a caller may have, read into a ``Picture`` and given back.
+
+A kind is a path, the bytes of a file, a PIL image, a NumPy array or a PyTorch tensor; many
+pictures come as a list or as one 4-D array. This is the only place that knows about kinds.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coverlock_sdk.arrays import AnyArray
+from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.codecs import (
+    KEPT_INFO,
+    decode_image,
+    explained,
+    load_image,
+    refuse_animation,
+    upright_image,
+)
+from coverlock_sdk.images.picture import Picture
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
+
+Restore = Callable[[Picture], Any]
+"""Gives a picture back as the kind that was read; files come back as PIL images."""
+
+
+class Given:
+    """What a caller gave: one picture or many. Iterating reads them one by one."""
+
+    def __init__(self, source: Any) -> None:
+        self.single = not isinstance(source, list | tuple) and getattr(source, "ndim", 0) != 4
+        self.items: Sequence[Any] = [source] if self.single else source
+        self._source = source
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Picture]:
+        return (read(item) for item in self.items)
+
+    def parts(self, size: int) -> Iterator[list[Picture]]:
+        """The pictures, at most ``size`` of them in memory at a time."""
+        for start in range(0, len(self), size):
+            yield [read(item) for item in self.items[start : start + size]]
+
+    @property
+    def paths(self) -> list[str | None]:
+        """Where each picture came from; None for what was not given as a path."""
+        return [str(item) if is_path(item) else None for item in self.items]
+
+    def collected(self, values: list[Any]) -> Any:
+        """One value a picture, in the container that the pictures came in."""
+        if self.single:
+            return values[0]
+        if isinstance(self._source, list | tuple):
+            return values
+        if not values:
+            return self._source
+        return sys.modules["torch"].stack(values) if _is_tensor(values[0]) else np.stack(values)
+
+    def like_given(self, values: AnyArray) -> Any:
+        """An array as a tensor for a caller who came with tensors; otherwise unchanged."""
+        if len(self) and all(_is_tensor(item) for item in self.items):
+            return _tensor_like(self.items[0], values)
+        return values
+
+
+def read(source: Any) -> Picture:
+    """Read one picture of any kind."""
+    return opened(source)[0]
+
+
+def is_path(source: Any) -> bool:
+    """Whether a picture was given as the path of a file."""
+    return isinstance(source, str | os.PathLike)
+
+
+def opened(source: Any) -> tuple[Picture, Restore]:
+    """One picture of any kind, and the way back to that kind."""
+    if is_path(source):
+        return _from_pil(load_image(Path(source)))
+    if isinstance(source, bytes):
+        return _from_pil(decode_image(source))
+    if _is_tensor(source):
+        plain = source.detach().cpu()
+        values = (plain.float() if plain.is_floating_point() else plain).numpy()
+        picture, restore = _from_array(values)
+        return picture, lambda other: _tensor_like(source, restore(other)).to(source.dtype)
+    if isinstance(source, np.ndarray):
+        return _from_array(source)
+    if type(source).__module__.startswith("PIL.") or hasattr(source, "getbands"):
+        with explained("the image"):
+            upright = upright_image(source)
+        return _from_pil(upright)
+    raise PictureError(
+        f"a {type(source).__name__} is not a picture: "
+        "give a path, the bytes of a file, a PIL image, a NumPy array or a PyTorch tensor"
+    )
+
+
+def _from_pil(source: PilImage) -> tuple[Picture, Restore]:
+    """The picture of an upright image."""
+    from PIL import Image
+
+    with explained("the image"):
+        refuse_animation(source)
+        image = _plain_mode(source)
+        values = np.asarray(image)
+    values = values[..., None] if values.ndim == 2 else values
+    if image.mode.startswith("I"):
+        values = _sixteen_bit(values)
+    has_alpha = image.mode in ("LA", "RGBA")
+    pixels, alpha = (values[..., :-1], values[..., -1:]) if has_alpha else (values, None)
+    info: dict[Any, Any] = {key: image.info[key] for key in KEPT_INFO if key in image.info}
+
+    def restore(picture: Picture) -> PilImage:
+        stacked = picture.layers()
+        result = Image.fromarray(stacked[..., 0] if stacked.shape[-1] == 1 else stacked)
+        result.info.update(info)
+        return result
+
+    return Picture(np.ascontiguousarray(pixels), alpha), restore
+
+
+def _plain_mode(image: PilImage) -> PilImage:
+    """Bring an image to L, LA, RGB, RGBA or 16-bit grey without losing what can be seen."""
+    if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
+        return image.convert("LA" if image.mode in ("1", "L", "La") else "RGBA")
+    if image.mode in ("L", "LA", "RGBA") or image.mode.startswith("I"):
+        return image
+    if image.mode == "1":
+        return image.convert("L")
+    if image.mode == "CMYK" and image.info.get("icc_profile"):
+        return _cmyk_to_srgb(image)
+    if image.mode == "F":
+        raise PictureError("a floating-point (mode F) image has no defined white: convert it first")
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _cmyk_to_srgb(image: PilImage) -> PilImage:
+    from PIL import ImageCms
+
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(image.info["icc_profile"]))
+        converted = ImageCms.profileToProfile(
+            image, source, ImageCms.createProfile("sRGB"), outputMode="RGB"
+        )
+    except ImageCms.PyCMSError:
+        converted = image.convert("RGB")
+    assert converted is not None
+    converted.info.pop("icc_profile", None)
+    return converted
+
+
+def _sixteen_bit(values: AnyArray) -> AnyArray:
+    if values.size and (values.min() < 0 or values.max() > 65535):
+        raise PictureError("a 32-bit integer picture has values beyond 16 bits: convert it first")
+    return values.astype(np.uint16)
+
+
+def _from_array(values: AnyArray) -> tuple[Picture, Restore]:
+    """Integer arrays are (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); floats are (3, H, W)."""
+    if values.dtype in (np.uint8, np.uint16):
+        return _from_integers(values)
+    if not np.issubdtype(values.dtype, np.floating):
+        raise PictureError(
+            f"an array of {values.dtype} is not a picture: use uint8, uint16, or floats in [0, 1]"
+        )
+    if values.ndim != 3 or values.shape[0] not in (1, 3):
+        raise PictureError(
+            f"a float array of shape {values.shape} is not a picture: "
+            "float pictures are channels-first, (3, H, W) or (N, 3, H, W)"
+        )
+    if not np.isfinite(values).all():
+        raise PictureError("the picture contains NaN or infinite values")
+    low, high = float(values.min()), float(values.max())
+    if low < -1e-3 or high > 1 + 1e-3:
+        raise PictureError(
+            f"float pictures are in [0, 1], but this one reaches from {low:.4g} to {high:.4g}"
+        )
+    pixels = np.clip(np.moveaxis(values.astype(np.float32), 0, -1), 0, 1)
+
+    def restore(picture: Picture) -> AnyArray:
+        return np.ascontiguousarray(np.moveaxis(picture.pixels, -1, 0).astype(values.dtype))
+
+    return Picture(pixels), restore
+
+
+def _from_integers(values: AnyArray) -> tuple[Picture, Restore]:
+    if values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] not in (1, 3, 4)):
+        raise PictureError(
+            f"an integer array of shape {values.shape} is not a picture: "
+            "integer pictures are channels-last, (H, W), (H, W, 3) or (N, H, W, 3)"
+        )
+    layers = values.reshape(*values.shape[:2], -1)
+    pixels, alpha = (layers[..., :3], layers[..., 3:]) if layers.shape[2] == 4 else (layers, None)
+    return Picture(pixels, alpha), lambda picture: picture.layers().reshape(values.shape)
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _tensor_like(reference: Any, values: AnyArray) -> Any:
+    return sys.modules["torch"].from_numpy(np.array(values)).to(reference.device)

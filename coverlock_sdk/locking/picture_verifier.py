@@ -1,0 +1,180 @@
+"""The one interface of verification: pictures of any kind and size in, verdicts out.
+
+What ``wrap`` returns and ``Verifier`` are both ``PictureVerifier``: they have the same methods and
+differ only in where the logits of a picture come from.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Union, overload
+
+from coverlock_sdk.arrays import Logits
+from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.locking.error_correction import Framing
+from coverlock_sdk.locking.identification import Identification, MessageBook
+from coverlock_sdk.locking.judging import Judge
+from coverlock_sdk.locking.keys import Key, Keyring
+from coverlock_sdk.locking.verdict import Rule, Verdict
+from coverlock_sdk.plugin_manager import plugin_manager
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
+
+Many = list[Any] | tuple[Any, ...]
+One = Union[str, os.PathLike[str], bytes, "PilImage"]
+"""Kinds of which it is clear that they are many pictures, or one; an array may be either."""
+
+
+class Listener(Protocol):
+    """Who hears of every verdict: an audit log."""
+
+    def verdict_reached(
+        self, verdict: Verdict, watermark: str, hash: str | None, source: Any
+    ) -> None:
+        """Take note of one verdict, as the hook of that name does."""
+
+
+class PictureVerifier(ABC):
+    """Verifies, identifies and reads pictures.
+
+    Every method takes one picture or many: a path, the bytes of a file, a PIL image, an array, a
+    tensor, a list of these, or a 4-D array. One picture gets one answer, many get a list.
+    ``source`` is what audit logs say of where a single picture came from, as JSON; otherwise they
+    say its path, if it has one.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        watermark_name: str,
+        hash_name: str | None,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        self.judge = judge
+        self.watermark_name = watermark_name
+        self.hash_name = hash_name
+        self._listeners = (*listeners, _Plugins())
+
+    @property
+    def bits(self) -> int:
+        """Length of a message."""
+        return self.judge.bits
+
+    @property
+    def fpr(self) -> float:
+        """Probability with which an unmarked picture may be accepted."""
+        return self.judge.fpr
+
+    @property
+    def rule(self) -> Rule:
+        """How matching bits are weighed."""
+        return self.judge.rule
+
+    @property
+    def keyring(self) -> Keyring | None:
+        """The keys in use, if any."""
+        return self.judge.keyring
+
+    @property
+    def keys(self) -> Sequence[Key | None]:
+        """The active keys, the marking one first; a single None where there is no keyring."""
+        return self.judge.keys
+
+    @overload
+    def verify(
+        self, pictures: Many, messages: Any, accept_unlocked: bool = ..., *, source: Any = ...
+    ) -> list[Verdict]: ...
+
+    @overload
+    def verify(
+        self, pictures: One, messages: Any, accept_unlocked: bool = ..., *, source: Any = ...
+    ) -> Verdict: ...
+
+    @overload
+    def verify(
+        self, pictures: Any, messages: Any, accept_unlocked: bool = ..., *, source: Any = ...
+    ) -> Any: ...
+
+    def verify(
+        self, pictures: Any, messages: Any, accept_unlocked: bool = False, *, source: Any = None
+    ) -> Any:
+        """Say of each picture whether it carries its message.
+
+        ``messages`` is one message for all pictures or one each; a string is an identifier. Every
+        active key is tried, and with ``accept_unlocked`` also the payload as it is, for pictures
+        marked before the lock was introduced; the p-value is corrected for each try.
+        """
+        given = Given(pictures)
+        verdicts = self.judge.verify(*self._logits(given), messages, accept_unlocked)
+        self.announce(verdicts, given, source)
+        return verdicts[0] if given.single else verdicts
+
+    @overload
+    def identify(
+        self, pictures: Many, messages: Any, *, source: Any = ...
+    ) -> list[Identification]: ...
+
+    @overload
+    def identify(self, pictures: One, messages: Any, *, source: Any = ...) -> Identification: ...
+
+    @overload
+    def identify(self, pictures: Any, messages: Any, *, source: Any = ...) -> Any: ...
+
+    def identify(self, pictures: Any, messages: Any, *, source: Any = None) -> Any:
+        """Find which of many registered messages each picture carries, if any.
+
+        ``messages`` is a ``MessageBook`` (build it once for many pictures), an array (N, bits),
+        a mapping from labels to messages, or a list of identifiers. The p-value is corrected
+        for the number of messages and keys.
+        """
+        book, given = self.judge.checked_book(messages), Given(pictures)
+        return self._identified(self.judge.identify(*self._logits(given), book), given, source)
+
+    def read(self, pictures: Any, framing: Framing, *, source: Any = None) -> Any:
+        """Read the payload that ``framing`` put into the message of each picture.
+
+        The p-value is corrected for all payloads that might have been read.
+        """
+        given = Given(pictures)
+        return self._identified(self.judge.read(*self._logits(given), framing), given, source)
+
+    def book(self, messages: Any) -> MessageBook:
+        """Pack registered messages, or identifiers, for repeated identification."""
+        return self.judge.book(messages)
+
+    def decode(self, pictures: Any) -> Any:
+        """The message logits (N, bits) that ``pictures`` show to the holder of the first key."""
+        given = Given(pictures)
+        return given.like_given(self.judge.message_logits(*self._logits(given)))
+
+    def logits(self, pictures: Any) -> tuple[Logits, Logits]:
+        """Decoder logits (N, payload bits) and hash logits (N, 256), before the lock is undone."""
+        return self._logits(Given(pictures))
+
+    @abstractmethod
+    def _logits(self, given: Given) -> tuple[Logits, Logits]:
+        """The logits of pictures, no more of which are in memory than run together."""
+
+    def _identified(self, answers: list[Identification], given: Given, source: Any) -> Any:
+        self.announce([answer.verdict for answer in answers], given, source)
+        return answers[0] if given.single else answers
+
+    def announce(self, verdicts: Sequence[Verdict], given: Given, source: Any = None) -> None:
+        """Tell every listener of verdicts on the pictures that were given."""
+        sources = given.paths if source is None else [source] * len(given)
+        for verdict, each in zip(verdicts, sources, strict=True):
+            for listener in self._listeners:
+                listener.verdict_reached(verdict, self.watermark_name, self.hash_name, each)
+
+
+class _Plugins:
+    """Every plugin that implements the hook."""
+
+    def verdict_reached(
+        self, verdict: Verdict, watermark: str, hash: str | None, source: Any
+    ) -> None:
+        """Pass the verdict on; what a plugin raises is logged and goes no further."""
+        plugin_manager().announce(verdict, watermark, hash, source)

@@ -1,0 +1,140 @@
+"""Calls of a plugin's methods, each held to its promise: this shape, finite numbers.
+
+Whatever a plugin does wrong becomes one sentence that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
+from coverlock_sdk.contract import ImageHash, Watermark
+from coverlock_sdk.errors import CoverLockError, PluginError
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.images.resampling import resample
+
+ANY_SIZE_SIDE = 256
+"""Side of the squares on which a watermark of any size is measured, unless said otherwise."""
+
+
+def embed(watermark: Watermark, views: Images, payloads: Bits) -> Images:
+    """Pictures of the watermark's size with ``payloads`` in them; ``views`` is left alone."""
+    return _called(watermark.embed, watermark.name, "embed", views.shape, views.copy(), payloads)
+
+
+def decode(watermark: Watermark, views: Images) -> Logits:
+    """The payload logits of pictures of the watermark's size."""
+    shape = (len(views), watermark.bits)
+    logits = _called(watermark.decode, watermark.name, "decode", shape, views)
+    only_bits = bool(logits.size) and bool(((logits == 0) | (logits == 1)).all())
+    if watermark.hard_bits:
+        if logits.size and not only_bits:
+            raise PluginError(
+                f"plugin '{watermark.name}' says hard_bits, but decode returned other values than "
+                "0 and 1: return bits, or logits without hard_bits"
+            )
+        return 2 * logits - 1
+    if only_bits and logits.size > 1:
+        raise PluginError(
+            f"plugin '{watermark.name}' returned only 0 and 1 from decode, which wants logits: "
+            "return values above 0 for ones and below 0 for zeros, or set hard_bits = True"
+        )
+    return logits
+
+
+def hash_logits(image_hash: ImageHash, views: Images) -> Logits:
+    """The hash logits of pictures of one size, which are resampled to the hash's own."""
+    shape = (len(views), CODE_BITS)
+    seen = resample(views, image_hash.input_size)
+    return _called(image_hash.logits, image_hash.name, "logits", shape, seen)
+
+
+def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:
+    """The size a watermark works at; ``purpose`` says what has no use for one of any size."""
+    if watermark.native_size is None:
+        raise CoverLockError(
+            f"the watermark '{watermark.name}' takes pictures of any size (native_size is None), "
+            f"but {purpose} needs one size"
+        )
+    return watermark.native_size
+
+
+def working_size(watermark: Watermark, side: int = ANY_SIZE_SIDE) -> tuple[int, int]:
+    """The size at which a watermark is measured: its own, or squares of ``side``."""
+    return watermark.native_size or (side, side)
+
+
+class Networks:
+    """The networks of a watermark and of a hash, on views (3, H, W) of one size or of many."""
+
+    def __init__(self, watermark: Watermark, image_hash: ImageHash | None) -> None:
+        self.watermark = watermark
+        self.hash = image_hash
+
+    def views(self, pictures: Sequence[Picture]) -> list[Images]:
+        """What the watermark sees of pictures: at its own size, or each as it is."""
+        size = self.watermark.native_size
+        return [picture.view(size or picture.size) for picture in pictures]
+
+    def residuals(self, views: Sequence[Images], payloads: Bits) -> list[Images]:
+        """What embedding adds to each view."""
+        return _by_size(
+            views, lambda same, rows: embed(self.watermark, same, payloads[rows]) - same
+        )
+
+    def decoded(self, views: Sequence[Images]) -> Logits:
+        """The payload logits of each view: (N, bits)."""
+        rows = _by_size(views, lambda same, _: decode(self.watermark, same))
+        return np.reshape(rows, (len(views), self.watermark.bits))
+
+    def hashed(self, views: Sequence[Images]) -> Logits:
+        """The hash logits of each view: (N, 256), or (N, 0) without a hash."""
+        image_hash = self.hash
+        if image_hash is None:
+            return np.empty((len(views), 0), dtype=np.float32)
+        rows = _by_size(views, lambda same, _: hash_logits(image_hash, same))
+        return np.reshape(rows, (len(views), CODE_BITS))
+
+
+def _by_size(views: Sequence[Images], call: Callable[[Images, list[int]], Images]) -> list[Images]:
+    """One answer a view, from one call for all views of a size."""
+    if len(views) == 1:
+        return list(call(views[0][None], [0]))
+    sizes: dict[tuple[int, ...], list[int]] = {}
+    for row, view in enumerate(views):
+        sizes.setdefault(view.shape, []).append(row)
+    answers: list[Any] = [None] * len(views)
+    for rows in sizes.values():
+        for row, answer in zip(rows, call(np.stack([views[r] for r in rows]), rows), strict=True):
+            answers[row] = answer
+    return answers
+
+
+def _called(
+    method: Callable[..., Any],
+    plugin: str,
+    action: str,
+    shape: tuple[int, ...],
+    *arrays: AnyArray,
+) -> Images:
+    if shape[0] == 0:
+        return np.zeros(shape, dtype=np.float32)
+    try:
+        result = np.asarray(method(*arrays), dtype=np.float32)
+    except CoverLockError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"plugin '{plugin}' failed in {action}: {type(error).__name__}: {error}"
+        ) from error
+    if result.shape != shape:
+        raise PluginError(
+            f"plugin '{plugin}' returned shape {result.shape} from {action}, not {shape}"
+        )
+    if not np.isfinite(result).all():
+        raise PluginError(f"plugin '{plugin}' returned NaN or infinite values from {action}")
+    return result

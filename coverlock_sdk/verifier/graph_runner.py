@@ -1,0 +1,101 @@
+"""The graph of a bundle at work: pictures in, logits out, from any number of threads."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+
+from coverlock_sdk.arrays import Logits
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.errors import BundleError, CoverLockError
+from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.verifier.batching import Batcher, run_in_parts
+from coverlock_sdk.verifier.runtimes import Runtime
+
+
+class GraphRunner:
+    """Runs one picture together with those of other threads, and many as batches of their own."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        runtime: Runtime,
+        max_batch: int,
+        max_delay_ms: float,
+        max_queue: int,
+    ) -> None:
+        self.bundle = bundle
+        self.runtime = runtime
+        self.max_batch = max_batch
+        self._batcher = Batcher(runtime, max_batch, max_delay_ms, max_queue)
+        self._closing = threading.Lock()
+        self._calls = threading.Condition()
+        self._running = 0
+        self._closed = False
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many logits of either kind the manifest promises for a picture."""
+        return self.bundle.manifest.format.payload_bits, CODE_BITS
+
+    def logits(self, given: Given) -> tuple[Logits, Logits]:
+        """Decoder logits (N, bits) and hash logits (N, 256) of pictures of any kind and size."""
+        size = self.bundle.manifest.size
+        with self._call():
+            if given.single:
+                [picture] = given
+                row = self._batcher.submit(picture.to_bytes(size)).result()
+                return row.decoded[None], row.hashed[None]
+            parts = [
+                run_in_parts(self.runtime, np.stack([p.to_bytes(size) for p in part]), len(part))
+                for part in given.parts(self.max_batch)
+            ]
+        if not parts:
+            decoded, hashed = (np.empty((0, width), np.float32) for width in self.widths)
+            return decoded, hashed
+        decoders, hashes = zip(*parts, strict=True)
+        return np.concatenate(decoders), np.concatenate(hashes)
+
+    def warm_up(self, batch: int) -> None:
+        """Run a blank batch, and check that the graph answers as the manifest says."""
+        images = np.zeros((batch, *self.bundle.manifest.size, 3), dtype=np.uint8)
+        with self._call():
+            decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
+        if (decoded.shape[1], hashed.shape[1]) != self.widths:
+            raise BundleError(
+                f"the graph of {self.bundle.path} answers with {decoded.shape[1]} and "
+                f"{hashed.shape[1]} logits, but its manifest says {self.widths[0]} and "
+                f"{self.widths[1]}: export it again"
+            )
+
+    def close(self) -> None:
+        """Let the calls under way finish, refuse others, and give back the runtime.
+
+        Whoever closes while another thread does waits for it; closing twice does no harm.
+        """
+        with self._closing:
+            if self._closed:
+                return
+            with self._calls:
+                self._closed = True
+                self._calls.wait_for(lambda: self._running == 0)
+            self._batcher.close()
+            self.runtime.close()
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[None]:
+        """A use of the runtime, which is not closed until it is over."""
+        with self._calls:
+            if self._closed:
+                raise CoverLockError("the verifier is closed: open the bundle again")
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._calls:
+                self._running -= 1
+                self._calls.notify_all()
