@@ -85,14 +85,13 @@ def needs(
     package: str | None,
     extras: str,
     kind: type[CoverLockError] = MissingModelError,
-    otherwise: str = "",
 ) -> Iterator[None]:
-    """Say what to install where an import within fails: ``with needs("SSIM", "SciPy", "bench")``.
+    """Say what to install when an import within fails: ``with needs("SSIM", "SciPy", "bench")``.
 
     Without a ``package`` the sentence names the one that Python could not find.
     """
     try:
         yield
     except ImportError as error:
-        package = package or f"the package '{error.name}'"
-        raise kind(f"{purpose} needs {package}: {install(extras)}{otherwise}") from error
+        package = f"{package} ({error})" if package else f"the package '{error.name}'"
+        raise kind(f"{purpose} needs {package}: {install(extras)}") from error

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.errors import BundleError, KeyringError, MissingModelError
+from coverlock_sdk.errors import BundleError, KeyringError, needs
 from coverlock_sdk.files import write_atomically
 
 if TYPE_CHECKING:
@@ -111,12 +111,8 @@ def _write_pair(private: Path, public: Path) -> str | None:
 
 
 def _cryptography() -> Any:
-    try:
+    with needs("signatures", "cryptography", "sign"):
         from cryptography import exceptions
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise MissingModelError(
-            'signatures need the package cryptography: run pip install "coverlock-sdk[sign]"'
-        ) from None
     return exceptions, ed25519, serialization

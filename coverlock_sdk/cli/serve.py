@@ -9,7 +9,7 @@ from typing import Any, cast
 import click
 
 from coverlock_sdk.cli.options import bundle_options, chosen_keyring, key_option
-from coverlock_sdk.errors import AccessError, MissingModelError
+from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
 from coverlock_sdk.verifier.verifier import Verifier
 
@@ -56,14 +56,10 @@ def serve(
 
     POST the picture file to /verify?id=NAME. /healthz, /metrics and /docs explain the rest.
     """
-    try:
+    with needs("the service", None, "serve"):
         import uvicorn
 
         from coverlock_sdk.serving.app import Limits, create_app
-    except ImportError as error:
-        raise MissingModelError(
-            f"the service needs more packages ({error}): pip install 'coverlock-sdk[serve]'"
-        ) from None
     callers = Callers.load(tokens) if tokens else None
     if callers is None and not _is_loopback(host):
         raise AccessError(

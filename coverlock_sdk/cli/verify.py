@@ -20,7 +20,7 @@ from coverlock_sdk.cli.options import (
     open_lock,
     rule_option,
 )
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.images.folders import Source, find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
@@ -150,12 +150,8 @@ def _on_ray(
         raise CoverLockError(
             f"results cannot be written to {out}: name a folder of this machine, or a mounted one"
         )
-    try:
+    with needs("--engine ray", "Ray", "ray"):
         from coverlock_sdk.scaling.ray_engine import verify_on_ray
-    except ImportError as error:
-        raise MissingModelError(
-            f"Ray is not installed ({error}): pip install 'coverlock-sdk[ray]'"
-        ) from None
     counts = verify_on_ray(job, sources, out, workers)
     if as_json:
         click.echo(json.dumps({"results": str(out), "counts": counts}, indent=2))

@@ -20,7 +20,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import ImageHash
-from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Progress, cache_folder
 
@@ -294,10 +294,6 @@ def rename_original(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _transformers() -> Any:
-    try:
+    with needs("DINOv2", "PyTorch and transformers", "torch,dinov2"):
         import transformers
-    except ImportError as error:
-        raise MissingModelError(
-            "DINOv2 needs two more packages: pip install 'coverlock-sdk[torch,dinov2]'"
-        ) from error
     return transformers

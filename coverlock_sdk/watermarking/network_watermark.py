@@ -11,7 +11,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import cache_folder
 
@@ -81,12 +81,8 @@ class StoredWatermark(NetworkWatermark):
     reference: Path
 
     def __init__(self, weights: str | Path | None = None) -> None:
-        try:
+        with needs(f"the watermark '{self.name}'", "PyTorch", "torch"):
             from coverlock_sdk.watermarking.weights import load_network
-        except ModuleNotFoundError as error:
-            raise MissingModelError(
-                f"the watermark '{self.name}' needs PyTorch: pip install 'coverlock-sdk[torch]'"
-            ) from error
         path = Path(weights) if weights is not None else self._default_weights()
         super().__init__(load_network(path, self.build), self.name, card_of(path))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.errors import CorruptModelError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Asset, locate
@@ -88,13 +88,8 @@ class RivaGan(Watermark):
 
     def network(self) -> RivaganNetwork:
         """Encoder and decoder in PyTorch, for training on, export and analysis."""
-        try:
+        with needs("'rivagan' as a PyTorch module", None, "torch"):
             from coverlock_plugins.rivagan.network import from_onnx
-        except ModuleNotFoundError as error:
-            raise MissingModelError(
-                f"'rivagan' as a PyTorch module needs the package '{error.name}': "
-                'pip install "coverlock-sdk[torch]"'
-            ) from error
         return from_onnx(self._folder / ENCODER, self._folder / DECODER)
 
 
@@ -150,12 +145,8 @@ def _session(path: Path) -> Any:
 
     It keeps to OMP_NUM_THREADS where that is set, and its threads sleep when they have no work.
     """
-    try:
+    with needs("the watermark 'rivagan'", "ONNX Runtime", "cpu"):
         import onnxruntime
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            "the watermark 'rivagan' needs ONNX Runtime: pip install \"coverlock-sdk[cpu]\""
-        ) from error
     options = onnxruntime.SessionOptions()
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdigit():

@@ -21,7 +21,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import cache_folder
@@ -150,13 +150,8 @@ def import_official(file: Path) -> Path:
 
 def _modules() -> tuple[Any, Any]:
     """``weights`` and ``network``, which need PyTorch and diffusers."""
-    try:
+    with needs("the watermark 'vine'", None, "torch,vine"):
         from coverlock_plugins.vine import network, weights
-    except ImportError as error:
-        raise MissingModelError(
-            f"the watermark 'vine' needs the package '{error.name}': "
-            'pip install "coverlock-sdk[torch,vine]"'
-        ) from error
     return weights, network
 
 
