@@ -5,9 +5,7 @@ It needs nothing but NumPy and is the baseline that every trained hash has to be
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.hashing.shipped import shipped_card, shipped_weights
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -49,10 +48,10 @@ class DctHash(ImageHash):
     input_size = (SIDE, SIDE)
 
     def __init__(self) -> None:
-        weights = _weights()
+        weights = shipped_weights("dct")
         self._mean = weights["mean"]
         self._matrix = weights["whitening"] @ weights["projection"]
-        self.calibration = _calibration()
+        self.calibration = Calibration(**shipped_card("dct")["calibration"])
 
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, 64, 64)."""
@@ -100,19 +99,3 @@ def low_frequencies(band: int) -> npt.NDArray[np.bool_]:
     """Which of (SIDE, SIDE) frequencies lie below ``band``, the constant one excluded."""
     u, v = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
     return (u + v < band) & (u + v > 0)
-
-
-@lru_cache(maxsize=1)
-def _weights() -> dict[str, npt.NDArray[np.float32]]:
-    from safetensors.numpy import load
-
-    return load(_resource("dct.safetensors").read_bytes())
-
-
-@lru_cache(maxsize=1)
-def _calibration() -> Calibration:
-    return Calibration(**json.loads(_resource("dct.json").read_text())["calibration"])
-
-
-def _resource(name: str) -> resources.abc.Traversable:
-    return resources.files("coverlock_sdk.hashing") / "weights" / name

@@ -48,9 +48,14 @@ def load_network(path: Path, build: Build) -> WatermarkNetwork:
 
 
 def import_network(
-    build: Build, settings: Mapping[str, Any], state: Mapping[str, Tensor], source: Path, of: str
-) -> WatermarkNetwork:
-    """The network with somebody else's weights, if every name and shape matches.
+    build: Build,
+    settings: Mapping[str, Any],
+    state: Mapping[str, Tensor],
+    source: Path,
+    of: str,
+    target: Path,
+) -> Path:
+    """Write somebody else's weights to ``target``, if every name and shape matches.
 
     They are compared before memory is taken, of which a strange file might ask any amount.
     """
@@ -59,7 +64,8 @@ def import_network(
     require_match(state, expected, source, of)
     network = build(**settings)
     network.load_state_dict(state)
-    return network
+    save_network(network, target)
+    return target
 
 
 def unwrapped(held: Any, file: Path, part: str | None = None) -> dict[str, Tensor]:

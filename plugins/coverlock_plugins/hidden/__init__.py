@@ -87,7 +87,7 @@ def convert(file: Path) -> Path:
     """Turn a published checkpoint (``.pyt``) into safetensors."""
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
+    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     part, last = "enc-dec-model", "decoder.linear.bias"
     content = read_checkpoint(file)
@@ -97,10 +97,8 @@ def convert(file: Path) -> Path:
     if last not in state:
         raise CorruptModelError(f"{file} is not a HiDDeN checkpoint: it has no '{last}'")
     settings = {"bits": state[last].numel()}
-    network = import_network(Hidden.build, settings, state, file, of="HiDDeN")
     target = imported_weights("hidden")
-    save_network(network, target)
-    return target
+    return import_network(Hidden.build, settings, state, file, "HiDDeN", target)
 
 
 @hookimpl

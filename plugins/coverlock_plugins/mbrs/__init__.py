@@ -65,7 +65,7 @@ def convert(file: Path) -> Path:
     """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors."""
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
+    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     state = unwrapped(read_checkpoint(file), file)
     state = {name: value for name, value in state.items() if not name.startswith("noise.")}
@@ -76,10 +76,8 @@ def convert(file: Path) -> Path:
         settings = {"bits": bits, "size": 128, "diffusion": diffusion}
     elif "encoder.message_pre_layer.0.layers.0.weight" not in state:
         raise CorruptModelError(f"{file} is not an MBRS checkpoint: it has no message processor")
-    network = import_network(Mbrs.build, settings, state, file, of="MBRS")
     target = imported_weights("mbrs")
-    save_network(network, target)
-    return target
+    return import_network(Mbrs.build, settings, state, file, "MBRS", target)
 
 
 @hookimpl
