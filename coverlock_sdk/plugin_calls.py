@@ -14,7 +14,8 @@ from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.picture import Picture, stacked_views
 from coverlock_sdk.images.resampling import resample
 
 ANY_SIZE_SIDE = 256
@@ -51,6 +52,15 @@ def hash_logits(image_hash: ImageHash, views: Images) -> Logits:
     shape = (len(views), CODE_BITS)
     seen = resample(views, image_hash.input_size)
     return _called(image_hash.logits, image_hash.name, "logits", shape, seen)
+
+
+def picture_logits(image_hash: ImageHash, pictures: Any) -> Logits:
+    """The hash logits (N, 256) of pictures of any kind and size."""
+    size = image_hash.input_size
+    parts = [
+        hash_logits(image_hash, stacked_views(part, size)) for part in Given(pictures).parts(32)
+    ]
+    return np.concatenate(parts) if parts else np.empty((0, CODE_BITS), np.float32)
 
 
 def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.training.watermarks.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
 from coverlock_sdk.training.watermarks.trainer import WatermarkTraining  # noqa: E402
@@ -339,7 +340,7 @@ def test_a_mark_is_read_on_its_own_picture_and_on_any_other(name: str) -> None:
     watermark = load_watermark(name)
     rng = np.random.default_rng(0)
     payloads = rng.integers(0, 2, (4, watermark.bits), dtype=np.uint8)
-    covers, targets = scenes(4), scenes(4, seed=9)
+    covers, targets = (resample(s, watermark.native_size) for s in (scenes(4), scenes(4, seed=9)))
     marked = eight_bit(watermark.embed(covers, payloads))
     assert ((watermark.decode(marked) > 0) == payloads).mean() > 0.97
     forged = eight_bit(targets + (marked - covers))
@@ -354,7 +355,7 @@ def test_a_mark_is_read_on_its_own_picture_rather_than_on_another(
 ) -> None:
     watermark = load_watermark(name)
     payloads = np.random.default_rng(0).integers(0, 2, (4, watermark.bits), dtype=np.uint8)
-    covers, targets = scenes(4), scenes(4, seed=9)
+    covers, targets = (resample(s, watermark.native_size) for s in (scenes(4), scenes(4, seed=9)))
     marked = eight_bit(watermark.embed(covers, payloads))
     assert ((watermark.decode(marked) > 0) == payloads).mean() > read
     forged = eight_bit(targets + (marked - covers))

@@ -84,8 +84,12 @@ BROKEN = {
         "PluginValidationError",
     ),
     "nameless": (
-        "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_hashes(register): register(3)",
+        "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_hashes(register): register(set)",
         "without a name",
+    ),
+    "instance": (
+        GOOD.format(name="x").replace("register(Tiny)", "register(Tiny())"),
+        "an object of Tiny was registered as a watermark: register the class Tiny",
     ),
 }
 
