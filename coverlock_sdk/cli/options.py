@@ -20,11 +20,21 @@ from coverlock_sdk.verifier.runtimes import AUTO
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order in which help lists them."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
 )
-
-
 key_option = click.option(
     "--key-file",
     type=click.Path(path_type=Path),
@@ -39,78 +49,48 @@ rule_option = click.option(
     "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
 )
 
+lock_options = together(
+    click.option("-w", "--watermark", required=True, help="Name of a watermark plugin."),
+    click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash."),
+    key_option,
+    click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."),
+    rule_option,
+)
+"""The options that describe a lock; ``open_lock`` takes their values."""
 
-def lock_options(command: Command) -> Command:
-    """The options that describe a lock; ``open_lock`` takes their values."""
-    for option in reversed(
-        [
-            click.option("-w", "--watermark", required=True, help="Name of a watermark plugin."),
-            click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash."),
-            key_option,
-            click.option(
-                "--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."
-            ),
-            rule_option,
-        ]
-    ):
-        command = option(command)
-    return command
+bundle_options = together(
+    click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
+    click.option("--precision", default="fp32", show_default=True),
+    click.option("--threads", type=click.IntRange(1), help="Of the runtime."),
+    trust_option,
+)
+"""The options that say how a bundle is opened."""
 
+message_options = together(
+    click.option("--id", "identifier", help="Identifier; its codeword is the message."),
+    click.option("--bits", help="The message itself, as a string of 0 and 1."),
+)
+"""The options that name a message; ``chosen_message`` takes their values."""
 
-def training_options(command: Command) -> Command:
-    """The photos that something is trained on, where the run is kept, and its schedule."""
-    folder = click.Path(exists=True, file_okay=False, path_type=Path)
-    for option in reversed(
-        [
-            click.argument("photos", type=folder),
-            click.option(
-                "--run",
-                type=click.Path(file_okay=False, path_type=Path),
-                required=True,
-                help="Folder for checkpoints, curves and weights; a stopped run goes on there.",
-            ),
-            click.option("--steps", type=click.IntRange(1), help="Optimisation steps."),
-            click.option("--batch", type=click.IntRange(1), help="Pictures, or pairs, per step."),
-            click.option("--seed", default=0, show_default=True),
-        ]
-    ):
-        command = option(command)
-    return command
+training_options = together(
+    click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+    click.option(
+        "--run",
+        type=click.Path(file_okay=False, path_type=Path),
+        required=True,
+        help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
+    ),
+    click.option("--steps", type=click.IntRange(1), help="Optimisation steps."),
+    click.option("--batch", type=click.IntRange(1), help="Pictures, or pairs, per step."),
+    click.option("--seed", default=0, show_default=True),
+)
+"""The photos that something is trained on, where the run is kept, and its schedule."""
 
-
-def device_options(command: Command) -> Command:
-    """Where, and in which precision, something is trained."""
-    bf16 = click.option("--bf16", is_flag=True, help="Compute networks in bfloat16.")
-    device = click.option(
-        "--device", default="cpu", show_default=True, help="Where to train: cpu, cuda."
-    )
-    return bf16(device(command))
-
-
-def bundle_options(command: Command) -> Command:
-    """The options that say how a bundle is opened."""
-    for option in reversed(
-        [
-            click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
-            click.option("--precision", default="fp32", show_default=True),
-            click.option("--threads", type=click.IntRange(1), help="Of the runtime."),
-            trust_option,
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-def message_options(command: Command) -> Command:
-    """The options that name a message; ``chosen_message`` takes their values."""
-    for option in reversed(
-        [
-            click.option("--id", "identifier", help="Identifier; its codeword is the message."),
-            click.option("--bits", help="The message itself, as a string of 0 and 1."),
-        ]
-    ):
-        command = option(command)
-    return command
+device_options = together(
+    click.option("--bf16", is_flag=True, help="Compute networks in bfloat16."),
+    click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda."),
+)
+"""Where, and in which precision, something is trained."""
 
 
 def open_lock(

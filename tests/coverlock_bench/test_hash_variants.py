@@ -102,7 +102,7 @@ def test_published_weights_fill_the_networks(asset, build):
         pytest.skip(f"coverlock fetch {asset.name}")
     backbone = build()
     stored = {tuple(v.shape) for v in load_file(backbones.locate(asset) / WEIGHTS).values()}
-    assert {tuple(p.shape) for p in backbone.network.parameters()} <= stored
+    assert {tuple(p.shape) for p in backbone.model.parameters()} <= stored
     with torch.inference_mode():
         first, second = backbone(torch.rand(2, 3, 128, 128))
     assert torch.isfinite(first).all()

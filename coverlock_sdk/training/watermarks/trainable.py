@@ -16,7 +16,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.training.loop import Figures, Report, require_device
-from coverlock_sdk.training.photos import HELD_OUT, split, square
+from coverlock_sdk.training.photos import HELD_OUT, Bytes, rounded, split, square
 from coverlock_sdk.training.results import write_results
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos
 from coverlock_sdk.training.watermarks.trainer import (
@@ -25,11 +25,10 @@ from coverlock_sdk.training.watermarks.trainer import (
     WatermarkTraining,
     train,
 )
-from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
+from coverlock_sdk.watermarking.network import Decoder, Encoder, WatermarkNetwork, in_chunks
 from coverlock_sdk.watermarking.weights import settings_of
 
 VALIDATION_PHOTOS = 100
-CHUNK = 8
 
 
 @dataclass(frozen=True)
@@ -94,11 +93,10 @@ def train_watermark(
 def quality(network: WatermarkNetwork, covers: Tensor, seed: int = 0) -> Figures:
     """Bit accuracy and PSNR of marked pictures that were rounded to eight bits."""
     marked, messages = _mark(network, covers, seed)
-    logits = _decode(network, torch.from_numpy(marked))
-    errors = torch.from_numpy(marked).float() / 255 - covers
-    mean_squares = errors.square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
+    seen = torch.from_numpy(marked).float() / 255
+    mean_squares = (seen - covers).square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
     return {
-        "bit_accuracy": float(((logits > 0) == (messages > 0.5)).float().mean()),
+        "bit_accuracy": _accuracy(in_chunks(Decoder(network), seen), messages),
         "psnr_mean": float((-10 * mean_squares.log10()).mean()),
     }
 
@@ -112,17 +110,17 @@ def examine(
     pictures = [np.ascontiguousarray(picture.transpose(1, 2, 0)) for picture in marked]
 
     def logits_after(change: Callable[[Any], Any]) -> Tensor:
-        return _decode(network, _squares(map(change, pictures), network.size))
+        return in_chunks(Decoder(network), _squares(map(change, pictures), network.size))
 
     clean = logits_after(lambda picture: picture)
     distorted = logits_after(lambda picture: draw_training_distortion(rng)(picture, rng))
     calibration = Calibration.fit(
         torch.cat([clean, distorted]).numpy(), torch.cat([messages, messages]).numpy()
     )
-    robustness = {}
-    for name, distortion in EVALUATION.items():
-        read = logits_after(partial(distortion, rng=rng)) > 0
-        robustness[name] = float((read == (messages > 0.5)).float().mean())
+    robustness = {
+        name: _accuracy(logits_after(partial(distortion, rng=rng)), messages)
+        for name, distortion in EVALUATION.items()
+    }
     return calibration, robustness
 
 
@@ -162,28 +160,13 @@ def _squares(pictures: Iterable[Any], side: int) -> Tensor:
     return torch.from_numpy(np.stack([square(picture, side) for picture in pictures]))
 
 
-def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Any, Tensor]:
+def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Bytes, Tensor]:
     """8-bit marked pictures (N, 3, H, W) and the messages in them."""
     rng = np.random.default_rng(seed)
     messages = torch.from_numpy(rng.integers(0, 2, (len(covers), network.bits))).float()
-    device = device_of(network)
-    network.eval()
-    with torch.inference_mode():
-        parts = [
-            network.encode(c.to(device), m.to(device)).clamp(0, 1).mul(255).round().byte().cpu()
-            for c, m in zip(_parts(covers), _parts(messages), strict=True)
-        ]
-    return torch.cat(parts).numpy(), messages
+    marked = in_chunks(Encoder(network.eval()), covers, messages)
+    return rounded(marked.numpy()), messages
 
 
-def _decode(network: WatermarkNetwork, images: Tensor) -> Tensor:
-    """Logits of pictures in [0, 1], or of bytes."""
-    device = device_of(network)
-    scale = 255 if images.dtype == torch.uint8 else 1
-    with torch.inference_mode():
-        parts = [network.decode(part.to(device).float() / scale).cpu() for part in _parts(images)]
-    return torch.cat(parts)
-
-
-def _parts(values: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(values, CHUNK)
+def _accuracy(logits: Tensor, messages: Tensor) -> float:
+    return float(((logits > 0) == (messages > 0.5)).float().mean())

@@ -17,8 +17,6 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError, needs
@@ -93,13 +91,10 @@ class Vine(Watermark):
     def _run(self, module: torch.nn.Module, *batches: Images | Bits) -> Images:
         import torch
 
-        device = next(module.parameters()).device
-        with torch.inference_mode():
-            rows = [
-                module(*(torch.from_numpy(item[None].copy()).to(device) for item in items)).cpu()
-                for items in zip(*batches, strict=True)
-            ]
-        result: Images = np.concatenate([row.numpy() for row in rows])
+        from coverlock_sdk.watermarking.network import in_chunks
+
+        tensors = [torch.from_numpy(batch.copy()) for batch in batches]
+        result: Images = in_chunks(module, *tensors, rows=1).numpy()
         return result
 
 
