@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -45,8 +44,6 @@ class Schedule:
     """The first steps, over which the rate rises to its full value."""
     decay: int = 0
     """The last steps, over which the rate falls to zero."""
-    cosine: bool = False
-    """Whether the rate also falls along a cosine, from the first step to the last."""
     averaging: float = 0.0
     """Decay of the moving average of the weights, which is what is kept; 0: the last weights."""
     seed: int = 0
@@ -54,11 +51,10 @@ class Schedule:
     """Steps between two checkpoints, each with a validation."""
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step: warm-up, constant or cosine, decay."""
+        """The learning rate of a step: warm-up, constant, decay."""
         rise = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         fall = min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0
-        wave = (1 + math.cos(math.pi * step / self.steps)) / 2 if self.cosine else 1.0
-        return self.rate * rise * fall * wave
+        return self.rate * rise * fall
 
 
 @dataclass

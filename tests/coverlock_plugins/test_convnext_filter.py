@@ -123,6 +123,12 @@ def test_an_interrupted_run_ends_like_one_that_was_not(photos: Path, tmp_path: P
         )
 
 
+def test_the_rate_falls_along_a_cosine() -> None:
+    schedule = FilterRecipe(steps=4, rate=1.0)
+    rates = [schedule.rate_at(step) for step in range(5)]
+    assert rates == pytest.approx([1, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5, 0])
+
+
 def test_too_few_photos_are_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(CoverLockError, match="two photos to learn from"):
         train_filter(GreyCorner(), photos, tmp_path, recipe=FilterRecipe(validation=1))

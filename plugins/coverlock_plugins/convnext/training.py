@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,6 @@ class FilterRecipe(Schedule):
     batch: int = 16
     rate: float = 1e-3
     weight_decay: float = 0.05
-    cosine: bool = True
     record_every: int = 100
     pictures: int = 1000
     """Photos that are marked; every one of them lends its residual and receives others'."""
@@ -50,6 +50,10 @@ class FilterRecipe(Schedule):
     """Share of the pictures that are seen under a distortion of the training distribution."""
     clean_start: int = 800
     """Steps before the first distortion, through which nothing would be found at first."""
+
+    def rate_at(self, step: int) -> float:
+        """The rate also falls to zero along a cosine."""
+        return super().rate_at(step) * (1 + math.cos(math.pi * step / self.steps)) / 2
 
     def __post_init__(self) -> None:
         """Refuse what could not be meant."""

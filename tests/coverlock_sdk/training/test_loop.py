@@ -52,12 +52,6 @@ def test_the_rate_rises_stays_and_falls() -> None:
     assert rates == [0.5, 1, 1, 1, 1, 0.5]
 
 
-def test_the_rate_may_fall_along_a_cosine() -> None:
-    schedule = Schedule(steps=4, rate=1.0, cosine=True)
-    rates = [schedule.rate_at(step) for step in range(5)]
-    assert rates == pytest.approx([1, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5, 0])
-
-
 def test_settings_keep_what_is_not_given() -> None:
     changed = adjusted(SCHEDULE, steps=9, batch=None)
     assert (changed.steps, changed.batch) == (9, 8)
