@@ -11,7 +11,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.images.kinds import read
 from coverlock_sdk.models.assets import Asset, locate
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.photos import HELD_OUT, split
 
 Picture8 = npt.NDArray[np.uint8]
 

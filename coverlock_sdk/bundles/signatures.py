@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.errors import BundleError, KeyringError, MissingModelError
+from coverlock_sdk.errors import BundleError, KeyringError, needs
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -26,14 +26,10 @@ def check_signature(content: bytes, signature: bytes, trust: Any, folder: Path) 
 
 def cryptography() -> Any:
     """What the optional package offers: its exceptions, Ed25519, and how keys are stored."""
-    try:
+    with needs("signatures", "cryptography", "sign"):
         from cryptography import exceptions
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise MissingModelError(
-            'signatures need the package cryptography: run pip install "coverlock-sdk[sign]"'
-        ) from None
     return exceptions, ed25519, serialization
 
 

@@ -11,7 +11,7 @@ from coverlock_sdk.cli.opening import open_watermark
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.folders import find_pictures
-from coverlock_sdk.training.held_out import is_held_out
+from coverlock_sdk.training.photos import is_held_out
 from coverlock_sdk.watermarking.decoder_calibration import fit_decoder
 
 

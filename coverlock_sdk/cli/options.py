@@ -103,14 +103,28 @@ verifier_options = together(
     bundle_options,
 )
 
+message_options = together(
+    click.option("--id", "identifier", help="Identifier; its codeword is the message."),
+    click.option("--bits", help="The message itself, as a string of 0 and 1."),
+)
+"""The options that name a message; ``chosen_message`` takes their values."""
 
-def training_options(command: Command) -> Command:
-    """The photos that something is trained on, and where the run is kept."""
-    run = click.option(
+training_options = together(
+    click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+    click.option(
         "--run",
         type=click.Path(file_okay=False, path_type=Path),
         required=True,
         help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
-    )
-    folder = click.Path(exists=True, file_okay=False, path_type=Path)
-    return click.argument("photos", type=folder)(run(command))
+    ),
+    click.option("--steps", type=click.IntRange(1), help="Optimisation steps."),
+    click.option("--batch", type=click.IntRange(1), help="Pictures, or pairs, per step."),
+    click.option("--seed", default=0, show_default=True),
+)
+"""The photos that something is trained on, where the run is kept, and its schedule."""
+
+device_options = together(
+    click.option("--bf16", is_flag=True, help="Compute networks in bfloat16."),
+    click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda."),
+)
+"""Where, and in which precision, something is trained."""

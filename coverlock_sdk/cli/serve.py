@@ -9,7 +9,7 @@ import click
 
 from coverlock_sdk.cli.opening import chosen_keyring
 from coverlock_sdk.cli.options import bundle_options, key_option
-from coverlock_sdk.errors import AccessError, MissingModelError
+from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.verifier.verifier import Verifier
@@ -58,14 +58,10 @@ def serve(
 
     POST the picture file to /verify?id=NAME; /docs explains the rest.
     """
-    try:
+    with needs("the service", None, "serve"):
         import uvicorn
 
         from coverlock_sdk.serving.app import Limits, create_app
-    except ImportError as error:
-        raise MissingModelError(
-            f"the service needs more packages ({error}): pip install 'coverlock-sdk[serve]'"
-        ) from None
     callers = Callers.load(tokens) if tokens else None
     if callers is None and not is_loopback(host):
         raise AccessError(

@@ -5,17 +5,12 @@ It needs nothing but NumPy and is the baseline that every trained hash has to be
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.hashing.dct_features import SIDE, dct_features
+from coverlock_sdk.hashing.shipped import shipped_card, shipped_weights
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -29,10 +24,10 @@ class DctHash(ImageHash):
     input_size = (SIDE, SIDE)
 
     def __init__(self) -> None:
-        weights = _weights()
+        weights = shipped_weights("dct")
         self._mean = weights["mean"]
         self._matrix = weights["whitening"] @ weights["projection"]
-        self.calibration = _calibration()
+        self.calibration = Calibration(**shipped_card("dct")["calibration"])
 
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, 64, 64)."""
@@ -43,19 +38,3 @@ class DctHash(ImageHash):
         from coverlock_sdk.hashing.dct_network import DctNetwork
 
         return DctNetwork(self._mean, self._matrix).eval()
-
-
-@lru_cache(maxsize=1)
-def _weights() -> dict[str, npt.NDArray[np.float32]]:
-    from safetensors.numpy import load
-
-    return load(_resource("dct.safetensors").read_bytes())
-
-
-@lru_cache(maxsize=1)
-def _calibration() -> Calibration:
-    return Calibration(**json.loads(_resource("dct.json").read_text())["calibration"])
-
-
-def _resource(name: str) -> resources.abc.Traversable:
-    return resources.files("coverlock_sdk.hashing") / "weights" / name

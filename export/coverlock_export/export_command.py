@@ -14,7 +14,7 @@ from coverlock_export.triton import write_model_repository
 from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 from coverlock_sdk.images.folders import find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
@@ -93,12 +93,8 @@ def export(
     The export ends by running the graphs on photos. It fails, and writes nothing, when they do
     not answer as the SDK does.
     """
-    try:
+    with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import Request, export_bundle
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            f"an export needs the package '{error.name}': pip install 'coverlock-sdk[export,cpu]'"
-        ) from error
     lock = open_lock(watermark, hash, key_file, fpr, rule)
     photos = [source.path for source in find_pictures([images])]
     request = Request(lock, photos, precisions, keyless, force, count, seed)

@@ -26,7 +26,7 @@ from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E
 from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.training.watermarks.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
-from coverlock_sdk.training.watermarks.trainer import Run  # noqa: E402
+from coverlock_sdk.training.watermarks.trainer import WatermarkTraining  # noqa: E402
 from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
 from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
 from tests.coverlock_plugins import published_layouts  # noqa: E402
@@ -142,9 +142,9 @@ def test_the_resizing_of_cin_repeats_pixels() -> None:
 
 
 @pytest.mark.parametrize(("name", "blocks"), [("hidden", 3), ("mbrs", 4)])
-def test_discriminators_are_as_deep_as_published(name: str, blocks: int) -> None:
+def test_discriminators_are_as_deep_as_published(name: str, blocks: int, tmp_path: Path) -> None:
     recipe = plugin_manager().get("network", name)().recipe
-    discriminator = Run(SMALL[name](), recipe).discriminator
+    discriminator = WatermarkTraining(SMALL[name](), None, recipe, tmp_path).discriminator
     assert discriminator is not None
     assert len(discriminator.before_linear) == blocks
 

@@ -15,7 +15,7 @@ from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_sdk import OracleAttack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,12 +55,8 @@ class FeatureCollision(OracleAttack):
 
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Every target, changed and with the residual of its best match."""
-        try:
+        with needs("this attack", "PyTorch", "torch"):
             from coverlock_bench.adaptive import white_box
-        except ImportError as error:
-            raise MissingModelError(
-                "this attack needs PyTorch: pip install 'coverlock-sdk[torch]'"
-            ) from error
         known = self.known or white_box.white_box(self.hash)
         chosen = BestMatch(self.hash).choose(references, targets)
         residuals = references[chosen] - originals[chosen]

@@ -8,7 +8,7 @@ from typing import Any
 
 from coverlock_bench.auditing.security_tables import defense_name, error_parts, sweeps, tradeoff
 from coverlock_bench.hashes.hash_picture import COLOURS, DASHES, MARKERS
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 
 # Fixed for the defences that appear everywhere, so that a reader learns them once.
 _STYLES = {
@@ -21,13 +21,9 @@ _STYLES = {
 
 def new_figure(width: float, height: float) -> Any:
     """A matplotlib figure, or one sentence where matplotlib is missing."""
-    try:
+    with needs("a picture of results", "matplotlib", "bench"):
         from matplotlib import rcParams
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingModelError(
-            "pictures of results are drawn with matplotlib: pip install 'coverlock-sdk[bench]'"
-        ) from error
     rcParams["svg.fonttype"] = "path"
     rcParams["svg.hashsalt"] = "coverlock"
     return Figure(figsize=(width, height), layout="constrained")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 
 
 def new_figure(width: float, height: float) -> Any:
     """An empty matplotlib figure of so many inches, which needs no display."""
-    try:
+    with needs("a picture of results", "matplotlib", "bench"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingModelError(
-            "pictures of results are drawn with matplotlib: pip install 'coverlock-sdk[bench]'"
-        ) from error
     return Figure(figsize=(width, height), layout="constrained")

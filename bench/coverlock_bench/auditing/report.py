@@ -18,7 +18,7 @@ from coverlock_bench.auditing.security_tables import (
     tradeoff,
 )
 from coverlock_bench.intervals import LEVEL
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import MissingModelError, install
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES
@@ -31,7 +31,7 @@ def require_packages() -> None:
     for package in ("jinja2", "matplotlib", "scipy"):
         if find_spec(package) is None:
             raise MissingModelError(
-                f"an audit needs the package '{package}': pip install 'coverlock-sdk[bench,torch]'"
+                f"an audit needs the package '{package}': {install('bench,torch')}"
             )
 
 

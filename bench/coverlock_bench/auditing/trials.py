@@ -21,7 +21,7 @@ from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
 from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 from coverlock_sdk.images.distortions import Distortion
 from coverlock_sdk.images.kinds import read
 
@@ -233,12 +233,8 @@ def _described(setting: Setting, attack: Attack | OracleAttack) -> str:
 
 def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
     """PSNR in decibels and SSIM between two pictures; equal ones have no PSNR."""
-    try:
+    with needs("SSIM", "scikit-image", "bench"):
         from skimage.metrics import structural_similarity
-    except ImportError as error:
-        raise MissingModelError(
-            "SSIM needs scikit-image: pip install 'coverlock-sdk[bench]'"
-        ) from error
     psnr = read(original).psnr(read(changed))
     ssim = structural_similarity(  # type: ignore[no-untyped-call]
         original, changed, channel_axis=2, data_range=255

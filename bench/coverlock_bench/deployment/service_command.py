@@ -11,7 +11,7 @@ from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_and_print
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 
 
 @click.command()
@@ -40,13 +40,9 @@ def service(
     The client shares the machine with the service. Memory is looked at after a warm-up, ten times
     along the way, and at the end. It fails when a request gets no answer.
     """
-    try:
+    with needs("the load test", None, "bench,serve"):
         from coverlock_bench.deployment.latency.subjects import jpeg_files
         from coverlock_bench.deployment.service import load_test
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            f"the load test needs '{error.name}': pip install 'coverlock-sdk[bench,serve]'"
-        ) from None
     pictures = list(jpeg_files(find_photos(images), 32, side))
     options = ("--runtime", runtime, "--threads", str(threads))
     figures = load_test(bundle, pictures, requests, connections, options)

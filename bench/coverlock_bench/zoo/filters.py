@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_plugins.convnext.classifiers import BACKBONES
-from coverlock_plugins.convnext.training import Recipe, train_filter
+from coverlock_plugins.convnext.training import FilterRecipe, train_filter
 from coverlock_sdk import load_watermark
 
 PAPER = {"mbrs": {"features": 0.7243, "resnet": 0.9772, "convnext": 0.9971}}
@@ -16,7 +16,7 @@ PAPER = {"mbrs": {"features": 0.7243, "resnet": 0.9772, "convnext": 0.9971}}
 
 
 def filters(
-    watermarks: Sequence[str], photos: Path, runs: Path, recipe: Recipe
+    watermarks: Sequence[str], photos: Path, runs: Path, recipe: FilterRecipe
 ) -> dict[str, dict[str, Any]]:
     """Train every backbone for every watermark (or load what was trained), and keep its card."""
     figures: dict[str, dict[str, Any]] = {}

@@ -15,7 +15,7 @@ from coverlock_sdk import hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.locking.keys import Keyring
 from coverlock_sdk.plugin_manager import Plugin, plugin_manager
-from coverlock_sdk.training.held_out import is_held_out
+from coverlock_sdk.training.photos import is_held_out
 from tests.coverlock_sdk.cli.conftest import LOCK, run, run_json
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from coverlock_sdk import load_hash
-from coverlock_sdk.hashing.dct import _resource
+from coverlock_sdk.hashing import shipped
 from coverlock_sdk.hashing.dct_features import dct_features
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.images.distortions import Brightness, Contrast, GaussianBlur, Jpeg
@@ -34,7 +34,7 @@ def test_the_projection_is_orthonormal_and_golden():
 
 
 def test_the_stored_projection_is_the_one_the_seed_gives():
-    stored = load_file(str(_resource("dct.safetensors")))["projection"]
+    stored = load_file(str(shipped._resource("dct.safetensors")))["projection"]
     np.testing.assert_allclose(stored, orthogonal_projection(len(stored)), atol=1e-5)
 
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk.errors import CorruptModelError
-from coverlock_sdk.hashing import nano
+from coverlock_sdk.hashing import nano, shipped
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
@@ -88,10 +88,10 @@ def test_gelu_is_the_exact_one() -> None:
 
 def test_damaged_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     (tmp_path / "nano.safetensors").write_bytes(b"not a weight file")
-    monkeypatch.setattr(nano, "_resource", lambda name: tmp_path / name)
-    nano._weights.cache_clear()
+    monkeypatch.setattr(shipped, "_resource", lambda name: tmp_path / name)
+    shipped.shipped_weights.cache_clear()
     with pytest.raises(CorruptModelError, match="reinstall"):
-        nano._weights()
+        shipped.shipped_weights("nano")
 
 
 def test_the_shipped_file_is_small_and_its_card_complete() -> None:

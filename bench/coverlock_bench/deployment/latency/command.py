@@ -14,7 +14,7 @@ from coverlock_bench.photos import find_photos
 from coverlock_bench.results import write_result
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError, needs
 
 
 @click.command()
@@ -77,17 +77,13 @@ def latency(
     """
     if not bundles and not shapes:
         raise CoverLockError("name a bundle (see 'coverlock export'), or a --shape")
-    try:
+    with needs("the latency suite", None, "bench,export"):
         from coverlock_bench.deployment.latency.run import run_suite
         from coverlock_bench.deployment.latency.subjects import (
             jpeg_files,
             shaped_subject,
             subject_of,
         )
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            f"the latency suite needs '{error.name}': pip install 'coverlock-sdk[bench,export]'"
-        ) from None
     photos = find_photos(images)
     jpegs = jpeg_files(photos, max(batches), side)
     options = _benchmark_options(save, compare, histogram)
