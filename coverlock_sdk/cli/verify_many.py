@@ -10,7 +10,7 @@ from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.answers import answer
 from coverlock_sdk.cli.batch import VERDICT_COLUMNS, counted, finish, report
 from coverlock_sdk.cli.opening import chosen_message
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.images.folders import search
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.scaling.job import VerificationJob
@@ -66,12 +66,8 @@ def verify_on_cluster(
         raise CoverLockError(
             f"results cannot be written to {out}: name a folder of this machine, or a mounted one"
         )
-    try:
+    with needs("--engine ray", "Ray", "ray"):
         from coverlock_sdk.scaling.ray_engine import verify_on_ray
-    except ImportError as error:
-        raise MissingModelError(
-            f"Ray is not installed ({error}): pip install 'coverlock-sdk[ray]'"
-        ) from None
     counts = verify_on_ray(job, sources, out, workers)
     document = {"results": str(out), "counts": counts}
     answer(document, as_json, counted(counts), f"results are in {out}")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from coverlock_sdk.errors import DepthWarning, PictureError
+from coverlock_sdk.errors import DepthWarning, PictureError, needs
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.images.picture import MAX_PIXELS, require_size
 
@@ -102,13 +102,8 @@ def _open(file: BinaryIO, name: str) -> PilImage:
         head = file.read(HEAD_BYTES)
         if head[4:8] != b"ftyp" or head[8:12] not in _HEIF_BRANDS:
             raise
-    try:
+    with needs(f"{name} is a HEIC picture and", "pillow-heif", "heic", PictureError):
         from pillow_heif import register_heif_opener
-    except ImportError:
-        raise PictureError(
-            f"{name} is a HEIC picture, which needs one more package: "
-            "pip install 'coverlock-sdk[heic]'"
-        ) from None
     register_heif_opener()
     file.seek(0)
     return Image.open(file)
