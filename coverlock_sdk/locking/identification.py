@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,13 @@ import numpy.typing as npt
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.locking.keys import Key, Keyring, codeword
 from coverlock_sdk.locking.messages import as_bits
+from coverlock_sdk.locking.serials import Serial
 from coverlock_sdk.locking.statistics import Weights
 from coverlock_sdk.locking.verdict import Verdict
 
 Bits = npt.NDArray[np.uint8]
+
+Kind = Literal["identifier", "serial", "bits"]
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,13 @@ class MessageBook:
         labels: Sequence[Any],
         packed: Mapping[Key | None, Bits],
         bits: int,
-        of_identifiers_alone: bool = False,
+        kind: Kind = "bits",
     ) -> None:
         if not len(labels):
             raise MessageError("there is no registered message to choose from")
         self.labels = labels
         self.bits = bits
-        self.of_identifiers_alone = of_identifiers_alone
+        self.kind = kind
         self._packed = packed
 
     @classmethod
@@ -69,20 +72,26 @@ class MessageBook:
     def of_identifiers(
         cls, identifiers: Sequence[str], keyring: Keyring | None, bits: int
     ) -> MessageBook:
-        """From identifiers: their codewords under every active key that has only one map."""
+        """From identifiers or serials: their codewords under every active key.
+
+        Under a key of scheme 2 codewords of identifiers depend on the salt and are not packed.
+        """
+        kind = kind_of(identifiers[0]) if len(identifiers) else "identifier"
+        if any(kind_of(name) != kind for name in identifiers):
+            raise MessageError("a book holds identifiers or serials, but not both")
         packed = {
             key: _pack(np.stack([codeword(name, key, bits) for name in identifiers]))
-            for key in _with_one_map(keyring.keys if keyring else (None,))
+            for key in _packed_keys(keyring.keys if keyring else (None,), kind)
             if len(identifiers)
         }
-        return cls(list(identifiers), packed, bits, of_identifiers_alone=True)
+        return cls(list(identifiers), packed, bits, kind)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def require_keys(self, keys: Sequence[Key | None]) -> None:
         """Refuse a book of codewords that were made under other keys than ``keys``."""
-        if self.of_identifiers_alone and set(self._packed) != set(_with_one_map(keys)):
+        if self.kind != "bits" and set(self._packed) != set(_packed_keys(keys, self.kind)):
             raise MessageError(
                 "the book holds codewords of other keys: build it again with this lock"
             )
@@ -123,9 +132,16 @@ class MessageBook:
         return total
 
 
-def _with_one_map(keys: Sequence[Key | None]) -> list[Key | None]:
-    """No key, and those of scheme 1: codewords of the others depend on the salt."""
-    return [key for key in keys if key is None or key.scheme == 1]
+def kind_of(message: Any) -> Kind:
+    """What a message was given as: bits, an identifier, or the serial of one picture."""
+    if isinstance(message, str):
+        return "serial" if isinstance(message, Serial) else "identifier"
+    return "bits"
+
+
+def _packed_keys(keys: Sequence[Key | None], kind: Kind) -> list[Key | None]:
+    """The keys under which a message has one codeword, whatever the salt."""
+    return [key for key in keys if key is None or key.scheme == 1 or kind == "serial"]
 
 
 def read_identifiers(path: Path) -> list[str]:

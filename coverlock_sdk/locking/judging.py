@@ -6,7 +6,7 @@ verdicts here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple
 
@@ -18,12 +18,13 @@ from coverlock_sdk.locking.code_maps import (
     SHORTLIST,
     CodeMap,
     PlainMap,
+    SaltedMap,
     salt_count,
     salted_map,
 )
 from coverlock_sdk.locking.error_correction import Framing
-from coverlock_sdk.locking.identification import Identification, MessageBook
-from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
+from coverlock_sdk.locking.identification import Identification, Kind, MessageBook, kind_of
+from coverlock_sdk.locking.keys import Key, Keyring, codeword
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.statistics import check_fpr, corrected
@@ -47,8 +48,7 @@ class Terms(NamedTuple):
     key: Key | None
     code_map: CodeMap
     message: Bits
-    identifier: bool
-    """Whether the message was given as an identifier, which has a map of its own."""
+    kind: Kind
 
 
 class Judge:
@@ -64,7 +64,7 @@ class Judge:
         self.format = layout
         self.keyring = keyring
         self.bits = layout.bits
-        check_fpr(self.bits, fpr, candidates=self._comparisons(identifiers=True))
+        check_fpr(self.bits, fpr, candidates=self._comparisons("identifier"))
         self.fpr = fpr
         self.rule: Rule = rule
 
@@ -74,22 +74,24 @@ class Judge:
         return self.keyring.keys if self.keyring else (None,)
 
     def terms(self, message: str | Bits, key: Key | None) -> Terms:
-        """How ``key`` locks a message: bits, or an identifier.
+        """How ``key`` locks a message.
 
-        Under a key of scheme 2 an identifier stands for the pads of its own map, so its message
-        is zero; bits share one map a key, with fewer salts, because ``read`` has to try them all.
+        Under a key of scheme 2 an identifier has a map of its own, and the pads of its salts are
+        its codewords, so that its message is zero. Serials share one map, because each codeword
+        is used once; bits share another, with few salts, because ``read`` has to try them all.
         """
-        named = isinstance(message, str)
+        kind = kind_of(message)
+        bits = codeword(message, key, self.bits) if isinstance(message, str) else message
+        code_map = self._code_map(key, kind, str(message) if kind == "identifier" else "")
+        if kind == "identifier" and isinstance(code_map, SaltedMap):
+            bits = np.zeros(self.bits, dtype=np.uint8)
+        return Terms(key, code_map, bits, kind)
+
+    def _code_map(self, key: Key | None, kind: Kind, identifier: str = "") -> CodeMap:
+        """The map of a message; ``identifier`` matters where each one has its own."""
         if key is None or key.scheme == 1:
-            bits = codeword(message, key, self.bits) if isinstance(message, str) else message
-            return Terms(key, PlainMap.of(key, self.bits), bits, named)
-        context, bits = "bits", np.zeros(self.bits, dtype=np.uint8)
-        if isinstance(message, str):
-            context = f"id/{require_text(message)}"
-        else:
-            bits = message
-        code_map = salted_map(key, context, self.bits, self._salts(key, named))
-        return Terms(key, code_map, bits, named)
+            return PlainMap.of(key, self.bits)
+        return salted_map(key, f"{kind}/{identifier}", self.bits, self._salts(key, kind))
 
     def messages(self, messages: Any, count: int) -> list[str | Bits]:
         """One message for each of ``count`` pictures: strings are identifiers, the rest bits."""
@@ -154,20 +156,18 @@ class Judge:
         book.require_keys(self.keys)
         if book.bits != self.bits:
             raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
-        check_fpr(
-            self.bits, self.fpr, candidates=len(book) * self._comparisons(book.of_identifiers_alone)
-        )
+        check_fpr(self.bits, self.fpr, candidates=len(book) * self._comparisons(book.kind))
         return book
 
     def identify(self, decoded: Logits, hashed: Logits, book: MessageBook) -> list[Identification]:
         """Which message of ``book`` each picture carries, if any."""
-        comparisons = len(book) * self._comparisons(book.of_identifiers_alone)
+        comparisons = len(book) * self._comparisons(book.kind)
         answers = []
         for row in range(len(decoded)):
             picture = decoded[row : row + 1], hashed[row : row + 1]
             attempts: list[Attempt] = []
             for key in self.keys:
-                if book.of_identifiers_alone and key is not None and key.scheme > 1:
+                if book.kind == "identifier" and key is not None and key.scheme > 1:
                     attempts += self._best_identifiers(*picture, book, key)
                 else:
                     attempts += self._nearest(*picture, book, key)
@@ -179,22 +179,24 @@ class Judge:
 
         The p-value is corrected for all payloads that might have been read.
         """
-        comparisons = self._comparisons(identifiers=False) << framing.payload_bits
+        comparisons = self._comparisons("bits") << framing.payload_bits
         check_fpr(self.bits, self.fpr, comparisons)
         tries: list[list[Attempt]] = [[] for _ in decoded]
-        for key, code_map, salt in self._maps_of_bits():
-            logits = self.format.message_logits(decoded, hashed, code_map, salt)
-            readings = self.format.readings(decoded, hashed, code_map, salt, key)
-            for attempts, values, reading in zip(tries, logits, readings, strict=True):
-                payload = framing.decode(values)
-                if payload is not None:
-                    attempts.append(Attempt(reading, framing.encode(payload), payload))
+        for key in self.keys:
+            code_map = self._code_map(key, "bits")
+            for salt in range(code_map.salts):
+                logits = self.format.message_logits(decoded, hashed, code_map, salt)
+                readings = self.format.readings(decoded, hashed, code_map, salt, key)
+                for attempts, values, reading in zip(tries, logits, readings, strict=True):
+                    payload = framing.decode(values)
+                    if payload is not None:
+                        attempts.append(Attempt(reading, framing.encode(payload), payload))
         return [self._identified(attempts, comparisons) for attempts in tries]
 
     def message_logits(self, decoded: Logits, hashed: Logits) -> Logits:
         """What pictures show to the holder of the first key: log-odds (N, bits) of the message."""
-        code_map = self.terms(np.zeros(self.bits, dtype=np.uint8), self.keys[0]).code_map
-        if code_map.salts > 1:
+        code_map = self._code_map(self.keys[0], "bits")
+        if isinstance(code_map, SaltedMap):
             raise CoverLockError(
                 "under a key of scheme 2 what a picture shows depends on the message that is "
                 "looked for: use verify, identify or read instead of decode"
@@ -222,34 +224,27 @@ class Judge:
     ) -> list[Attempt]:
         """The message that agrees best with one picture, under each salt that bits may have."""
         attempts = []
-        for _, code_map, salt in self._maps_of_bits([key]):
+        code_map = self._code_map(key, book.kind)
+        for salt in range(code_map.salts):
             [reading] = self.format.readings(decoded, hashed, code_map, salt, key)
             row = book.best(reading.bits, reading.weights(self.rule), key)
             attempts.append(Attempt(reading, book.message(row, key), book.labels[row]))
         return attempts
 
-    def _maps_of_bits(
-        self, keys: Sequence[Key | None] | None = None
-    ) -> Iterator[tuple[Key | None, CodeMap, int]]:
-        """Every key, map and salt under which bits may be locked."""
-        for key in self.keys if keys is None else keys:
-            code_map = self.terms(np.zeros(self.bits, dtype=np.uint8), key).code_map
-            for salt in range(code_map.salts):
-                yield key, code_map, salt
-
-    def _comparisons(self, identifiers: bool) -> int:
+    def _comparisons(self, kind: Kind) -> int:
         """How many salts are tried for a message over all keys."""
-        return sum(self._salts(key, identifiers) for key in self.keys)
+        return sum(self._salts(key, kind) for key in self.keys)
 
-    def _salts(self, key: Key | None, identifiers: bool) -> int:
+    def _salts(self, key: Key | None, kind: Kind) -> int:
         """How many salts a message has under ``key``."""
-        if key is None or key.scheme == 1:
+        if key is None or key.scheme == 1 or kind == "serial":
             return 1
-        return salt_count(self.bits) if identifiers else min(salt_count(self.bits), SALTS_OF_BITS)
+        most = salt_count(self.bits)
+        return most if kind == "identifier" else min(most, SALTS_OF_BITS)
 
     def judge_own(self, reading: Reading, terms: Terms) -> Verdict:
         """What verification, which tries every key and salt, says of a picture just marked."""
-        others = self._comparisons(identifiers=terms.identifier)
+        others = self._comparisons(terms.kind)
         return self._judged([Attempt(reading, terms.message)], others)[1]
 
     def _identified(self, attempts: Sequence[Attempt], comparisons: int) -> Identification:

@@ -67,7 +67,8 @@ class VerificationJob:
         bundle = Bundle.open(self.bundle, self.trust)
         judge = bundle_judge(bundle, self.key_file, self.fpr, self.rule)
         if self.message is not None:
-            judge.terms(*judge.messages(self.message, 1), judge.keys[0])
+            [message] = judge.messages(self.message, 1)
+            judge.terms(message, judge.keys[0])
         return bundle, judge
 
     def terms(self, bundle: Bundle, judge: Judge) -> dict[str, Any]:
