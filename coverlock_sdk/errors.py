@@ -70,6 +70,10 @@ class WeakMarkWarning(UserWarning):
     """A marked picture would not be accepted by verification as it stands."""
 
 
+class ExposedKeyWarning(UserWarning):
+    """Released pictures would tell more about a key than they should; the message says why."""
+
+
 class DepthWarning(UserWarning):
     """A picture was read at fewer bits per channel than its file holds."""
 

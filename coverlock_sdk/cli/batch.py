@@ -16,6 +16,7 @@ from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.exit_codes import ACCEPTED, ERROR, REJECTED
 from coverlock_sdk.errors import (
     CoverLockError,
+    ExposedKeyWarning,
     KeyringError,
     MessageError,
     MissingModelError,
@@ -77,6 +78,7 @@ def _row(source: Source, work: Callable[[Source], Row]) -> Row:
     row: Row = {"file": str(source.path)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ExposedKeyWarning)  # the command says it once
         try:
             details = work(source)
             row |= {"status": "accepted" if details["accepted"] else "rejected", **details}

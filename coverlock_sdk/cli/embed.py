@@ -9,12 +9,24 @@ import click
 
 from coverlock_sdk.cli.batch import process
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.opening import chosen_message, open_lock
-from coverlock_sdk.cli.options import json_option, lock_options, message_options, sources_argument
+from coverlock_sdk.cli.opening import message_source, open_lock
+from coverlock_sdk.cli.options import (
+    json_option,
+    lock_options,
+    message_options,
+    serials_option,
+    sources_argument,
+)
 from coverlock_sdk.images.folders import Found, Source, search
 from coverlock_sdk.images.outputs import make_writable, output_paths
 
-COLUMNS = {"out": "marked picture", "psnr": "PSNR dB", "matches": "bits read", "p_value": "p"}
+COLUMNS = {
+    "out": "marked picture",
+    "serial": "serial",
+    "psnr": "PSNR dB",
+    "matches": "bits read",
+    "p_value": "p",
+}
 
 
 @click.command(epilog=HELP)
@@ -26,6 +38,7 @@ COLUMNS = {"out": "marked picture", "psnr": "PSNR dB", "matches": "bits read", "
     help="Output file, or folder for several pictures; beside the originals if not given.",
 )
 @message_options
+@serials_option
 @lock_options
 @click.option(
     "--harden",
@@ -38,23 +51,30 @@ def embed(
     out: Path | None,
     identifier: str | None,
     bits: str | None,
+    serials: Path | None,
     as_json: bool,
     **lock_settings: Any,
 ) -> None:
     """Mark pictures and lock each mark to its picture.
 
     SOURCES are files, folders or patterns; pictures that this command wrote there before are not
-    marked again. A marked picture that would not verify counts as rejected.
+    marked again. A marked picture that would not verify counts as rejected. With --serials each
+    picture carries a serial of --id, such as order-4711/000001, which keeps a key safe however
+    many pictures are released.
     """
     lock = open_lock(**lock_settings)
-    message = chosen_message(lock.bits, identifier, bits)
+    message_of = message_source(lock.bits, identifier, bits, serials)
+    if advice := lock.judge.advice("serial" if serials else "identifier"):
+        click.echo(f"warning: {advice}", err=True)
     found = search(sources)
     targets = output_paths(found.pictures, out)
     make_writable({target.parent for target in targets.values()})
 
     def work(source: Source) -> dict[str, Any]:
+        message = message_of(source.path)
         marked = lock.mark_file(source.path, message, targets[source])
         written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
-        return {**written, **marked.verdict.to_dict()}
+        named = {"serial": message} if serials else {}
+        return {**written, **named, **marked.verdict.to_dict()}
 
     process(Found(list(targets), found.skipped), work, COLUMNS, as_json)

@@ -9,8 +9,14 @@ import click
 
 from coverlock_sdk.cli.batch import process
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.opening import open_verifier
-from coverlock_sdk.cli.options import json_option, sources_argument, verifier_options
+from coverlock_sdk.cli.opening import open_verifier, registered_serials
+from coverlock_sdk.cli.options import (
+    json_option,
+    serials_option,
+    sources_argument,
+    verifier_options,
+)
+from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.folders import search
 from coverlock_sdk.locking.identification import read_identifiers
 
@@ -21,19 +27,24 @@ COLUMNS = {"label": "identifier", "matches": "matches", "bits": "of", "p_value":
 @sources_argument
 @click.option(
     "--ids",
-    required=True,
     type=click.Path(path_type=Path),
     help="File of registered identifiers, one on each line.",
 )
+@serials_option
 @verifier_options
 @json_option
-def identify(sources: tuple[str, ...], ids: Path, as_json: bool, **opening: Any) -> None:
-    """Find which of many registered identifiers each picture carries, if any.
+def identify(
+    sources: tuple[str, ...], ids: Path | None, serials: Path | None, as_json: bool, **opening: Any
+) -> None:
+    """Find which of many registered identifiers or serials each picture carries, if any.
 
     SOURCES are files, folders or patterns. A picture without any of them counts as rejected.
     """
+    if (ids is None) == (serials is None):
+        raise MessageError("name either a file of identifiers with --ids or a registry: --serials")
+    names = read_identifiers(ids) if ids else registered_serials(serials or Path())
     with open_verifier(**opening) as verifier:
-        book = verifier.judge.checked_book(read_identifiers(ids))
+        book = verifier.judge.checked_book(names)
         process(
             search(sources),
             lambda source: verifier.identify(source.path, book).to_dict(),

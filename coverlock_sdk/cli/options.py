@@ -61,6 +61,11 @@ trust_option = click.option(
 rule_option = click.option(
     "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
 )
+serials_option = click.option(
+    "--serials",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Registry that gives each picture a serial of its own; made if it is not there.",
+)
 sources_argument = click.argument("sources", nargs=-1, required=True)
 message_options = together(
     click.option("--id", "identifier", help="Identifier; its codeword is the message."),

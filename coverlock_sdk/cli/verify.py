@@ -9,21 +9,28 @@ import click
 
 from coverlock_sdk.cli.batch import VERDICT_COLUMNS, process
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.opening import chosen_message, open_verifier, require_one
+from coverlock_sdk.cli.opening import (
+    chosen_message,
+    open_verifier,
+    registered_serials,
+    require_one,
+)
 from coverlock_sdk.cli.options import (
     json_option,
     message_options,
     refuse_idle,
+    serials_option,
     sources_argument,
     verifier_options,
 )
 from coverlock_sdk.cli.verify_many import make_job, verify_in_processes, verify_on_cluster
-from coverlock_sdk.images.folders import search
+from coverlock_sdk.images.folders import Source, search
 
 
 @click.command(epilog=HELP)
 @sources_argument
 @message_options
+@serials_option
 @verifier_options
 @click.option(
     "--accept-unlocked",
@@ -44,6 +51,7 @@ def verify(
     sources: tuple[str, ...],
     identifier: str | None,
     bits: str | None,
+    serials: Path | None,
     accept_unlocked: bool,
     workers: int | None,
     engine: str,
@@ -53,7 +61,8 @@ def verify(
 ) -> None:
     """Check whether pictures carry a message.
 
-    SOURCES are files, folders or patterns.
+    SOURCES are files, folders or patterns. With --serials a picture is accepted if it carries any
+    registered serial of --id.
     """
     require_one(opening["watermark"], opening["bundle"])
     if engine == "ray":
@@ -65,9 +74,11 @@ def verify(
         verify_in_processes(job, sources, workers, as_json)
     with open_verifier(**opening) as verifier:
         message = chosen_message(verifier.bits, identifier, bits)
-        process(
-            search(sources),
-            lambda source: verifier.verify(source.path, message, accept_unlocked).to_dict(),
-            VERDICT_COLUMNS,
-            as_json,
-        )
+
+        def work(source: Source) -> dict[str, Any]:
+            if book is None:
+                return verifier.verify(source.path, message, accept_unlocked).to_dict()
+            return verifier.identify(source.path, book).to_dict()
+
+        book = serials and verifier.judge.checked_book(registered_serials(serials, identifier))
+        process(search(sources), work, VERDICT_COLUMNS, as_json)

@@ -6,6 +6,7 @@ paper's section 4, embeds again until the code that was embedded is the code tha
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.errors import CoverLockError, PluginError
+from coverlock_sdk.errors import CoverLockError, ExposedKeyWarning, PluginError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.hardening import MOST_COST, Hardener
@@ -60,6 +61,9 @@ class Binder:
         lowest p-value is kept.
         """
         works = self._begin(pictures, messages)
+        for kind in {work.terms.kind for work in works}:
+            if advice := self.judge.advice(kind):
+                warnings.warn(advice, ExposedKeyWarning, stacklevel=4)
         unsettled = works
         for round_number in range(1, self.rounds + 1):
             if not unsettled:

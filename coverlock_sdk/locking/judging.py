@@ -33,6 +33,9 @@ from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
 SALTS_OF_BITS = 64
 """The most salts that a message given as bits is locked under: ``read`` decodes each of them."""
 
+FEW_SALTS = 16
+"""Fewer salts than these are worth a warning."""
+
 
 class Attempt(NamedTuple):
     """One way to read a picture, the message to find in it, and what that message is called."""
@@ -92,6 +95,28 @@ class Judge:
         if key is None or key.scheme == 1:
             return PlainMap.of(key, self.bits)
         return salted_map(key, f"{kind}/{identifier}", self.bits, self._salts(key, kind))
+
+    def advice(self, kind: Kind) -> str | None:
+        """What to know before pictures are marked with the first key, if anything.
+
+        A serial is used once and gives nothing away, under any scheme.
+        """
+        key = self.keys[0]
+        if key is None or kind == "serial":
+            return None
+        if key.scheme == 1:
+            return (
+                f"the key '{key.id}' marks by scheme 1, which some twenty released pictures of one "
+                "identifier give away: add a new key with 'coverlock keygen --rotate'"
+            )
+        salts = self._salts(key, kind)
+        if kind == "bits" or salts >= FEW_SALTS:
+            return None
+        return (
+            f"messages of {self.bits} bits afford {salts} salts only, so many released pictures of "
+            "one identifier may give its lock away: give each picture a serial of its own "
+            "(SerialRegistry, or --serials)"
+        )
 
     def messages(self, messages: Any, count: int) -> list[str | Bits]:
         """One message for each of ``count`` pictures: strings are identifiers, the rest bits."""
