@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from coverlock_sdk.locking.keys import codeword as codeword
     from coverlock_sdk.locking.locked_watermark import LockedWatermark as LockedWatermark
     from coverlock_sdk.locking.picture_verifier import PictureVerifier as PictureVerifier
+    from coverlock_sdk.locking.serials import Serial as Serial
+    from coverlock_sdk.locking.serials import SerialRegistry as SerialRegistry
     from coverlock_sdk.locking.verdict import Verdict as Verdict
     from coverlock_sdk.verifier.verifier import Verifier as Verifier
 
@@ -56,6 +58,8 @@ _HOMES = {
     "OracleAttack": "contract",
     "PictureVerifier": "locking.picture_verifier",
     "ProtectedWatermark": "contract",
+    "Serial": "locking.serials",
+    "SerialRegistry": "locking.serials",
     "Verdict": "locking.verdict",
     "Verifier": "verifier.verifier",
     "Watermark": "contract",

@@ -34,6 +34,13 @@ from coverlock_sdk.verifier.verifier import Verifier
 @click.option(
     "--timeout", default=10.0, show_default=True, help="Seconds to receive, and to answer."
 )
+@click.option(
+    "--max-rejections",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1),
+    help="An hour, of one caller for one message; one more gets a 429.",
+)
 @click.option("--max-batch", default=32, show_default=True, help="Pictures run together.")
 @click.option(
     "--max-delay-ms", default=2.0, show_default=True, help="How long one waits for others."
@@ -49,6 +56,7 @@ def serve(
     max_pixels: int,
     max_in_flight: int,
     timeout: float,
+    max_rejections: int,
     max_batch: int,
     max_delay_ms: float,
     audit: Path | None,
@@ -68,7 +76,7 @@ def serve(
             f"a service on {host} without --tokens would answer everybody: "
             "make a token with 'coverlock token', or use --host 127.0.0.1"
         )
-    limits = Limits(max_bytes, max_pixels, max_in_flight, timeout)
+    limits = Limits(max_bytes, max_pixels, max_in_flight, timeout, max_rejections)
     verifier = Verifier.open(
         bundle,
         key=chosen_keyring(key_file),

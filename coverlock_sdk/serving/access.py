@@ -12,7 +12,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -95,22 +95,27 @@ def add_token(path: Path, name: str, scopes: tuple[Scope, ...], rate: float, bur
 
 
 class RateLimit:
-    """A token bucket for each caller: ``burst`` at once, refilled at ``rate`` a second."""
+    """Token buckets by name: ``burst`` at once, refilled at ``rate`` a second."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._levels: dict[str, tuple[float, float]] = {}
+        self._levels: dict[Hashable, tuple[float, float]] = {}
 
-    def wait(self, caller: Caller) -> float:
-        """Take one request: zero when it may proceed, otherwise the seconds until one may."""
+    def wait(self, name: Hashable, rate: float, burst: int, taken: int = 1) -> float:
+        """Zero when one more may proceed, which then takes ``taken``; else the seconds until then.
+
+        A bucket that is full again is forgotten, so that names cost memory only while they matter.
+        """
         with self._lock:
             now = self._clock()
-            level, since = self._levels.get(caller.name, (float(caller.burst), now))
-            level = min(caller.burst, level + (now - since) * caller.rate)
+            level, since = self._levels.pop(name, (float(burst), now))
+            level = min(burst, level + (now - since) * rate)
             allowed = level >= 1
-            self._levels[caller.name] = (level - 1 if allowed else level, now)
-            return 0.0 if allowed else (1 - level) / caller.rate
+            level -= taken if allowed else 0
+            if level < burst:
+                self._levels[name] = (level, now)
+            return 0.0 if allowed else (1 - level) / rate
 
 
 def _digest(token: str) -> str:

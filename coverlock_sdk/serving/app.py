@@ -58,6 +58,9 @@ class Limits:
     """Pictures being verified or waiting; one more is answered 503."""
     seconds: float = 10.0
     """For receiving a picture, and again for answering."""
+    rejections: int = 100
+    """An hour that one caller may have for one message: whoever searches for a forgery by asking
+    needs hundreds of them, and whoever checks real pictures hardly any."""
 
 
 class Answer(BaseModel):
@@ -160,6 +163,7 @@ class _Service:
         self.limits = limits
         self.metrics = Metrics()
         self.rate_limit = RateLimit()
+        self.rejections = RateLimit()
         self.in_flight = 0
         # A thread waits for the batch of its picture, so that there is one for each. It does not
         # decode it too: threads keep memory that they once had, and a few keep less than many.
@@ -189,7 +193,7 @@ class _Service:
                 raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
             if scope not in caller.scopes:
                 raise RefusalError(403, f"the token of '{caller.name}' does not allow '{scope}'")
-            wait = self.rate_limit.wait(caller)
+            wait = self.rate_limit.wait(caller.name, caller.rate, caller.burst)
             if wait:
                 raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
             request.state.caller = caller
@@ -221,7 +225,11 @@ class _Service:
         bits: Annotated[str | None, Query(description="The message itself, as 0 and 1.")] = None,
     ) -> Response:
         """The handler of ``/verify``."""
+        asked = (getattr(request.state.caller, "name", None), id, bits)
+        self._budget(asked, taken=0)
         verdict = await self.verify(request, id, bits)
+        if not verdict:
+            self._budget(asked, taken=1)
         self.metrics.answers.labels("accepted" if verdict else "rejected").inc()
         caller: Caller | None = request.state.caller
         detailed = caller is not None and "detail" in caller.scopes
@@ -251,6 +259,15 @@ class _Service:
                 self._leave(None)
         self.metrics.seconds.observe(time.perf_counter() - start)
         return verdict
+
+    def _budget(self, asked: tuple[str | None, ...], taken: int) -> None:
+        """Refuse a caller who had too many pictures rejected for the same message."""
+        allowed = self.limits.rejections
+        wait = self.rejections.wait(asked, allowed / 3600, allowed, taken)
+        if wait and not taken:
+            raise RefusalError(
+                429, "too many pictures were rejected for this message", retry_after=wait
+            )
 
     def _leave(self, job: asyncio.Future[Verdict] | None) -> None:
         self.in_flight -= 1

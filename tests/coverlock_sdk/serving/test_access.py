@@ -70,7 +70,7 @@ def test_no_caller_exceeds_burst_plus_rate(rate, burst, pauses):
     allowed = 0
     for pause in pauses:
         now += pause
-        allowed += limit.wait(caller) == 0
+        allowed += limit.wait(caller.name, caller.rate, caller.burst) == 0
     assert allowed <= burst + rate * now + 1e-6
 
 
@@ -78,9 +78,9 @@ def test_whoever_waits_as_long_as_told_is_let_in():
     now = 0.0
     caller = Caller("shop", "0", rate=0.5, burst=1)
     limit = RateLimit(lambda: now)
-    assert limit.wait(caller) == 0
-    now += limit.wait(caller) + 1e-9
-    assert limit.wait(caller) == 0
+    assert limit.wait(caller.name, caller.rate, caller.burst) == 0
+    now += limit.wait(caller.name, caller.rate, caller.burst) + 1e-9
+    assert limit.wait(caller.name, caller.rate, caller.burst) == 0
 
 
 def test_a_service_for_everybody_is_refused(tmp_path):

@@ -121,6 +121,17 @@ def test_a_malformed_message_is_refused(service, marked, query, complaint):
     assert complaint in answer.json()["error"]
 
 
+def test_whoever_searches_by_asking_runs_out_of_rejections(bundle, marked):
+    clean = png(np.full((160, 160, 3), 120, np.uint8))
+    with served(Verifier.open(bundle, "cpu"), limits=Limits(rejections=3)) as client:
+        statuses = [ask(client, clean, id="alice").status_code for _ in range(5)]
+        other = ask(client, clean, id="bob").status_code
+        genuine = [ask(client, marked, id="carol").status_code for _ in range(6)]
+    assert statuses == [200, 200, 200, 429, 429]
+    assert other == 200
+    assert genuine[:3] == [200] * 3  # rejected too, and then refused: it is alice's picture
+
+
 def bomb() -> bytes:
     """A PNG of a few bytes that says it has a billion pixels."""
 
