@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.errors import MissingModelError
+from coverlock_bench.packages import needed
 
 BOOTSTRAPS = 2000
 LEVEL = 0.95
@@ -16,12 +16,7 @@ LEVEL = 0.95
 
 def rate(successes: int, trials: int) -> dict[str, Any]:
     """A share with its 95 % Clopper-Pearson interval: 0 of 100 is not 0 %."""
-    try:
-        from scipy.stats import binomtest
-    except ImportError as error:
-        raise MissingModelError(
-            "intervals need SciPy: pip install 'coverlock-sdk[bench]'"
-        ) from error
+    binomtest = needed("scipy.stats", "intervals").binomtest
     interval = binomtest(successes, trials).proportion_ci(LEVEL, method="exact")
     return {
         "successes": successes,

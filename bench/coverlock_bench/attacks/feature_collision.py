@@ -13,9 +13,9 @@ import numpy as np
 
 from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_bench.attacks.best_match import BestMatch
+from coverlock_bench.packages import needing
 from coverlock_sdk import OracleAttack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import MissingModelError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,12 +55,8 @@ class FeatureCollision(OracleAttack):
 
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Every target, changed and with the residual of its best match."""
-        try:
+        with needing("the attack 'feature-collision'", "torch"):
             from coverlock_bench.adaptive import white_box
-        except ImportError as error:
-            raise MissingModelError(
-                "this attack needs PyTorch: pip install 'coverlock-sdk[torch]'"
-            ) from error
         known = self.known or white_box.white_box(self.hash)
         chosen = BestMatch(self.hash).choose(references, targets)
         residuals = references[chosen] - originals[chosen]

@@ -7,16 +7,15 @@ the model takes for a mark, and the difference is the stolen residual. One marke
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from coverlock_bench.packages import needing
 from coverlock_sdk import Attack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import resample
 
 
@@ -49,14 +48,14 @@ class PreferenceResidual(Attack):
 
     def model_digest(self) -> str:
         """Changes when the file of the preference model does."""
-        with _needing_torch():
+        with needing("the attack 'wmforger'", "torch"):
             from coverlock_bench.preference.weights import preference_file
         with preference_file(self.model) as path:
             return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def residuals(self, references: Images) -> Images:
         """What cleaning takes from each of ``references``, at their own size."""
-        with _needing_torch():
+        with needing("the attack 'wmforger'", "torch"):
             import torch
 
             from coverlock_bench.preference.network import lift
@@ -69,14 +68,3 @@ class PreferenceResidual(Attack):
             cleaned = lift(network, marked, self.steps, self.rate)
             taken[row] = resample((marked - cleaned)[0].numpy(), size)
         return taken
-
-
-@contextmanager
-def _needing_torch() -> Iterator[None]:
-    """Say what to install where an import fails."""
-    try:
-        yield
-    except ImportError as error:
-        raise MissingModelError(
-            "the attack 'wmforger' needs PyTorch: pip install 'coverlock-sdk[torch]'"
-        ) from error

@@ -6,15 +6,12 @@ so the soft rule has nothing to learn from their confidence.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 import numpy as np
 
+from coverlock_bench.packages import needed
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk import ImageHash
 from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.errors import MissingModelError
 
 SIDE = 256
 """Pictures are brought to this many pixels a side; both hashes go on to 64 by themselves."""
@@ -27,7 +24,7 @@ class PHash(ImageHash):
     input_size = (SIDE, SIDE)
 
     def __init__(self) -> None:
-        self._imagehash = _package("imagehash")
+        self._imagehash = needed("imagehash", "the hash 'phash'")
 
     def logits(self, images: Images) -> Logits:
         """+1 for a set bit and -1 for any other: pHash tells no more than that."""
@@ -45,7 +42,7 @@ class Pdq(ImageHash):
     input_size = (SIDE, SIDE)
 
     def __init__(self) -> None:
-        self._pdqhash = _package("pdqhash")
+        self._pdqhash = needed("pdqhash", "the hash 'pdq'")
 
     def logits(self, images: Images) -> Logits:
         """How far each frequency lies above the median of its picture."""
@@ -54,12 +51,3 @@ class Pdq(ImageHash):
         )
         above = frequencies - np.median(frequencies, axis=1, keepdims=True)
         return above.astype(np.float32)
-
-
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingModelError(
-            f"the package '{name}' is not installed: pip install 'coverlock-sdk[bench]'"
-        ) from error

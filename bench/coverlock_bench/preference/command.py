@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from coverlock_bench.packages import needing
 from coverlock_sdk.cli.options import training_options
-from coverlock_sdk.errors import MissingModelError
 
 
 @click.command("preference")
@@ -34,12 +34,8 @@ def train_preference_command(
 
     The defaults are the recipe of the small model that ships.
     """
-    try:
+    with needing("training", "torch"):
         from coverlock_bench.preference import training, weights
-    except ImportError as error:
-        raise MissingModelError(
-            "training needs PyTorch: pip install 'coverlock-sdk[torch]'"
-        ) from error
     recipe = training.PUBLISHED_RECIPE if published else training.Recipe()
     given = {"steps": steps, "batch": batch, "seed": seed}
     schedule = dataclasses.replace(

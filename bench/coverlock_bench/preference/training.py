@@ -63,7 +63,7 @@ PUBLISHED_RECIPE = Recipe(
 
 
 @dataclass
-class Run(ResumableRun):
+class PreferenceRun(ResumableRun):
     """Everything a run needs to go on: weights, optimiser, curves."""
 
     network: PreferenceNetwork
@@ -91,7 +91,7 @@ def train_preference(
     torch.manual_seed(schedule.seed)
     network = PreferenceNetwork(recipe.shape)
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=schedule.weight_decay)
-    run = Run(network, optimizer)
+    run = PreferenceRun(network, optimizer)
     run.load(folder)
 
     def draw(step: int) -> tuple[Tensor, Tensor]:
@@ -172,7 +172,9 @@ def model_card(recipe: Recipe, folder: Path) -> dict[str, Any]:
     }
 
 
-def _step(run: Run, clean: Tensor, marked: Tensor, recipe: Recipe, folder: Path) -> Figures:
+def _step(
+    run: PreferenceRun, clean: Tensor, marked: Tensor, recipe: Recipe, folder: Path
+) -> Figures:
     """One step on the pairs as they are, and one on marked pictures that were partly cleaned.
 
     The second is what makes the gradient worth following: a change that fools the model without
@@ -193,7 +195,7 @@ def _step(run: Run, clean: Tensor, marked: Tensor, recipe: Recipe, folder: Path)
     return figures
 
 
-def _prefer(run: Run, better: Tensor, worse: Tensor, folder: Path) -> float:
+def _prefer(run: PreferenceRun, better: Tensor, worse: Tensor, folder: Path) -> float:
     """One step of AdamW on the Bradley-Terry likelihood that ``better`` is preferred."""
     with _half_precision(better):
         ahead, behind = run.network(torch.cat([better, worse])).float().chunk(2)

@@ -1,4 +1,4 @@
-"""ResNet-50 (He et al. 2015), written once: a filter of forgeries, and CIN's selector."""
+"""ResNet-50 (He et al. 2015), written once: a filter of forgeries, CIN's selector, a backbone."""
 
 from __future__ import annotations
 
@@ -56,9 +56,13 @@ class ResNet50(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, 3, H, W) -> (N, classes)."""
+        y: Tensor = self.fc(self.features(images).mean(dim=(2, 3)))
+        return y
+
+    def features(self, images: Tensor) -> Tensor:
+        """The last feature map: (N, 3, H, W) -> (N, 32 width, H / 32, W / 32)."""
         x = functional.relu(self.bn1(self.conv1(images)))
         x = functional.max_pool2d(x, 3, stride=2, padding=1)
         for stage in range(len(DEPTHS)):
             x = self.get_submodule(f"layer{stage + 1}")(x)
-        y: Tensor = self.fc(x.mean(dim=(2, 3)))
-        return y
+        return x
