@@ -21,34 +21,44 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 watermark_option = click.option(
     "-w", "--watermark", default="steganogan", show_default=True, help="NAME or NAME:OPTION=VALUE."
 )
-watermarks_option = click.option(
-    "-w",
-    "--watermark",
-    "watermarks",
-    multiple=True,
-    required=True,
-    help="NAME or NAME:OPTION=VALUE,... May be repeated.",
-)
 images_option = click.option(
     "--images",
     type=FOLDER,
     help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
 )
-hash_option = click.option("--hash", default=DEFAULT_HASH, show_default=True)
-held_out_option = click.option(
-    "--held-out", is_flag=True, help="Only photos that training leaves out."
-)
-fpr_option = click.option("--fpr", default=DEFAULT_FPR, show_default=True)
-seed_option = click.option("--seed", default=0, show_default=True)
-only_option = click.option("--only", multiple=True, help="A row of the table; may be repeated.")
-out_option = click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."
-)
-picture_option = click.option(
-    "--picture",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Draw the figures to this file (PNG, PDF or SVG).",
-)
+OPTIONS: dict[str, Option] = {
+    "watermark": watermark_option,
+    "watermarks": click.option(
+        "-w",
+        "--watermark",
+        "watermarks",
+        multiple=True,
+        required=True,
+        help="NAME or NAME:OPTION=VALUE,... May be repeated.",
+    ),
+    "images": images_option,
+    "hash": click.option("--hash", default=DEFAULT_HASH, show_default=True),
+    "held_out": click.option(
+        "--held-out", is_flag=True, help="Only photos that training leaves out."
+    ),
+    "fpr": click.option("--fpr", default=DEFAULT_FPR, show_default=True),
+    "seed": click.option("--seed", default=0, show_default=True),
+    "only": click.option("--only", multiple=True, help="A row of the table; may be repeated."),
+    "out": click.option(
+        "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."
+    ),
+    "picture": click.option(
+        "--picture",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Draw the figures to this file (PNG, PDF or SVG).",
+    ),
+    "bundle": click.argument("bundle", type=FOLDER),
+    "runtime": click.option("--runtime", default="cpu", show_default=True),
+    "side": click.option(
+        "--side", default=512, show_default=True, help="Of the JPEG files, in pixels."
+    ),
+}
+"""Options that several measurements share, by the name of their parameter."""
 
 
 def hashes_option(*default: str) -> Option:
@@ -57,16 +67,16 @@ def hashes_option(*default: str) -> Option:
     return click.option("--hash", "hashes", multiple=True, default=default or None, help=among)
 
 
+def number_option(name: str, default: int, help: str | None = None) -> Option:
+    """A whole number from one on."""
+    return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=help)
+
+
 def count_option(default: int | None = None, help: str = "How many photos to use.") -> Option:
-    """A number of pictures; without a default, all there are."""
-    help = help if default else "How many photos to use; otherwise all."
-    return click.option(
-        "--count",
-        type=click.IntRange(1 if default else 2),
-        default=default,
-        show_default=True,
-        help=help,
-    )
+    """A number of pictures; without a default, all there are, and at least two."""
+    if default:
+        return number_option("--count", default, help)
+    return click.option("--count", type=click.IntRange(2), help=f"{help[:-1]}; otherwise all.")
 
 
 @dataclass(frozen=True)
@@ -83,10 +93,11 @@ class Measured:
 Measure = Callable[..., Measured | Iterator[Measured]]
 
 
-def measurement(name: str, *options: Option) -> Callable[[Measure], click.Command]:
+def measurement(name: str, shared: str, *options: Option) -> Callable[[Measure], click.Command]:
     """Make a function the command ``bench NAME``; what it returns is written and printed.
 
-    A generator's results are written one over the other, so that an interrupted run leaves one.
+    ``shared`` names options that other commands have too; ``options`` are its own. The results of
+    a generator are written one over the other, so that an interrupted run leaves one.
     """
 
     def decorate(measure: Measure) -> click.Command:
@@ -102,7 +113,8 @@ def measurement(name: str, *options: Option) -> Callable[[Measure], click.Comman
                 click.echo(note, err=True)
 
         command: Any = run
-        for option in reversed((*options, out_option, json_option)):
+        usual = [OPTIONS[each] for each in shared.split()]
+        for option in reversed((*usual, *options, OPTIONS["out"], json_option)):
             command = option(command)
         return click.command(name, help=measure.__doc__)(command)
 

@@ -14,17 +14,9 @@ from coverlock_bench.measurement import (
     FOLDER,
     Measured,
     count_option,
-    fpr_option,
-    hash_option,
     hashes_option,
-    held_out_option,
-    images_option,
     measurement,
-    only_option,
-    picture_option,
-    seed_option,
-    watermark_option,
-    watermarks_option,
+    number_option,
 )
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.errors import CoverLockError
@@ -55,14 +47,7 @@ seeds_option = click.option(
 bf16_option = click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
 
 
-@measurement(
-    "roundtrip",
-    watermarks_option,
-    images_option,
-    hash_option,
-    click.option("--rounds", default=DEFAULT_ROUNDS, show_default=True),
-    fpr_option,
-)
+@measurement("roundtrip", "watermarks images hash fpr", number_option("--rounds", DEFAULT_ROUNDS))
 def roundtrip(
     watermarks: Names, images: Path | None, hash: str, rounds: int, fpr: float
 ) -> Measured:
@@ -74,16 +59,7 @@ def roundtrip(
     return Measured({"hash": hash, "rounds": rounds, "fpr": fpr, "photos": len(photos)}, figures)
 
 
-@measurement(
-    "rules",
-    watermarks_option,
-    images_option,
-    hash_option,
-    held_out_option,
-    count_option(100),
-    fpr_option,
-    seed_option,
-)
+@measurement("rules", "watermarks images hash held_out fpr seed", count_option(100))
 def rules(
     watermarks: Names, images: Path | None, held_out: bool, count: int, **common: Any
 ) -> Measured:
@@ -97,13 +73,9 @@ def rules(
 
 @measurement(
     "hardening",
+    "images hash held_out fpr seed",
     click.option("-w", "--watermark", "watermarks", multiple=True, help="Otherwise all here."),
-    images_option,
-    hash_option,
-    held_out_option,
     count_option(40),
-    fpr_option,
-    seed_option,
 )
 def hardening(
     watermarks: Names, images: Path | None, held_out: bool, count: int, **common: Any
@@ -120,11 +92,7 @@ def hardening(
 
 
 @measurement(
-    "documents",
-    watermark_option,
-    hashes_option("nano", "dct"),
-    click.option("--pages", default=6, show_default=True),
-    fpr_option,
+    "documents", "watermark fpr", hashes_option("nano", "dct"), number_option("--pages", 6)
 )
 def documents(watermark: str, hashes: Names, pages: int, fpr: float) -> Measured:
     """Forge between pages of text, where the lock is weaker than between photos."""
@@ -136,13 +104,9 @@ def documents(watermark: str, hashes: Names, pages: int, fpr: float) -> Measured
 
 @measurement(
     "levers",
-    images_option,
-    held_out_option,
+    "images held_out only fpr seed",
     count_option(24, "Forgeries of each attack."),
-    click.option("--bits", default=32, show_default=True, help="Bits of a message."),
-    only_option,
-    fpr_option,
-    seed_option,
+    number_option("--bits", 32, "Bits of a message."),
     work_option,
 )
 def levers(images: Path | None, held_out: bool, only: Names, work: Path, **common: Any) -> Measured:
@@ -159,6 +123,7 @@ def levers(images: Path | None, held_out: bool, only: Names, work: Path, **commo
 
 @measurement(
     "hash-variants",
+    "",
     click.option(
         "--images",
         type=FOLDER,
@@ -182,9 +147,10 @@ def hash_variants_command(images: Path, run: Path) -> Measured:
 
 @measurement(
     "hash-latency",
+    "",
     hashes_option(DEFAULT_HASH),
-    click.option("--threads", default=2, show_default=True),
-    click.option("--turns", default=50, show_default=True, help="Pictures hashed by each graph."),
+    number_option("--threads", 2),
+    number_option("--turns", 50, "Pictures hashed by each graph."),
 )
 def hash_latency_command(hashes: Names, threads: int, turns: int) -> Measured:
     """Time hashes in ONNX Runtime beside a network of the shape of DINOv2-S."""
@@ -194,7 +160,7 @@ def hash_latency_command(hashes: Names, threads: int, turns: int) -> Measured:
     return Measured(config, hash_latency(hashes, threads, turns))
 
 
-@measurement("references", watermarks_option, unseen_option, seed_option)
+@measurement("references", "watermarks seed", unseen_option)
 def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
     """Put the cards of watermarks that were trained here together, and measure their RT."""
     from experiments.references import references
@@ -207,13 +173,13 @@ def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
 
 @measurement(
     "interventions",
+    "picture",
     photos_argument,
     unseen_option,
     runs_option,
     click.option("--variant", "variants", multiple=True, help="Only these; may be repeated."),
     seeds_option,
     bf16_option,
-    picture_option,
 )
 def interventions(
     photos: Path,
@@ -238,6 +204,7 @@ def interventions(
 
 @measurement(
     "training-factors",
+    "",
     photos_argument,
     click.option("--other-photos", type=FOLDER, help="A second dataset to train on."),
     unseen_option,
@@ -278,13 +245,12 @@ def _trained(images: Path, measured: list[Path], seeds: tuple[int, ...], bf16: b
 
 @measurement(
     "filters",
+    "watermarks seed",
     photos_argument,
-    watermarks_option,
     runs_option,
     click.option("--pictures", default=1000, show_default=True, help="Photos to mark."),
     click.option("--validation", default=500, show_default=True, help="Held-out photos."),
     click.option("--steps", default=1800, show_default=True),
-    seed_option,
 )
 def filters_command(photos: Path, watermarks: Names, runs: Path, **recipe: int) -> Measured:
     """Train classifiers that tell forgeries from genuine pictures, and compare their ROC-AUC."""

@@ -27,12 +27,10 @@ def roundtrip(
     pictures = {photo.name: read(photo).to_bytes() for photo in photos}
     figures: dict[str, Any] = {}
     for rule in RULES:
-        for name, defense in {
-            "none": NoDefense(fpr=fpr, rule=rule),
-            "locked, 1 round": CoverLock(hash=hash, fpr=fpr, rule=rule, rounds=1),
-            f"locked, {rounds} rounds": CoverLock(hash=hash, fpr=fpr, rule=rule, rounds=rounds),
-        }.items():
-            lock = defense.protect(system)
+        locks = {"none": NoDefense(fpr=fpr, rule=rule).protect(system)}
+        for name, most in (("locked, 1 round", 1), (f"locked, {rounds} rounds", rounds)):
+            locks[name] = CoverLock(hash=hash, fpr=fpr, rule=rule, rounds=most).protect(system)
+        for name, lock in locks.items():
             marks = {
                 photo: mark(lock, picture, codeword(photo, None, lock.bits))
                 for photo, picture in pictures.items()

@@ -33,11 +33,12 @@ def compare_rules(
     system = named_watermark(watermark)
     covers = [read(photo).to_bytes() for photo in photos]
     figures: dict[str, Any] = {"photos": len(photos)}
-    for name, defense in {
-        "none": NoDefense(fpr=fpr),
-        "coverlock": CoverLock(hash=hash, fpr=fpr),
-    }.items():
-        accepted = _accepted(defense.protect(system), covers, np.random.default_rng(seed))
+    locks = {
+        "none": NoDefense(fpr=fpr).protect(system),
+        "coverlock": CoverLock(hash=hash, fpr=fpr).protect(system),
+    }
+    for name, lock in locks.items():
+        accepted = _accepted(lock, covers, np.random.default_rng(seed))
         figures[name] = {rule: _rates(accepted[rule], len(photos)) for rule in RULES}
     return figures
 

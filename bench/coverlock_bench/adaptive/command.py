@@ -7,17 +7,7 @@ from pathlib import Path
 import click
 
 from coverlock_bench.ledger import Ledger, Session, resumable
-from coverlock_bench.measurement import (
-    Measured,
-    count_option,
-    fpr_option,
-    hash_option,
-    images_option,
-    measurement,
-    only_option,
-    seed_option,
-    watermark_option,
-)
+from coverlock_bench.measurement import Measured, count_option, measurement
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.errors import CoverLockError
 
@@ -32,13 +22,8 @@ work_option = click.option(
 
 @measurement(
     "adaptive",
-    watermark_option,
-    images_option,
-    hash_option,
+    "watermark images hash only fpr seed",
     count_option(30, "Targets of each attack."),
-    only_option,
-    fpr_option,
-    seed_option,
     work_option,
 )
 def adaptive(

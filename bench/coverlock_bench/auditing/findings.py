@@ -58,11 +58,11 @@ def metrics(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> dict[str, flo
             named[f"{prefix}ssim"] = genuine["clean"]["ssim"]
         changed = {name: cell for name, cell in genuine.items() if name != CLEAN and "tpr" in cell}
         named |= {f"{prefix}tpr_{n}": cell["tpr"][rule]["rate"] for n, cell in changed.items()}
-        rates, bits = (
+        read, bits = (
             under_distortion(behind, path) for path in (f"tpr/{rule}/rate", "bit_accuracy")
         )
-        if rates and bits:
-            named[f"{prefix}tpr_distorted"] = fmean(rates)
+        if read and bits:
+            named[f"{prefix}tpr_distorted"] = fmean(read)
             named[f"{prefix}bit_accuracy_distorted"] = fmean(bits)
     named |= {f"rt@{p['sources']}": p["rt"] for p in _eight_bit(figures["rt"])}
     largest = {"rt": _largest(figures["rt"])}

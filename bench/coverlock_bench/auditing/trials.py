@@ -105,7 +105,9 @@ class Trials:
                 name: self._key("genuine", seed, **own, distortion=_change(name, distortions))
                 for name in names
             }
-            kept = {name: self._session.ledger.recall(**key) for name, key in keys.items()}
+            kept: dict[str, Any] = {
+                name: self._session.ledger.recall(**key) for name, key in keys.items()
+            }
             missing = [name for name, row in kept.items() if row is None]
             if missing:
                 if not self._session.may_begin():

@@ -8,41 +8,18 @@ from typing import Any
 
 import click
 
-from coverlock_bench.measurement import (
-    FOLDER,
-    Measured,
-    count_option,
-    hash_option,
-    images_option,
-    measurement,
-    seed_option,
-    watermark_option,
-)
+from coverlock_bench.measurement import Measured, count_option, measurement, number_option
 from coverlock_bench.packages import needing
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.errors import CoverLockError
 
-bundle_argument = click.argument("bundle", type=FOLDER)
-runtime_option = click.option("--runtime", default="cpu", show_default=True)
-side_option = click.option(
-    "--side", default=512, show_default=True, help="Of the JPEG files, in pixels."
-)
-
-
-def number_option(name: str, default: int, help: str | None = None) -> Any:
-    """A whole number from one on."""
-    return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=help)
-
 
 @measurement(
     "parity",
-    watermark_option,
-    hash_option,
-    images_option,
+    "watermark hash images seed",
     count_option(500, "How many photos to compare on."),
     click.option("--precision", "precisions", multiple=True, default=("fp32",), show_default=True),
-    seed_option,
 )
 def parity(
     watermark: str,
@@ -53,8 +30,8 @@ def parity(
     seed: int,
 ) -> Iterator[Measured]:
     """Compare exported graphs with the SDK; the result file grows with every twenty photos."""
-    from coverlock_bench.deployment.parity import LEAST_PHOTOS
     from coverlock_bench.deployment.parity import parity as measure
+    from coverlock_export.exporting import LEAST_PHOTOS
 
     photos = find_photos(images)[: count + LEAST_PHOTOS]
     if len(photos) <= LEAST_PHOTOS:
@@ -67,13 +44,7 @@ def parity(
         yield Measured(config, figures)
 
 
-@measurement(
-    "overhead",
-    bundle_argument,
-    images_option,
-    number_option("--batch", 8),
-    number_option("--rounds", 9),
-)
+@measurement("overhead", "bundle images", number_option("--batch", 8), number_option("--rounds", 9))
 def overhead(bundle: Path, images: Path | None, batch: int, rounds: int) -> Measured:
     """Compare the Verifier with a bare session, and one fused graph with two."""
     from coverlock_bench.deployment.overhead import overhead as measure
@@ -86,12 +57,9 @@ def overhead(bundle: Path, images: Path | None, batch: int, rounds: int) -> Meas
 
 @measurement(
     "service",
-    bundle_argument,
-    images_option,
-    side_option,
+    "bundle images side runtime",
     number_option("--requests", 10_000),
     number_option("--connections", 8, "Busy at once."),
-    runtime_option,
     number_option("--threads", 1),
 )
 def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measured:
@@ -112,13 +80,11 @@ def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measur
 
 @measurement(
     "scaling",
-    bundle_argument,
-    images_option,
+    "bundle images runtime",
     count_option(320, "Pictures; photos repeat if need be."),
     number_option("--workers", 2),
     number_option("--batch", 8),
     number_option("--turns", 3),
-    runtime_option,
 )
 def scaling(
     bundle: Path,

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from coverlock_bench.deployment.commands import number_option, side_option
-from coverlock_bench.measurement import Measured, images_option, measurement, watermark_option
+from coverlock_bench.measurement import Measured, measurement, number_option
 from coverlock_bench.packages import needing
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.bundles.bundle import Bundle
@@ -18,6 +17,7 @@ from coverlock_sdk.errors import CoverLockError
 
 @measurement(
     "latency",
+    "watermark images side",
     click.argument("bundles", nargs=-1, type=click.Path(path_type=Path)),
     click.option(
         "--shape",
@@ -26,9 +26,6 @@ from coverlock_sdk.errors import CoverLockError
         help="Also a hash of this shape with random weights, such as dinov2-s, with the watermark "
         "of -w; repeatable.",
     ),
-    watermark_option,
-    images_option,
-    side_option,
     click.option("--batch", "batches", multiple=True, type=int, default=(1, 8, 32)),
     click.option("--precision", "precisions", multiple=True, default=("fp32", "fp16", "int8")),
     number_option("--turns", 5, "How often everything takes its turn."),

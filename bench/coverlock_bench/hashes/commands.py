@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from coverlock_bench.measurement import (
     Measured,
     count_option,
     hashes_option,
-    images_option,
     measurement,
-    picture_option,
-    seed_option,
-    watermarks_option,
+    number_option,
 )
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.loading import DEFAULT_HASH
 
 
-@measurement("hash", hashes_option(), images_option, count_option(), seed_option, picture_option)
+@measurement("hash", "images seed picture", hashes_option(), count_option())
 def hash_command(
     hashes: tuple[str, ...], images: Path | None, count: int | None, seed: int, picture: Path | None
 ) -> Measured:
@@ -39,14 +34,10 @@ def hash_command(
 
 @measurement(
     "calibration",
-    watermarks_option,
-    images_option,
+    "watermarks images seed",
     hashes_option(DEFAULT_HASH),
     count_option(),
-    click.option(
-        "--messages", default=20, show_default=True, help="Fixed messages, all-zero first."
-    ),
-    seed_option,
+    number_option("--messages", 20, "Fixed messages, all-zero first."),
 )
 def calibration(
     watermarks: tuple[str, ...],
