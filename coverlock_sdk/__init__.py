@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from coverlock_sdk.locking.keys import Key as Key
     from coverlock_sdk.locking.keys import Keyring as Keyring
     from coverlock_sdk.locking.keys import codeword as codeword
+    from coverlock_sdk.locking.locked_watermark import LockedWatermark as LockedWatermark
+    from coverlock_sdk.locking.picture_verifier import PictureVerifier as PictureVerifier
     from coverlock_sdk.locking.verdict import Verdict as Verdict
     from coverlock_sdk.verifier.verifier import Verifier as Verifier
 
@@ -47,10 +49,12 @@ _HOMES = {
     "ImageHash": "contract",
     "Key": "locking.keys",
     "Keyring": "locking.keys",
+    "LockedWatermark": "locking.locked_watermark",
     "Marked": "locking.binding",
     "MessageBook": "locking.identification",
     "NoDefense": "locking.coverlock",
     "OracleAttack": "contract",
+    "PictureVerifier": "locking.picture_verifier",
     "ProtectedWatermark": "contract",
     "Verdict": "locking.verdict",
     "Verifier": "verifier.verifier",

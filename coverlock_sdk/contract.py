@@ -63,6 +63,7 @@ class Watermark(ABC):
     def decoder_module(self) -> torch.nn.Module | None:
         """The decoder as a PyTorch module (N, 3, *native_size) -> (N, bits), where there is one.
 
+        It is in eval mode and returns logits: -1 and 1 where ``decode`` returns hard bits.
         Export and feature analysis need it; embedding and verification do not.
         """
         return None

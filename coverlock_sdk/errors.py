@@ -6,6 +6,9 @@ it without a traceback and exits with code 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CoverLockError(Exception):
     """The root of the family; catching it catches everything the SDK raises on purpose."""
@@ -69,3 +72,26 @@ class WeakMarkWarning(UserWarning):
 
 class DepthWarning(UserWarning):
     """A picture was read at fewer bits per channel than its file holds."""
+
+
+def install(extras: str) -> str:
+    """The command that installs the packages of some of our extras."""
+    return f"pip install 'coverlock-sdk[{extras}]'"
+
+
+@contextmanager
+def needs(
+    purpose: str,
+    package: str | None,
+    extras: str,
+    kind: type[CoverLockError] = MissingModelError,
+) -> Iterator[None]:
+    """Say what to install when an import within fails: ``with needs("SSIM", "SciPy", "bench")``.
+
+    Without a ``package`` the sentence names the one that Python could not find.
+    """
+    try:
+        yield
+    except ImportError as error:
+        package = f"{package} ({error})" if package else f"the package '{error.name}'"
+        raise kind(f"{purpose} needs {package}: {install(extras)}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import math
 from typing import Any, cast
 
 from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
@@ -37,23 +37,35 @@ def load_hash(image_hash: str | ImageHash = DEFAULT_HASH, **options: Any) -> Ima
     """An image hash by name, the one you have, or the default one."""
     if isinstance(image_hash, str):
         image_hash = plugin_manager().create("hash", image_hash, options)
+    if isinstance(image_hash, type):
+        raise PluginError(f"{image_hash.__name__} is a class: give an object of it")
     if not isinstance(image_hash, ImageHash):
-        raise PluginError(f"{image_hash!r} is not an ImageHash")
+        raise PluginError(f"{image_hash!r} is not an ImageHash: derive its class from ImageHash")
     _require_name(image_hash, "hash")
-    _require_size(image_hash, "input_size", image_hash.input_size)
+    _require_size(image_hash, "input_size", getattr(image_hash, "input_size", None))
     _require_calibration(image_hash)
-    _require_signature(image_hash, image_hash.logits, "images")
+    _require_method(image_hash, "logits", "images")
+    _require_method(image_hash, "module")
     return image_hash
 
 
 def load_defense(defense: str, **options: Any) -> Defense:
     """A defence by name, with its settings as options."""
-    return cast("Defense", plugin_manager().create("defense", defense, options))
+    made = plugin_manager().create("defense", defense, options)
+    if not isinstance(made, Defense):
+        raise PluginError(f"the defense '{defense}' is a {type(made).__name__}, not a Defense")
+    return made
 
 
 def load_attack(attack: str, **options: Any) -> Attack | OracleAttack:
     """A forgery attack by name, with its settings as options."""
-    return cast("Attack | OracleAttack", plugin_manager().create("attack", attack, options))
+    made = plugin_manager().create("attack", attack, options)
+    if not isinstance(made, Attack | OracleAttack):
+        raise PluginError(
+            f"the attack '{attack}' is a {type(made).__name__}, neither an Attack nor an "
+            "OracleAttack"
+        )
+    return made
 
 
 def load_distortion(distortion: str) -> Distortion:
@@ -69,16 +81,18 @@ def _checked_watermark(candidate: Any) -> Watermark:
         candidate = _adapted(candidate)
     watermark: Watermark = candidate
     _require_name(watermark, "watermark")
-    bits = getattr(watermark, "bits", None)
-    if not isinstance(bits, int) or isinstance(bits, bool) or bits < 1:
-        raise PluginError(
-            f"the watermark '{watermark.name}' has bits {bits!r}: it must be a positive int"
-        )
+    _require_bits(watermark)
     if getattr(watermark, "native_size", ()) is not None:
-        _require_size(watermark, "native_size", getattr(watermark, "native_size", ()))
+        _require_size(watermark, "native_size", getattr(watermark, "native_size", None))
     _require_calibration(watermark)
-    _require_signature(watermark, watermark.embed, "images", "payloads")
-    _require_signature(watermark, watermark.decode, "images")
+    if not isinstance(watermark.hard_bits, bool):
+        raise PluginError(
+            f"'{watermark.name}' has hard_bits {watermark.hard_bits!r}: it must be True or False"
+        )
+    _require_method(watermark, "embed", "images", "payloads")
+    _require_method(watermark, "decode", "images")
+    _require_method(watermark, "decoder_module")
+    _require_method(watermark, "encoder_module")
     return watermark
 
 
@@ -97,37 +111,64 @@ def _adapted(candidate: Any) -> Watermark:
 
 def _require_name(plugin: Any, role: str) -> None:
     name = getattr(plugin, "name", None)
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or name != name.strip():
         raise PluginError(
             f"the {role} {type(plugin).__name__} has the name {name!r}: give it a name, "
-            "a string that is not empty"
+            "the string that users type"
+        )
+
+
+def _require_bits(watermark: Watermark) -> None:
+    bits = getattr(watermark, "bits", None)
+    if not _is_count(bits):
+        raise PluginError(
+            f"'{watermark.name}' has bits {bits!r}: it must be the length of a payload, "
+            "a positive int"
         )
 
 
 def _require_size(plugin: Any, member: str, size: Any) -> None:
-    pair = isinstance(size, tuple) and len(size) == 2 and all(isinstance(n, int) for n in size)
-    if not pair or min(size) < 1:
+    if not (isinstance(size, tuple) and len(size) == 2 and all(map(_is_count, size))):
+        given = f"has {member} {size!r}" if hasattr(plugin, member) else f"has no {member}"
         raise PluginError(
-            f"'{plugin.name}' has {member} {size!r}: it must be a tuple (height, width) of "
-            "positive ints" + (", or None for any size" if member == "native_size" else "")
+            f"'{plugin.name}' {given}: it must be a tuple (height, width) of positive ints"
+            + (", or None for any size" if member == "native_size" else "")
         )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _require_calibration(plugin: Watermark | ImageHash) -> None:
-    if not isinstance(plugin.calibration, Calibration):
+    calibration = plugin.calibration
+    if not isinstance(calibration, Calibration):
         raise PluginError(
-            f"'{plugin.name}' has calibration {plugin.calibration!r}: leave it out, or use the "
+            f"'{plugin.name}' has calibration {calibration!r}: leave it out, or use the "
             "Calibration that 'coverlock calibrate' prints"
+        )
+    numbers = (calibration.scale, calibration.power)
+    if not all(math.isfinite(number) and number > 0 for number in numbers):
+        raise PluginError(
+            f"'{plugin.name}' has {calibration!r}: scale and power must be positive, so that "
+            "large logits are trusted more than small ones"
         )
 
 
-def _require_signature(plugin: Any, method: Callable[..., Any], *arguments: str) -> None:
+def _require_method(plugin: Any, name: str, *arguments: str) -> None:
+    method = getattr(plugin, name)
+    if not callable(method) or hasattr(method, "forward"):  # a network is callable too
+        raise PluginError(
+            f"'{plugin.name}' has {name} as a {type(method).__name__}: make it a method, "
+            f"{name}({', '.join(arguments)})"
+        )
+    if inspect.iscoroutinefunction(method):
+        raise PluginError(f"'{plugin.name}' has an async {name}: make it a plain method")
     try:
         inspect.signature(method).bind(*arguments)
     except TypeError as error:
-        named = getattr(method, "__name__", "method")
         raise PluginError(
-            f"'{plugin.name}' cannot be called as {named}({', '.join(arguments)}): {error}"
+            f"'{plugin.name}' cannot be called as {name}({', '.join(arguments)}): {error}"
         ) from None
     except ValueError:  # a built-in function tells nothing about its arguments
         return

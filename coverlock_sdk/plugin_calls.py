@@ -14,7 +14,8 @@ from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.picture import Picture, stacked_views
 from coverlock_sdk.images.resampling import resample
 
 ANY_SIZE_SIDE = 256
@@ -23,22 +24,27 @@ ANY_SIZE_SIDE = 256
 
 def embed(watermark: Watermark, views: Images, payloads: Bits) -> Images:
     """Pictures of the watermark's size with ``payloads`` in them; ``views`` is left alone."""
-    return _called(watermark.embed, watermark.name, "embed", views.shape, views.copy(), payloads)
+    marked = _called(watermark.embed, watermark.name, "embed", views.shape, views.copy(), payloads)
+    if marked.size and not -1 <= marked.min() <= marked.max() <= 2:
+        raise PluginError(
+            f"plugin '{watermark.name}' returned pictures from {marked.min():.4g} to "
+            f"{marked.max():.4g} from embed: return RGB in [0, 1]"
+        )
+    return marked
 
 
 def decode(watermark: Watermark, views: Images) -> Logits:
-    """The payload logits of pictures of the watermark's size."""
+    """The payload logits of pictures of the watermark's size; hard bits become -1 and 1."""
     shape = (len(views), watermark.bits)
     logits = _called(watermark.decode, watermark.name, "decode", shape, views)
-    only_bits = bool(logits.size) and bool(np.isin(logits, (0, 1)).all())
     if watermark.hard_bits:
-        if logits.size and not only_bits:
+        if not _zeros_and_ones(logits):
             raise PluginError(
                 f"plugin '{watermark.name}' says hard_bits, but decode returned other values than "
                 "0 and 1: return bits, or logits without hard_bits"
             )
         return 2 * logits - 1
-    if only_bits and logits.size > 1:
+    if _are_bits(logits):
         raise PluginError(
             f"plugin '{watermark.name}' returned only 0 and 1 from decode, which wants logits: "
             "return values above 0 for ones and below 0 for zeros, or set hard_bits = True"
@@ -50,7 +56,22 @@ def hash_logits(image_hash: ImageHash, views: Images) -> Logits:
     """The hash logits of pictures of one size, which are resampled to the hash's own."""
     shape = (len(views), CODE_BITS)
     seen = resample(views, image_hash.input_size)
-    return _called(image_hash.logits, image_hash.name, "logits", shape, seen)
+    logits = _called(image_hash.logits, image_hash.name, "logits", shape, seen)
+    if _are_bits(logits):
+        raise PluginError(
+            f"plugin '{image_hash.name}' returned only 0 and 1 from logits: return values above 0 "
+            "for ones and below 0 for zeros, such as 2.0 * bits - 1"
+        )
+    return logits
+
+
+def picture_logits(image_hash: ImageHash, pictures: Any) -> Logits:
+    """The hash logits (N, 256) of pictures of any kind and size."""
+    size = image_hash.input_size
+    parts = [
+        hash_logits(image_hash, stacked_views(part, size)) for part in Given(pictures).parts(32)
+    ]
+    return np.concatenate(parts) if parts else np.empty((0, CODE_BITS), np.float32)
 
 
 def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:
@@ -58,7 +79,7 @@ def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:
     if watermark.native_size is None:
         raise CoverLockError(
             f"the watermark '{watermark.name}' takes pictures of any size (native_size is None), "
-            f"but {purpose} needs one size"
+            f"but {purpose} needs one size: set native_size to the one it should work at"
         )
     return watermark.native_size
 
@@ -102,6 +123,8 @@ class Networks:
 
 def _by_size(views: Sequence[Images], call: Callable[[Images, list[int]], Images]) -> list[Images]:
     """One answer a view, from one call for all views of a size."""
+    if len(views) == 1:
+        return list(call(views[0][None], [0]))
     sizes: dict[tuple[int, ...], list[int]] = {}
     for row, view in enumerate(views):
         sizes.setdefault(view.shape, []).append(row)
@@ -122,17 +145,41 @@ def _called(
     if shape[0] == 0:
         return np.zeros(shape, dtype=np.float32)
     try:
-        result = np.asarray(method(*arrays), dtype=np.float32)
+        result = method(*arrays)
     except CoverLockError:
         raise
     except Exception as error:
         raise PluginError(
             f"plugin '{plugin}' failed in {action}: {type(error).__name__}: {error}"
         ) from error
+    if not isinstance(result, np.ndarray):
+        raise PluginError(
+            f"plugin '{plugin}' returned {_kind(result)} from {action}, not a NumPy array"
+        )
     if result.shape != shape:
         raise PluginError(
             f"plugin '{plugin}' returned shape {result.shape} from {action}, not {shape}"
         )
+    if result.dtype.kind not in "fiub":
+        raise PluginError(f"plugin '{plugin}' returned {result.dtype} from {action}, not numbers")
     if not np.isfinite(result).all():
         raise PluginError(f"plugin '{plugin}' returned NaN or infinite values from {action}")
-    return result
+    return result.astype(np.float32, copy=False)
+
+
+def _kind(value: object) -> str:
+    """What a plugin returned instead of an array, and the way out where there is a usual one."""
+    if value is None:
+        return "None (is a 'return' missing?)"
+    if hasattr(value, "detach"):
+        return f"a {type(value).__name__} (add .detach().cpu().numpy())"
+    return f"a {type(value).__name__}"
+
+
+def _are_bits(logits: Logits) -> bool:
+    """Whether a plugin answered in bits; zeros alone are what a blank picture may give."""
+    return logits.size > 1 and _zeros_and_ones(logits) and bool(logits.any())
+
+
+def _zeros_and_ones(values: Logits) -> bool:
+    return bool(((values == 0) | (values == 1)).all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import logging
 import os
 from collections.abc import Callable
@@ -101,6 +102,7 @@ class PluginManager:
     def create(self, role: str, name: str, options: dict[str, Any]) -> Any:
         """Call the factory registered for ``role`` under ``name``."""
         factory = self.get(role, name)
+        _refuse_unknown_options(f"the {role} '{name}'", factory, options)
         try:
             return factory(**options)
         except CoverLockError:
@@ -151,15 +153,21 @@ class PluginManager:
 
     def _registrar(self, plugin: Plugin, role: str) -> Callable[..., None]:
         def register(offer: Any, name: str | None = None) -> None:
-            if role in MADE and (not callable(offer) or isinstance(offer, MADE[role])):
-                kind = type(offer).__name__
-                raise TypeError(
-                    f"an object of {kind} was registered as a {role}: register the class {kind}, "
-                    "or a function that makes one"
-                )
+            kind = type(offer).__name__
+            ready_made = TypeError(
+                f"an object of {kind} was registered as a {role}: register the class {kind}, "
+                "or a function that makes one"
+            )
+            if role in MADE and isinstance(offer, MADE[role]):
+                raise ready_made
             name = name or getattr(offer, "name", None)
             if not isinstance(name, str) or not name:
-                raise TypeError(f"{offer!r} was registered as a {role} without a name")
+                raise TypeError(
+                    f"{offer!r} was registered as a {role} without a name: add it, as in "
+                    "register(what, 'name')"
+                )
+            if role in MADE and not callable(offer):
+                raise ready_made
             self._offers[role].setdefault(name, []).append((plugin, offer))
             plugin.registered.setdefault(role, []).append(name)
 
@@ -220,8 +228,23 @@ def plugin_manager() -> PluginManager:
 
 
 def _nearest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _refuse_unknown_options(
+    plugin: str, factory: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    """Refuse options that ``factory`` has no parameter for."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except ValueError:  # a built-in function tells nothing about its arguments
+        return
+    known = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    unknown = [option for option in options if option not in known]
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        there = f"its options are {', '.join(known)}" if known else "it has no options"
+        raise PluginError(f"{plugin} has no option '{unknown[0]}': {there}")
 
 
 def _own_version() -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeVar
 
 from rich.console import Console
@@ -36,10 +37,57 @@ def progress(
         yield from _lines(items, label, total, console)
 
 
-def step_counter(console: Console | None = None) -> Progress:
-    """A bar for steps that report themselves, as those of a training run do."""
+class StepProgress:
+    """A bar on the standard error stream for each stage of a training, and lines between.
+
+    ``stages`` names how many steps each has; ``line`` words what is worth telling of a step. A bar
+    begins with its stage, because what is cached before has a bar of its own.
+    """
+
+    def __init__(
+        self,
+        stages: Mapping[str, int],
+        line: Callable[[int, dict[str, float]], str] = lambda step, figures: "",
+    ) -> None:
+        self.stages, self.line = stages, line
+        self._bars: dict[str, Progress] = {}
+
+    def __enter__(self) -> StepProgress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for bar in self._bars.values():
+            _close(bar)
+
+    def of(self, stage: str) -> Callable[[int, dict[str, float]], None]:
+        """What to tell about one stage."""
+        return partial(self, stage)
+
+    def __call__(self, stage: str, step: int, figures: dict[str, float]) -> None:
+        """Move the bar of ``stage`` to ``step``, and print a line where there is one."""
+        if stage not in self._bars:
+            self._bars[stage] = _bar(stage, self.stages[stage])
+        bar = self._bars[stage]
+        bar.update(bar.task_ids[0], completed=step)
+        if bar.finished:
+            _close(bar)
+        if line := self.line(step, figures):
+            bar.console.print(f"{stage} {step}: {line}")
+
+
+def _bar(stage: str, steps: int) -> Progress:
+    """A bar that has been started."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, TimeRemainingColumn(), console=console)
+    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
+    bar.add_task(stage, total=steps)
+    bar.start()
+    return bar
+
+
+def _close(bar: Progress) -> None:
+    """Stop a bar once; a second time would print an empty line."""
+    if bar.live.is_started:
+        bar.stop()
 
 
 def _lines(

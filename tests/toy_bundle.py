@@ -7,12 +7,13 @@ pictures verify, and ``toy_lock()`` is the same thing in the authoring layer.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from coverlock_sdk import Calibration, ImageHash, wrap
+from coverlock_sdk import Calibration, ImageHash, Verifier, wrap
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
 from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.locking.lock_format import LockFormat
@@ -42,6 +43,12 @@ def projection() -> np.ndarray:
 
 def toy_lock(key=None) -> LockedWatermark:
     return wrap(AdditiveMark(BITS), hash=ProjectionHash(), key=key)
+
+
+def put_runtime(verifier: Verifier, runtime: Any) -> Any:
+    """Let ``runtime`` run the graph of an open verifier."""
+    verifier._runner.runtime = verifier._runner._batcher._runtime = runtime
+    return runtime
 
 
 def write_toy_bundle(out: Path, key_fingerprint: str | None = None) -> Bundle:

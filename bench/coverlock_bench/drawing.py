@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from coverlock_bench.packages import needed
+from coverlock_sdk.errors import needs
 
 # Okabe and Ito's palette, which readers with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -15,11 +15,11 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8
 
 def new_figure(width: float, height: float) -> Any:
     """An empty matplotlib figure of so many inches, which needs no display."""
-    needed("matplotlib", "a picture of results").rcParams.update(
-        {"svg.fonttype": "path", "svg.hashsalt": "coverlock"}
-    )
-    figure = needed("matplotlib.figure", "a picture of results").Figure
-    return figure(figsize=(width, height), layout="constrained")
+    with needs("a picture of results", "matplotlib", "bench"):
+        from matplotlib import rcParams
+        from matplotlib.figure import Figure
+    rcParams.update({"svg.fonttype": "path", "svg.hashsalt": "coverlock"})
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Any, file: Path) -> None:

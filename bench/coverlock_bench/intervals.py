@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.packages import needed
+from coverlock_sdk.errors import needs
 
 BOOTSTRAPS = 2000
 LEVEL = 0.95
@@ -16,7 +16,8 @@ LEVEL = 0.95
 
 def rate(successes: int, trials: int) -> dict[str, Any]:
     """A share with its 95 % Clopper-Pearson interval: 0 of 100 is not 0 %."""
-    binomtest = needed("scipy.stats", "intervals").binomtest
+    with needs("an interval", "SciPy", "bench"):
+        from scipy.stats import binomtest
     interval = binomtest(successes, trials).proportion_ci(LEVEL, method="exact")
     return {
         "successes": successes,

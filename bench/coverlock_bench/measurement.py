@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from coverlock_bench.results import write_result
-from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.cli.options import json_option, together
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 
@@ -112,10 +112,8 @@ def measurement(name: str, shared: str, *options: Option) -> Callable[[Measure],
             for note in (*found.notes, f"result file: {out}"):
                 click.echo(note, err=True)
 
-        command: Any = run
         usual = [OPTIONS[each] for each in shared.split()]
-        for option in reversed((*usual, *options, OPTIONS["out"], json_option)):
-            command = option(command)
-        return click.command(name, help=measure.__doc__)(command)
+        with_options = together(*usual, *options, OPTIONS["out"], json_option)
+        return click.command(name, help=measure.__doc__)(with_options(run))
 
     return decorate

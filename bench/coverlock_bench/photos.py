@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.models.assets import Asset, locate
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.photos import HELD_OUT, split
 
 Picture8 = npt.NDArray[np.uint8]
 
@@ -46,11 +46,7 @@ def find_photos(folder: Path | None, held_out: bool = False) -> list[Path]:
         if folder is None:
             raise CoverLockError("--held-out needs --images: none of the demo's photos is held out")
         return split(folder, HELD_OUT)[1]
-    folder = folder or locate(DEMO_PHOTOS)
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURE_SUFFIXES)
-    if not found:
-        raise PictureError(f"the folder {folder} contains no pictures")
-    return found
+    return pictures_in(folder or locate(DEMO_PHOTOS))
 
 
 def load_squares(photos: list[Path], side: int) -> list[Picture8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -16,7 +17,7 @@ from coverlock_sdk import (
     load_watermark,
 )
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.named_options import parse_setting, setting_text
+from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.plugin_manager import plugin_manager
 
 
@@ -34,7 +35,8 @@ class Setting:
         return cls(name, tuple(options.items()))
 
     def __str__(self) -> str:
-        return setting_text(self.name, dict(self.options))
+        options = ",".join(f"{option}={_text(value)}" for option, value in self.options)
+        return f"{self.name}:{options}" if options else self.name
 
     def attack(self, naturals: Images) -> Attack | OracleAttack:
         """The attack of this setting; one that asks for ``naturals`` gets these unmarked pictures.
@@ -61,3 +63,7 @@ def _accepted(role: str, name: str, options: dict[str, Any]) -> dict[str, Any]:
     parameters = signature(plugin_manager().get(role, name)).parameters
     anything = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
     return {name: value for name, value in options.items() if anything or name in parameters}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

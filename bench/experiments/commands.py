@@ -254,10 +254,10 @@ def _trained(images: Path, measured: list[Path], seeds: tuple[int, ...], bf16: b
 )
 def filters_command(photos: Path, watermarks: Names, runs: Path, **recipe: int) -> Measured:
     """Train classifiers that tell forgeries from genuine pictures, and compare their ROC-AUC."""
-    from coverlock_plugins.convnext.training import Recipe
+    from coverlock_plugins.convnext.training import FilterRecipe
     from experiments.filters import filters
 
-    figures = filters(watermarks, photos, runs, Recipe(**recipe))
+    figures = filters(watermarks, photos, runs, FilterRecipe(**recipe))
     config = {"photos": photos.name, **recipe}
     return Measured(config, figures, declared.FILTERS.markdown(figures))
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from coverlock_bench.settings import named_watermark
 from coverlock_plugins.convnext.classifiers import BACKBONES
-from coverlock_plugins.convnext.training import Recipe, train_filter
+from coverlock_plugins.convnext.training import FilterRecipe, train_filter
 
 PAPER = {"mbrs": {"features": 0.7243, "resnet": 0.9772, "convnext": 0.9971}}
 """On COCO, with DINOv2-G, ResNet-50 and ConvNeXt-Tiny as backbones."""
 
 
 def filters(
-    watermarks: Sequence[str], photos: Path, runs: Path, recipe: Recipe
+    watermarks: Sequence[str], photos: Path, runs: Path, recipe: FilterRecipe
 ) -> dict[str, dict[str, Any]]:
     """Train every backbone for every watermark (or load what was trained), and keep its card."""
     figures: dict[str, dict[str, Any]] = {}

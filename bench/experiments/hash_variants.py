@@ -20,6 +20,7 @@ from coverlock_sdk.hashing import nano
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.progress import progress
+from coverlock_sdk.training.hashes.features import codes_of_network, evaluation_features
 from coverlock_sdk.training.hashes.figures import figures_of
 from coverlock_sdk.training.hashes.recipes import (
     NANO_COMPOSITION,
@@ -27,12 +28,10 @@ from coverlock_sdk.training.hashes.recipes import (
     NANO_HEAD_COMPOSITION,
     NANO_HEAD_OBJECTIVE,
     HeadRecipe,
-    codes_of_network,
-    evaluation_features,
     train_head,
 )
 from coverlock_sdk.training.hashes.views import ComposedViews
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.photos import HELD_OUT, split
 from experiments.backbones import augnet, efficientnet_lite0
 
 BACKBONES: dict[str, Callable[[], Backbone]] = {

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.training.watermarks.trainer import Recipe
+from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from experiments.trained import Variant, describe, measure
 
 _HIDDEN = {"bits": 16, "size": 64, "channels": 32}
-_HIDDEN_RECIPE = Recipe(image_weight=0.7, steps=3000, message_first=1000, decay=800)
+_HIDDEN_RECIPE = WatermarkRecipe(image_weight=0.7, steps=3000, message_first=1000, decay=800)
 _MBRS = {"bits": 64, "size": 64, "channels": 16}
-_MBRS_RECIPE = Recipe(message_weight=10, steps=2000, message_first=300, decay=600)
+_MBRS_RECIPE = WatermarkRecipe(message_weight=10, steps=2000, message_first=300, decay=600)
 _CIN = {"bits": 30, "size": 64, "couplings": 4, "growth": 8, "jpeg_channels": 0}
-_CIN_RECIPE = Recipe(steps=2000, message_first=300, decay=600)
+_CIN_RECIPE = WatermarkRecipe(steps=2000, message_first=300, decay=600)
 _RIVAGAN = {"bits": 32, "size": 64, "kernel": 7}
-_RIVAGAN_RECIPE = Recipe(
+_RIVAGAN_RECIPE = WatermarkRecipe(
     message_loss="bce",
     image_weight=0.0,
     batch=12,
@@ -76,7 +76,7 @@ def interventions(
     images: list[Path],
     runs: Path,
     seeds: Sequence[int],
-    half: bool,
+    bfloat16: bool,
 ) -> dict[str, Any]:
     """Train (or load) the variants and measure their transferability, for every seed."""
     known = {variant.label: variant for variant in VARIANTS}
@@ -86,6 +86,6 @@ def interventions(
     figures: dict[str, Any] = {}
     for label in labels or known:
         variant = known[label]
-        per_seed = {str(s): measure(variant, photos, images, runs, s, half) for s in seeds}
+        per_seed = {str(s): measure(variant, photos, images, runs, s, bfloat16) for s in seeds}
         figures[label] = {**describe(variant), "seeds": per_seed}
     return {"trained": figures, "untrained": UNTRAINED}

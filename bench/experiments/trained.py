@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from coverlock_bench.rt import residual_transferability
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
-from coverlock_sdk.progress import step_counter
-from coverlock_sdk.training.runs import Checkpoint
+from coverlock_sdk.progress import StepProgress
+from coverlock_sdk.training.checkpoint import Checkpoint
 from coverlock_sdk.training.watermarks.trainable import train_watermark
-from coverlock_sdk.training.watermarks.trainer import Recipe
+from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 from coverlock_sdk.watermarking.network_watermark import NetworkWatermark
 from coverlock_sdk.watermarking.weights import load_network
@@ -35,12 +34,14 @@ class Variant:
     network: str
     """The name it is registered under."""
     settings: Mapping[str, Any]
-    recipe: Recipe
+    recipe: WatermarkRecipe
     paper: Mapping[str, Any] = field(default_factory=dict)
     """What the paper reports for it, at the published size."""
 
 
-def trained(variant: Variant, photos: Path, runs: Path, seed: int, half: bool) -> NetworkWatermark:
+def trained(
+    variant: Variant, photos: Path, runs: Path, seed: int, bfloat16: bool
+) -> NetworkWatermark:
     """The variant's watermark, from its run folder where training has finished, else trained."""
     run = runs / f"{variant.label}-{seed}"
     trainable = plugin_manager().get("network", variant.network)()
@@ -55,26 +56,18 @@ def trained(variant: Variant, photos: Path, runs: Path, seed: int, half: bool) -
         checkpoint = Checkpoint(run / "checkpoint.pt")
         if checkpoint.file.exists():
             _require_same(checkpoint.read().get("sittings", []), variant, recipe, run)
-        with step_counter(Console(stderr=True)) as bar:
-            task = bar.add_task(f"{variant.label}, seed {seed}", total=recipe.steps)
-            network = train_watermark(
-                trainable,
-                photos,
-                run,
-                variant.settings,
-                recipe,
-                cache=runs / "cache",
-                report=lambda step, _: bar.update(task, completed=step),
-                half=half,
-            )
+        stage, cache = f"{variant.label}, seed {seed}", runs / "cache"
+        with StepProgress({stage: recipe.steps}) as progress:
+            report, given = progress.of(stage), (variant.settings, recipe, cache)
+            network = train_watermark(trainable, photos, run, *given, report, bfloat16)
     return NetworkWatermark(network.float(), variant.label, json.loads(card.read_text()))
 
 
 def measure(
-    variant: Variant, photos: Path, images: list[Path], runs: Path, seed: int, half: bool
+    variant: Variant, photos: Path, images: list[Path], runs: Path, seed: int, bfloat16: bool
 ) -> dict[str, Any]:
     """Quality, RT@1, RT@10 and RT@100 of a variant, and how fast it learned."""
-    watermark = trained(variant, photos, runs, seed, half)
+    watermark = trained(variant, photos, runs, seed, bfloat16)
     card = watermark.card
     return {
         "bit_accuracy": card["held_out"]["bit_accuracy"],
@@ -118,7 +111,7 @@ def describe(variant: Variant) -> dict[str, Any]:
 
 
 def _require_same(
-    sittings: Sequence[Mapping[str, Any]], variant: Variant, recipe: Recipe, run: Path
+    sittings: Sequence[Mapping[str, Any]], variant: Variant, recipe: WatermarkRecipe, run: Path
 ) -> None:
     """Refuse to show a run, or to go on with it, under settings it was not made with."""
     for made_with in sittings:

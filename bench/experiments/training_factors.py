@@ -57,7 +57,7 @@ def training_factors(
     images: list[Path],
     runs: Path,
     seeds: Sequence[int],
-    half: bool,
+    bfloat16: bool,
 ) -> dict[str, Any]:
     """RT of every run; those on the other dataset need ``other_photos`` and are left out without.
 
@@ -73,7 +73,7 @@ def training_factors(
             folder = other_photos if change == OTHER_DATASET else photos
             if (changes and change not in changes) or folder is None:
                 continue
-            per_seed = {str(s): measure(variant, folder, images, runs, s, half) for s in seeds}
+            per_seed = {str(s): measure(variant, folder, images, runs, s, bfloat16) for s in seeds}
             row = {**describe(variant), "photos": folder.name, "seeds": per_seed}
             figures.setdefault(system, {})[change] = row
     return figures

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from coverlock_sdk.bundles.signatures import check_signature
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.locking.calibration import Calibration
@@ -187,8 +188,6 @@ class Bundle:
         folder = Path(path)
         content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
         if trust is not None:
-            from coverlock_sdk.bundles.signing import check_signature
-
             missing = f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
             check_signature(content, _read(folder / SIGNATURE, missing), trust, folder)
         bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), trust is not None)

@@ -1,19 +1,18 @@
-"""Ed25519 signatures of bundles: who exported them, and that nobody changed them since."""
+"""Signing bundles, so that verifiers know who exported them and that nobody changed them since."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from coverlock_sdk.errors import BundleError, KeyringError, MissingModelError
+from coverlock_sdk.bundles.bundle import MANIFEST, SIGNATURE, Bundle
+from coverlock_sdk.bundles.signatures import cryptography
+from coverlock_sdk.errors import BundleError, KeyringError
 from coverlock_sdk.files import write_atomically
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PathLike = str | os.PathLike[str]
 
@@ -32,8 +31,6 @@ def generate_signing_key(path: PathLike) -> Path:
 
 def sign_bundle(folder: PathLike, private_key: PathLike) -> Path:
     """Sign the manifest of a bundle, after checking every file that it lists."""
-    from coverlock_sdk.bundles.bundle import MANIFEST, SIGNATURE, Bundle
-
     bundle = Bundle.open(folder)
     content = (bundle.path / MANIFEST).read_bytes()
     signature = _private_key(Path(private_key)).sign(content)
@@ -45,41 +42,8 @@ def sign_bundle(folder: PathLike, private_key: PathLike) -> Path:
     return target
 
 
-def check_signature(content: bytes, signature: bytes, trust: Any, folder: Path) -> None:
-    """Refuse ``content`` unless the holder of the key ``trust`` signed exactly these bytes."""
-    exceptions, _, _ = _cryptography()
-    try:
-        _public_key(trust).verify(signature, content)
-    except exceptions.InvalidSignature:
-        raise BundleError(
-            f"the signature of {folder} was not made by the trusted key for this manifest: "
-            "the bundle was altered or signed by somebody else"
-        ) from None
-
-
-def _public_key(trust: Any) -> Ed25519PublicKey:
-    """What a caller may trust: a public key, or the path of its PEM file."""
-    _, ed25519, serialization = _cryptography()
-    if isinstance(trust, ed25519.Ed25519PublicKey):
-        return trust
-    if not isinstance(trust, str | os.PathLike):
-        raise KeyringError(
-            f"a {type(trust).__name__} is not a public key: give an Ed25519PublicKey or its file"
-        )
-    path = Path(trust)
-    try:
-        key = serialization.load_pem_public_key(path.read_bytes())
-    except OSError as error:
-        raise KeyringError(f"{path} cannot be read ({error.strerror or error})") from None
-    except ValueError:
-        raise KeyringError(f"{path} is not a public key in PEM format") from None
-    if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise KeyringError(f"{path} is not an Ed25519 key")
-    return key
-
-
 def _private_key(path: Path) -> Ed25519PrivateKey:
-    _, ed25519, serialization = _cryptography()
+    _, ed25519, serialization = cryptography()
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except OSError as error:
@@ -93,7 +57,7 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
 
 def _write_pair(private: Path, public: Path) -> str | None:
     """Make and store a key pair; returns what went wrong, so that no traceback shows the key."""
-    _, ed25519, serialization = _cryptography()
+    _, ed25519, serialization = cryptography()
     key = ed25519.Ed25519PrivateKey.generate()
     encoding = serialization.Encoding.PEM
     secret = key.private_bytes(
@@ -108,15 +72,3 @@ def _write_pair(private: Path, public: Path) -> str | None:
     except OSError as error:
         return f"{private} cannot be written ({error.strerror or error})"
     return None
-
-
-def _cryptography() -> Any:
-    try:
-        from cryptography import exceptions
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise MissingModelError(
-            'signatures need the package cryptography: run pip install "coverlock-sdk[sign]"'
-        ) from None
-    return exceptions, ed25519, serialization

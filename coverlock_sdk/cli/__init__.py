@@ -2,66 +2,74 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import logging
+import os
 import sys
 import traceback
+from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Any
 
 import click
 
-from coverlock_sdk.cli.calibrate import calibrate
-from coverlock_sdk.cli.check_log import check_log
-from coverlock_sdk.cli.embed import embed
-from coverlock_sdk.cli.fetch import fetch
-from coverlock_sdk.cli.identify import identify
-from coverlock_sdk.cli.import_ import import_
-from coverlock_sdk.cli.keygen import keygen
-from coverlock_sdk.cli.plugins import plugins
-from coverlock_sdk.cli.serve import serve, token
-from coverlock_sdk.cli.sign import sign
-from coverlock_sdk.cli.train import train
-from coverlock_sdk.cli.verify import verify
+from coverlock_sdk.cli.answers import print_json
+from coverlock_sdk.cli.exit_codes import BROKEN_PIPE, ERROR, HELP, INTERRUPTED
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
 
 COMMANDS = (
-    embed,
-    verify,
-    identify,
-    keygen,
-    plugins,
-    fetch,
-    import_,
-    calibrate,
-    train,
-    sign,
-    check_log,
-    serve,
-    token,
+    "embed:embed",
+    "verify:verify",
+    "identify:identify",
+    "keygen:keygen",
+    "plugins:plugins",
+    "fetch:fetch",
+    "import_:import_",
+    "calibrate:calibrate",
+    "train:train",
+    "sign:sign",
+    "check_log:check_log",
+    "serve:serve",
+    "serve:token",
 )
+"""The SDK's own commands: a module of this package, and the name of the command in it."""
 
 
 class CoverLockGroup(click.Group):
-    """Turns every expected error into one sentence and exit code 2."""
+    """Turns every way to fail into one sentence and an exit code that is never "rejected"."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        """Read the arguments, which may print the help."""
+        with _quiet_about_pipes():
+            return super().make_context(*arguments, **settings)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether errors are to be JSON, before a command can fail to understand its own."""
+        ctx.meta["as_json"] = "--json" in args
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; tracebacks are for bugs only."""
-        try:
-            return super().invoke(ctx)
-        except CoverLockError as error:
-            _report(str(error))
-        except click.UsageError as error:
-            if "--json" not in sys.argv:
+        as_json: bool = ctx.meta["as_json"]
+        with _quiet_about_pipes():
+            try:
+                return super().invoke(ctx)
+            except CoverLockError as error:
+                _report(str(error), as_json)
+            except click.UsageError as error:
+                if not as_json:
+                    raise
+                _report(error.format_message(), as_json)
+            except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
                 raise
-            _report(error.format_message())
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            # A bug: exit code 1 would tell a script that a picture was rejected.
-            traceback.print_exc()
-            _report(f"internal error, please report it: {type(error).__name__}: {error}")
-        raise click.exceptions.Exit(2)
+            except (KeyboardInterrupt, click.Abort):
+                click.echo("interrupted", err=True)
+                raise click.exceptions.Exit(INTERRUPTED) from None
+            except Exception as error:
+                traceback.print_exc()
+                _report(f"please report this bug: {type(error).__name__}: {error}", as_json)
+            raise click.exceptions.Exit(ERROR)
 
 
 def build_cli() -> click.Group:
@@ -69,11 +77,12 @@ def build_cli() -> click.Group:
     cli = CoverLockGroup(
         name="coverlock",
         help="Find out whether an image watermark can be forged, lock it, and verify it.",
+        epilog=HELP,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     click.version_option(package_name="coverlock-sdk")(cli)
     for command in COMMANDS:
-        cli.add_command(command)
+        cli.add_command(resolve_name(f"coverlock_sdk.cli.{command}"))
     plugin_manager().add_commands(cli)
     return cli
 
@@ -83,11 +92,29 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     # Skipped plugins are listed by `coverlock plugins`; elsewhere they would only be noise.
     logging.getLogger("coverlock_sdk.plugin_manager").setLevel(logging.ERROR)
-    build_cli()(prog_name="coverlock")
+    try:
+        build_cli()(prog_name="coverlock")
+    except KeyboardInterrupt:  # before the command began
+        sys.exit(INTERRUPTED)
 
 
-def _report(message: str) -> None:
-    if "--json" in sys.argv:
-        click.echo(json.dumps({"error": message}))
+@contextlib.contextmanager
+def _quiet_about_pipes() -> Iterator[None]:
+    """Exit without a word when whoever reads the output goes away."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as end:
+        # Rich makes an exit of it, which remembers why.
+        if not any(isinstance(e, BrokenPipeError) for e in (end, end.__context__)):
+            raise
+        for stream in (sys.stdout, sys.stderr):  # what is left in buffers goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit(BROKEN_PIPE) from None
+
+
+def _report(message: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"error": message})
     else:
         click.echo(f"error: {message}", err=True)

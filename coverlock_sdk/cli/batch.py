@@ -1,10 +1,9 @@
-"""Running a command over many files: progress, one row each, and an exit code for scripts."""
+"""Running a command over many pictures: progress, one row each, and an exit code for scripts."""
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import click
@@ -13,61 +12,82 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.folders import Source
+from coverlock_sdk.cli.answers import print_json
+from coverlock_sdk.cli.exit_codes import ACCEPTED, ERROR, REJECTED
+from coverlock_sdk.errors import (
+    CoverLockError,
+    KeyringError,
+    MessageError,
+    MissingModelError,
+    UnknownNameError,
+)
+from coverlock_sdk.images.folders import Found, Source
 from coverlock_sdk.progress import progress
 
-ACCEPTED, REJECTED, FAILED = 0, 1, 2
-"""Exit codes: everything accepted; something rejected; some input could not be processed."""
+ABOUT_SETTINGS = (KeyringError, MessageError, MissingModelError, UnknownNameError)
+"""Errors that no picture is to blame for: they end the command."""
+COLOURS = {"accepted": "green", "rejected": "red", "error": "yellow"}
 UNBROKEN = 10_000
 """Columns of a table that goes to a file or a pipe, where nothing calls for breaking names."""
 
+VERDICT_COLUMNS = {"matches": "matches", "bits": "of", "p_value": "p", "key_id": "key"}
+
+Row = dict[str, Any]
+
 
 def process(
-    sources: list[Source],
-    work: Callable[[Source], tuple[bool, dict[str, Any]]],
-    columns: dict[str, str],
-    as_json: bool,
-) -> None:
-    """Do ``work`` on every source, show a table or JSON, and exit with a code scripts can rely on.
+    found: Found, work: Callable[[Source], Row], columns: dict[str, str], as_json: bool
+) -> NoReturn:
+    """Do ``work`` on every picture, show a table or JSON, and exit with a code for scripts.
 
-    ``work`` returns whether the picture was accepted and what to report; a file that fails is
-    reported and counted, and never stops the others. ``columns`` maps report keys to headings.
+    ``work`` returns what to report, ``accepted`` among it. A picture that fails is reported and
+    counted, and never stops the others. ``columns`` maps report keys to headings.
     """
-    rows = []
-    for source in progress(sources, quiet=len(sources) == 1):
-        row: dict[str, Any] = {"file": str(source.path)}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                accepted, details = work(source)
-                row |= {"status": "accepted" if accepted else "rejected", **details}
-            except CoverLockError as error:
-                row |= {"status": "error", "error": str(error)}
-        row["warnings"] = [str(warning.message) for warning in caught]
-        rows.append(row)
-    report(rows, columns, as_json)
+    rows = (_row(source, work) for source in found.pictures)
+    report(found, rows, columns, as_json)
 
 
-def report(rows: list[dict[str, Any]], columns: dict[str, str], as_json: bool) -> None:
-    """Show one row for each picture, and exit with a code scripts can rely on."""
-    counts = dict.fromkeys(("accepted", "rejected", "error"), 0)
-    for row in rows:
+def report(found: Found, rows: Iterable[Row], columns: dict[str, str], as_json: bool) -> NoReturn:
+    """Collect one row for each picture, show them, and exit with a code for scripts."""
+    total = len(found.pictures)
+    collected = list(progress(rows, total=total, quiet=total == 1))
+    counts = dict.fromkeys(COLOURS, 0)
+    for row in collected:
         counts[row["status"]] += 1
     if as_json:
-        click.echo(json.dumps({"results": rows, "counts": counts}, indent=2, default=str))
+        print_json({"results": collected, "counts": counts, "skipped": found.skipped})
     else:
-        _show(rows, counts, columns)
+        _show(collected, counts, columns, found.skipped)
     finish(counts)
 
 
 def finish(counts: dict[str, int]) -> NoReturn:
-    """Exit: 0 when everything was accepted, 1 when something was not, 2 when something failed."""
-    code = FAILED if counts["error"] else REJECTED if counts["rejected"] else ACCEPTED
+    """Exit with the code for pictures of which so many had each status."""
+    code = ERROR if counts["error"] else REJECTED if counts["rejected"] else ACCEPTED
     raise click.exceptions.Exit(code)
 
 
-def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str, str]) -> None:
+def counted(counts: dict[str, int]) -> str:
+    """How many pictures had each status, as a person reads it."""
+    nouns = {"error": "error" if counts["error"] == 1 else "errors"}
+    return ", ".join(f"{n} {nouns.get(status, status)}" for status, n in counts.items() if n)
+
+
+def _row(source: Source, work: Callable[[Source], Row]) -> Row:
+    row: Row = {"file": str(source.path)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            details = work(source)
+            row |= {"status": "accepted" if details["accepted"] else "rejected", **details}
+        except ABOUT_SETTINGS:
+            raise
+        except CoverLockError as error:
+            row |= {"status": "error", "error": str(error)}
+    return {**row, "warnings": [str(warning.message) for warning in caught]}
+
+
+def _show(rows: list[Row], counts: dict[str, int], columns: dict[str, str], skipped: int) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = UNBROKEN
@@ -75,20 +95,24 @@ def _show(rows: list[dict[str, Any]], counts: dict[str, int], columns: dict[str,
     table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for heading in ("file", "status", *(columns[key] for key in told)):
         table.add_column(heading, overflow="fold")
-    colours = {"accepted": "green", "rejected": "red", "error": "yellow"}
     for row in rows:
-        status = f"[{colours[row['status']]}]{row['status']}[/]"
+        status = f"[{COLOURS[row['status']]}]{row['status']}[/]"
         table.add_row(escape(row["file"]), status, *(_cell(row.get(key)) for key in told))
     if any(row["status"] != "error" for row in rows):
         console.print(table)
     for row in rows:
-        if row["status"] == "error":
-            error = escape(row["error"])
-            console.print(f"[yellow]error:[/] {error}", highlight=False, soft_wrap=True)
-        for text in row["warnings"]:
-            console.print(f"[yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)
+        problems = [("error", row["error"])] if row["status"] == "error" else []
+        for kind, text in [*problems, *(("warning", text) for text in row["warnings"])]:
+            named = text if row["file"] in text else f"{row['file']}: {text}"
+            console.print(f"[yellow]{kind}:[/] {escape(named)}", highlight=False, soft_wrap=True)
     if len(rows) > 1:
-        console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count))
+        console.print(counted(counts), highlight=False)
+    if skipped == 1:
+        console.print("1 other file was skipped: it is not a picture", highlight=False)
+    elif skipped:
+        console.print(
+            f"{skipped:,} other files were skipped: they are not pictures", highlight=False
+        )
 
 
 def _cell(value: Any) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from coverlock_sdk.cli.answers import answer
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.verifier.audit_log import FIRST, check_chain
 
@@ -18,13 +18,11 @@ from coverlock_sdk.verifier.audit_log import FIRST, check_chain
 )
 @json_option
 def check_log(log: Path, noted: str, as_json: bool) -> None:
-    """Check that no line of an audit LOG was changed, removed or added since it was written.
+    """Check that nobody changed, removed or added a line of an audit LOG.
 
-    Note the digest of the last line elsewhere and --expect it later: by itself a log does not show
-    that its end was changed or cut off, or that all of it was written anew.
+    Note the digest of the last line elsewhere, and --expect it later. The log alone does not show
+    that somebody changed its last line, cut off its end, or wrote all of it anew.
     """
     lines, digest = check_chain(log, noted)
-    if as_json:
-        click.echo(json.dumps({"lines": lines, "last": digest}))
-    else:
-        click.echo(f"{log}: {lines} lines, chain whole, last line {digest}")
+    intact = f"{log} is intact: {lines} lines, and the digest of the last is {digest}"
+    answer({"lines": lines, "last": digest}, as_json, intact)

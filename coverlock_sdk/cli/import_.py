@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from coverlock_sdk.cli.answers import answer
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import needs
 from coverlock_sdk.plugin_manager import plugin_manager
 
 
@@ -28,14 +28,7 @@ def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
     Some are published as more than one FILE. Only weights are read; nothing in them is executed.
     """
     convert = plugin_manager().get("importer", name)
-    try:
+    with needs(f"converting '{name}'", None, "torch"):
         written = dict.fromkeys(str(convert(file)) for file in files)
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            f"converting '{name}' needs the package '{error.name}': "
-            "pip install 'coverlock-sdk[torch]'"
-        ) from error
-    if as_json:
-        click.echo(json.dumps({"name": name, "written": list(written)}))
-    else:
-        click.echo(f"{name} is in {' and '.join(written)}")
+    document = {"name": name, "written": list(written)}
+    answer(document, as_json, f"{name} is in {' and '.join(written)}")

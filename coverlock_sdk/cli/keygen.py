@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from coverlock_sdk.cli.answers import answer
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, generate_key
 
@@ -23,11 +23,10 @@ from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, generate_key
 def keygen(path: Path, identifier: str | None, rotate: bool, as_json: bool) -> None:
     """Make a secret key in the file PATH, readable by you alone."""
     key = generate_key(path, identifier, rotate)
-    if as_json:
-        click.echo(json.dumps({"file": str(path), "id": key.id, "fingerprint": key.fingerprint}))
-        return
-    click.echo(f"key '{key.id}' (fingerprint {key.fingerprint}) is in {path}")
-    click.echo(f"use it with --key-file {path}, or set {KEY_FILE_VARIABLE}={path}")
-    click.echo(
-        "keep a copy in a safe place: without it, pictures marked with it cannot be verified"
+    answer(
+        {"file": str(path), "id": key.id, "fingerprint": key.fingerprint},
+        as_json,
+        f"key '{key.id}' (fingerprint {key.fingerprint}) is in {path}",
+        f"use it with --key-file {path}, or set {KEY_FILE_VARIABLE}={path}",
+        "keep a copy in a safe place: without it, pictures marked with it cannot be verified",
     )

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they stand for."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -7,24 +7,47 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import numpy as np
+from click.core import ParameterSource
 
-from coverlock_sdk.errors import MessageError
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import DEFAULT_HASH
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
-from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environment
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.messages import as_bits
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.verifier.runtimes import AUTO
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator; ``--help`` shows them in this order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def refuse_idle(where: str, *parameters: str) -> None:
+    """Refuse those ``parameters`` of the running command that were given but do nothing here."""
+    context = click.get_current_context()
+    idle = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name in parameters
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if idle:
+        verb, them = ("does", "it") if len(idle) == 1 else ("do", "them")
+        listed = ", ".join(idle[:-1]) + " and " * (len(idle) > 1) + idle[-1]
+        raise CoverLockError(f"{listed} {verb} nothing {where}: leave {them} out")
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
 )
-
-
 key_option = click.option(
     "--key-file",
     type=click.Path(path_type=Path),
@@ -38,86 +61,70 @@ trust_option = click.option(
 rule_option = click.option(
     "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
 )
+sources_argument = click.argument("sources", nargs=-1, required=True)
+message_options = together(
+    click.option("--id", "identifier", help="Identifier; its codeword is the message."),
+    click.option("--bits", help="The message itself, as a string of 0 and 1."),
+)
+bundle_options = together(
+    click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
+    click.option("--precision", default="fp32", show_default=True, help="Precision of the graph."),
+    click.option("--threads", type=click.IntRange(1), help="Threads of the runtime."),
+    trust_option,
+)
+_hash_option = click.option(
+    "--hash", help=f"Image hash, as NAME or NAME:OPTION=VALUE.  [default: {DEFAULT_HASH}]"
+)
+lock_options = together(
+    click.option(
+        "-w",
+        "--watermark",
+        required=True,
+        help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE.",
+    ),
+    _hash_option,
+    key_option,
+    click.option("--fpr", type=float, help=f"False-positive rate.  [default: {DEFAULT_FPR:g}]"),
+    rule_option,
+)
+verifier_options = together(
+    click.option(
+        "-w", "--watermark", help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE."
+    ),
+    click.option("--bundle", type=click.Path(path_type=Path), help="A deployed bundle instead."),
+    _hash_option,
+    key_option,
+    click.option(
+        "--fpr",
+        type=float,
+        help=f"False-positive rate.  [default: {DEFAULT_FPR:g}, or the bundle's]",
+    ),
+    rule_option,
+    bundle_options,
+)
 
+message_options = together(
+    click.option("--id", "identifier", help="Identifier; its codeword is the message."),
+    click.option("--bits", help="The message itself, as a string of 0 and 1."),
+)
+"""The options that name a message; ``chosen_message`` takes their values."""
 
-def lock_options(command: Command) -> Command:
-    """The options that describe a lock; ``open_lock`` takes their values."""
-    for option in reversed(
-        [
-            click.option("-w", "--watermark", required=True, help="Name of a watermark plugin."),
-            click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash."),
-            key_option,
-            click.option(
-                "--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."
-            ),
-            rule_option,
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-def training_options(command: Command) -> Command:
-    """The photos that something is trained on, and where the run is kept."""
-    run = click.option(
+training_options = together(
+    click.argument("photos", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+    click.option(
         "--run",
         type=click.Path(file_okay=False, path_type=Path),
         required=True,
         help="Folder for checkpoints, curves and weights; an interrupted run goes on there.",
-    )
-    folder = click.Path(exists=True, file_okay=False, path_type=Path)
-    return click.argument("photos", type=folder)(run(command))
+    ),
+    click.option("--steps", type=click.IntRange(1), help="Optimisation steps."),
+    click.option("--batch", type=click.IntRange(1), help="Pictures, or pairs, per step."),
+    click.option("--seed", default=0, show_default=True),
+)
+"""The photos that something is trained on, where the run is kept, and its schedule."""
 
-
-def bundle_options(command: Command) -> Command:
-    """The options that say how a bundle is opened."""
-    for option in reversed(
-        [
-            click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
-            click.option("--precision", default="fp32", show_default=True),
-            click.option("--threads", type=click.IntRange(1), help="Of the runtime."),
-            trust_option,
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-def message_options(command: Command) -> Command:
-    """The options that name a message; ``chosen_message`` takes their values."""
-    for option in reversed(
-        [
-            click.option("--id", "identifier", help="Identifier; its codeword is the message."),
-            click.option("--bits", help="The message itself, as a string of 0 and 1."),
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-def open_lock(
-    watermark: str,
-    hash: str,
-    key_file: Path | None,
-    fpr: float,
-    rule: Any,
-    harden: bool = False,
-) -> LockedWatermark:
-    """The lock that ``lock_options`` describe."""
-    keyring = chosen_keyring(key_file)
-    return wrap(watermark, hash=hash, key=keyring, fpr=fpr, rule=rule, harden=harden)
-
-
-def chosen_keyring(key_file: Path | None) -> Keyring | None:
-    """The keys of ``key_file``, or of the file that the environment names, if any."""
-    return Keyring.load(key_file) if key_file else keyring_from_environment()
-
-
-def chosen_message(length: int, identifier: str | None, bits: str | None) -> Any:
-    """The message that ``message_options`` describe: a string is an identifier."""
-    if (identifier is None) == (bits is None):
-        raise MessageError("name the message by either --id or --bits")
-    if identifier is not None:
-        return identifier
-    message: np.ndarray[Any, Any] = as_bits(bits, 1, length)[0]
-    return message
+device_options = together(
+    click.option("--bf16", is_flag=True, help="Compute networks in bfloat16."),
+    click.option("--device", default="cpu", show_default=True, help="Where to train: cpu, cuda."),
+)
+"""Where, and in which precision, something is trained."""

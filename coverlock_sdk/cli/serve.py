@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 from typing import Any, cast
 
 import click
 
-from coverlock_sdk.cli.options import bundle_options, chosen_keyring, key_option
-from coverlock_sdk.errors import AccessError, MissingModelError
+from coverlock_sdk.cli.opening import chosen_keyring
+from coverlock_sdk.cli.options import bundle_options, key_option
+from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
+from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.verifier.verifier import Verifier
-
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
-"""Hosts that mean every address of the machine, and the one under which it finds itself."""
 
 
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
 @key_option
 @bundle_options
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, help="Port to listen on.")
 @click.option(
     "--tokens",
     type=click.Path(path_type=Path),
     help="Token file (see 'coverlock token'). Without one only this machine can ask.",
 )
-@click.option("--max-bytes", default=20_000_000, show_default=True, help="Of a picture file.")
-@click.option("--max-pixels", default=50_000_000, show_default=True, help="Of a picture.")
+@click.option("--max-bytes", default=20_000_000, show_default=True, help="Largest picture file.")
+@click.option("--max-pixels", default=50_000_000, show_default=True, help="Largest picture.")
 @click.option(
     "--max-in-flight", default=64, show_default=True, help="Pictures at once; one more gets a 503."
 )
-@click.option("--timeout", default=10.0, show_default=True, help="Seconds to receive, to answer.")
+@click.option(
+    "--timeout", default=10.0, show_default=True, help="Seconds to receive, and to answer."
+)
 @click.option("--max-batch", default=32, show_default=True, help="Pictures run together.")
-@click.option("--max-delay-ms", default=2.0, show_default=True, help="How long one waits for more.")
+@click.option(
+    "--max-delay-ms", default=2.0, show_default=True, help="How long one waits for others."
+)
 @click.option("--audit", type=click.Path(path_type=Path), help="Append every verdict to this file.")
 def serve(
     bundle: Path,
@@ -54,18 +56,14 @@ def serve(
 ) -> None:
     """Answer over HTTP whether pictures carry a message.
 
-    POST the picture file to /verify?id=NAME. /healthz, /metrics and /docs explain the rest.
+    POST the picture file to /verify?id=NAME; /docs explains the rest.
     """
-    try:
+    with needs("the service", None, "serve"):
         import uvicorn
 
         from coverlock_sdk.serving.app import Limits, create_app
-    except ImportError as error:
-        raise MissingModelError(
-            f"the service needs more packages ({error}): pip install 'coverlock-sdk[serve]'"
-        ) from None
     callers = Callers.load(tokens) if tokens else None
-    if callers is None and not _is_loopback(host):
+    if callers is None and not is_loopback(host):
         raise AccessError(
             f"a service on {host} without --tokens would answer everybody: "
             "make a token with 'coverlock token', or use --host 127.0.0.1"
@@ -80,7 +78,7 @@ def serve(
         audit=audit,
         **opening,
     )
-    click.echo(f"{bundle} on {verifier.runtime.name}: {_address(host, port)}", err=True)
+    click.echo(f"{bundle} on {verifier.runtime.name}: {shown_address(host, port)}", err=True)
     uvicorn.run(
         create_app(verifier, callers, limits),
         host=host,
@@ -110,21 +108,6 @@ def serve(
 def token(name: str, file: Path, scopes: tuple[str, ...], rate: float, burst: int) -> None:
     """Make a token with which NAME may ask a service, and print it.
 
-    The file keeps only its digest, so note the token now. A token that NAME had is replaced.
+    The file keeps only its digest, so note the token now. It replaces the token that NAME had.
     """
     click.echo(add_token(file, name, cast("tuple[Scope, ...]", scopes), rate, burst))
-
-
-def _address(host: str, port: int) -> str:
-    """Where this machine finds the service: 0.0.0.0 and :: mean every address, and none to open."""
-    bracketed = f"[{host}]" if ":" in host else host
-    if host in EVERY_ADDRESS:
-        return f"http://{EVERY_ADDRESS[host]}:{port}/docs (listening on {bracketed}:{port})"
-    return f"http://{bracketed}:{port}/docs"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

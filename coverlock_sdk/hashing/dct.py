@@ -5,41 +5,16 @@ It needs nothing but NumPy and is the baseline that every trained hash has to be
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.hashing.dct_features import SIDE, dct_features
+from coverlock_sdk.hashing.shipped import shipped_card, shipped_weights
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
     import torch
-
-SIDE = 64
-"""Pictures are reduced to this many pixels a side: what survives there survives distortion."""
-
-LUMA_BAND = 16
-CHROMA_BAND = 11
-"""Frequencies below these, diagonally (u + v), are kept of luminance and of each chrominance."""
-
-LEAST_CONTRAST = 1.0
-LEAST_COLOUR = 2.0
-"""Lengths below which luminance and chrominance are not scaled up to one.
-
-They keep a flat or grey picture near zero. Otherwise its noise, and the colour that a mark adds,
-would decide its bits. (The median photo has lengths of 12 and 3.)
-"""
-
-# ITU-R BT.601 luminance and the two colour differences, as in JPEG.
-RGB_TO_YCC = np.array(
-    [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]],
-    dtype=np.float32,
-)
 
 
 class DctHash(ImageHash):
@@ -49,10 +24,10 @@ class DctHash(ImageHash):
     input_size = (SIDE, SIDE)
 
     def __init__(self) -> None:
-        weights = _weights()
+        weights = shipped_weights("dct")
         self._mean = weights["mean"]
         self._matrix = weights["whitening"] @ weights["projection"]
-        self.calibration = _calibration()
+        self.calibration = Calibration(**shipped_card("dct")["calibration"])
 
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, 64, 64)."""
@@ -63,56 +38,3 @@ class DctHash(ImageHash):
         from coverlock_sdk.hashing.dct_network import DctNetwork
 
         return DctNetwork(self._mean, self._matrix).eval()
-
-
-def dct_features(images: Images) -> npt.NDArray[np.float32]:
-    """Low-frequency DCT coefficients (N, D), indifferent to brightness, contrast and saturation.
-
-    The constant terms are dropped and luminance and chrominance each brought to unit length.
-    """
-    channels = np.einsum("cd,ndhw->nchw", RGB_TO_YCC, images)
-    basis = dct_basis(SIDE)
-    spectrum = basis @ channels @ basis.T
-    luma = spectrum[:, 0][:, low_frequencies(LUMA_BAND)]
-    low = low_frequencies(CHROMA_BAND)
-    chroma = np.concatenate([spectrum[:, 1][:, low], spectrum[:, 2][:, low]], axis=1)
-    return np.concatenate(
-        [_normalised(luma, LEAST_CONTRAST), _normalised(chroma, LEAST_COLOUR)], axis=1
-    )
-
-
-def _normalised(values: npt.NDArray[np.float32], least: float) -> npt.NDArray[np.float32]:
-    length = np.linalg.norm(values, axis=1, keepdims=True)
-    return values / np.maximum(length, np.float32(least))
-
-
-@lru_cache(maxsize=2)
-def dct_basis(size: int) -> npt.NDArray[np.float32]:
-    """The orthonormal DCT-II matrix (frequencies, positions)."""
-    frequency, position = np.arange(size)[:, None], np.arange(size) + 0.5
-    basis = np.cos(np.pi * frequency * position / size) * np.sqrt(2 / size)
-    basis[0] /= np.sqrt(2)
-    return basis.astype(np.float32)
-
-
-@lru_cache(maxsize=2)
-def low_frequencies(band: int) -> npt.NDArray[np.bool_]:
-    """Which of (SIDE, SIDE) frequencies lie below ``band``, the constant one excluded."""
-    u, v = np.meshgrid(np.arange(SIDE), np.arange(SIDE), indexing="ij")
-    return (u + v < band) & (u + v > 0)
-
-
-@lru_cache(maxsize=1)
-def _weights() -> dict[str, npt.NDArray[np.float32]]:
-    from safetensors.numpy import load
-
-    return load(_resource("dct.safetensors").read_bytes())
-
-
-@lru_cache(maxsize=1)
-def _calibration() -> Calibration:
-    return Calibration(**json.loads(_resource("dct.json").read_text())["calibration"])
-
-
-def _resource(name: str) -> resources.abc.Traversable:
-    return resources.files("coverlock_sdk.hashing") / "weights" / name

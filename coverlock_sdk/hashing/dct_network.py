@@ -7,11 +7,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from coverlock_sdk.hashing import dct
+from coverlock_sdk.hashing import dct_features as dct
 
 
 class DctNetwork(nn.Module):
-    """Pictures (N, 3, 64, 64) in [0, 1] to hash logits (N, 256), as ``dct.dct_features`` has it."""
+    """Pictures (N, 3, 64, 64) in [0, 1] to hash logits (N, 256), as ``dct_features`` has it."""
 
     colours: Tensor
     basis: Tensor

@@ -20,7 +20,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import ImageHash
-from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Progress, cache_folder
 
@@ -163,40 +163,16 @@ def install_head(name: str, run: Path, folder: Path | None = None) -> Path:
 
 def as_backbone(model: Any) -> Backbone:
     """A transformers DINOv2 as the frozen backbone of a hash."""
-    import torch
+    from coverlock_sdk.hashing.network import FrozenBackbone
 
-    from coverlock_sdk.hashing.network import Backbone
+    class Dinov2Backbone(FrozenBackbone):
+        def patches(self, images: Tensor) -> Tensor:
+            """(N, 3, 224, 224) -> (N, 256, width), without the class token."""
+            tokens: Tensor = self.model(images).last_hidden_state
+            return tokens[:, 1:]
 
-    class Dinov2Backbone(Backbone):
-        mean: Tensor
-        deviation: Tensor
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model.requires_grad_(False).eval()
-            self.size, self.features = SIZE, 2 * int(model.config.hidden_size)
-            self.settings = dict(model.config.to_diff_dict())
-            imagenet = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
-            for key, values in zip(("mean", "deviation"), imagenet, strict=True):
-                self.register_buffer(key, torch.tensor(values).view(3, 1, 1), persistent=False)
-
-        def forward(self, images: Tensor) -> Tensor:
-            """(N, 3, 224, 224) in [0, 1] -> mean and deviation over patches, (N, 2 * width)."""
-            tokens = self.model((images - self.mean) / self.deviation).last_hidden_state
-            return pool_patches(tokens[:, 1:])  # without the class token
-
-        def train(self, mode: bool = True) -> Dinov2Backbone:
-            """Stay in evaluation mode: the backbone is frozen."""
-            return super().train(False)
-
-    return Dinov2Backbone()
-
-
-def pool_patches(patches: Tensor) -> Tensor:
-    """s(x) = [mean; std] over patches, channel by channel: (N, P, d) -> (N, 2d)."""
-    import torch
-
-    return torch.cat([patches.mean(dim=1), patches.std(dim=1, correction=0)], dim=1)
+    settings = dict(model.config.to_diff_dict())
+    return Dinov2Backbone(model, SIZE, int(model.config.hidden_size), settings)
 
 
 def import_original(name: str, file: Path, folder: Path | None = None) -> Path:
@@ -294,10 +270,6 @@ def rename_original(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _transformers() -> Any:
-    try:
+    with needs("DINOv2", "PyTorch and transformers", "torch,dinov2"):
         import transformers
-    except ImportError as error:
-        raise MissingModelError(
-            "DINOv2 needs two more packages: pip install 'coverlock-sdk[torch,dinov2]'"
-        ) from error
     return transformers

@@ -15,10 +15,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_sdk.hashing.projection import orthogonal_projection
-from coverlock_sdk.hashing.windows import window_matrix
+from coverlock_sdk.images.resampling import window_matrix
 
 EMBEDDING = 512
 """Width of the head's hidden layer and of its embedding (D in the paper)."""
+
+
+IMAGENET = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+"""Mean and deviation of the colours that most pretrained networks expect."""
 
 
 class Backbone(nn.Module):
@@ -28,6 +32,45 @@ class Backbone(nn.Module):
     features: int
     settings: dict[str, Any]
     """What it takes to build this backbone again, besides its weights."""
+
+
+class FrozenBackbone(Backbone):
+    """A pretrained network whose patches, or last feature map, are pooled as the paper does."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(
+        self,
+        model: nn.Module,
+        size: int,
+        channels: int,
+        settings: dict[str, Any],
+        colours: tuple[Sequence[float], Sequence[float]] = IMAGENET,
+    ) -> None:
+        super().__init__()
+        self.model = model.requires_grad_(False).eval()
+        self.size, self.features, self.settings = size, 2 * channels, settings
+        for name, values in zip(("mean", "deviation"), colours, strict=True):
+            self.register_buffer(name, torch.tensor(values).view(3, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, 3, size, size) in [0, 1] -> mean and deviation of each channel, (N, features)."""
+        return pool_patches(self.patches((images - self.mean) / self.deviation))
+
+    def patches(self, images: Tensor) -> Tensor:
+        """The features (N, P, channels) of each place; a feature map has one in each pixel."""
+        features: Tensor = self.model(images)
+        return features.flatten(2).transpose(1, 2)
+
+    def train(self, mode: bool = True) -> FrozenBackbone:
+        """Stay in evaluation mode: the backbone is frozen."""
+        return super().train(False)
+
+
+def pool_patches(patches: Tensor) -> Tensor:
+    """s(x) = [mean; std] over patches, channel by channel: (N, P, d) -> (N, 2d)."""
+    return torch.cat([patches.mean(dim=1), patches.std(dim=1, correction=0)], dim=1)
 
 
 class HashHead(nn.Module):

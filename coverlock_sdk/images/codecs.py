@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 LOSSLESS_SUFFIXES = (".png", ".tif", ".tiff", ".webp", ".bmp")
 LOSSY_SUFFIXES = (".jpg", ".jpeg", ".avif")
-PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif")
+HEIF_SUFFIXES = (".heic", ".heif")
+"""What phones save; such files are read where pillow-heif is installed, and never written."""
+PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif", *HEIF_SUFFIXES)
+
+HEAD_BYTES = 16
+"""So many bytes of a file are enough to tell its format."""
+_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*")
+_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 _HELD_MODES = {
     ".webp": ("RGB", "RGBA"),
@@ -52,18 +59,23 @@ def load_image(path: Path) -> PilImage:
         raise PictureError(f"{path} cannot be read ({error.strerror or error})") from None
 
 
+def begins_like_a_picture(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a picture."""
+    in_box = head[4:8] == b"ftyp" and head[8:12] in (*_HEIF_BRANDS, b"avif", b"avis")
+    in_riff = head[:4] == b"RIFF" and head[8:12] == b"WEBP"
+    return head.startswith(_BEGINNINGS) or in_box or in_riff
+
+
 def decode_image(content: bytes, max_pixels: int | None = None) -> PilImage:
     """Decode the content of a picture file, like ``load_image``; nothing above ``max_pixels``."""
     return _decode(io.BytesIO(content), len(content), "the picture", max_pixels)
 
 
 def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None) -> PilImage:
-    from PIL import Image
-
     if size == 0:
         raise PictureError(f"{name} is empty (0 bytes)")
     with explained(name):
-        image = Image.open(file)
+        image = _open(file, name)
         require_size(image.height, image.width, max_pixels or MAX_PIXELS)
         refuse_animation(image)
         colour = image.mode in ("RGB", "RGBA", "LA")
@@ -77,6 +89,29 @@ def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None)
             stacklevel=4,
         )
     return upright
+
+
+def _open(file: BinaryIO, name: str) -> PilImage:
+    """Open an image; a format of phones that Pillow does not know is left to pillow-heif."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        return Image.open(file)
+    except UnidentifiedImageError:
+        file.seek(0)
+        head = file.read(HEAD_BYTES)
+        if head[4:8] != b"ftyp" or head[8:12] not in _HEIF_BRANDS:
+            raise
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        raise PictureError(
+            f"{name} is a HEIC picture, which needs one more package: "
+            "pip install 'coverlock-sdk[heic]'"
+        ) from None
+    register_heif_opener()
+    file.seek(0)
+    return Image.open(file)
 
 
 @contextlib.contextmanager
@@ -93,11 +128,13 @@ def explained(name: str) -> Iterator[None]:
             f"{name} would decode to more than {MAX_PIXELS:,} pixels and was not opened"
         ) from None
     except UnidentifiedImageError:
-        raise PictureError(f"{name} is not a picture in a format Pillow can read") from None
+        raise PictureError(f"{name} is not a picture, or its format is unknown") from None
     except MemoryError:
         raise PictureError(f"{name} does not fit into memory") from None
     except Exception as error:
-        raise PictureError(f"{name} is truncated or damaged ({_in_one_line(error)})") from None
+        raise PictureError(
+            f"{name} is truncated or damaged ({_in_one_line(error)}): get the file again"
+        ) from None
 
 
 def _in_one_line(error: Exception) -> str:
@@ -137,6 +174,7 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
     from PIL import Image
 
     suffix = suffix.lower()
+    require_format(suffix)
     if suffix in _HELD_MODES and image.mode not in _HELD_MODES[suffix]:
         raise PictureError(
             f"a picture of mode {image.mode} cannot be saved as '{suffix}' without loss: use .png"
@@ -150,9 +188,6 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
         options = {"compression": "tiff_deflate"}
     elif suffix == ".avif":
         options = {"quality": 90}
-    elif suffix not in LOSSLESS_SUFFIXES:
-        known = ", ".join((*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES))
-        raise PictureError(f"cannot save as '{suffix}': use one of {known}")
     for entry in KEPT_INFO:
         if image.info.get(entry):
             options[entry] = image.info[entry]
@@ -167,6 +202,13 @@ def encode_image(image: PilImage, suffix: str) -> bytes:
     return file.getvalue()
 
 
+def require_format(suffix: str) -> None:
+    """Refuse a suffix of a file format that marked pictures are not written in."""
+    known = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES)
+    if suffix.lower() not in known:
+        raise PictureError(f"pictures cannot be saved as '{suffix}': use one of {', '.join(known)}")
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Write an output file whole or not at all, or say in one sentence why that is impossible."""
     try:
@@ -178,7 +220,8 @@ def write_file(path: Path, content: bytes) -> None:
 def refuse_animation(image: PilImage) -> None:
     """Refuse a file of several frames, which is not one picture."""
     frames = getattr(image, "n_frames", 1)
-    if frames > 1 and image.format != "MPO":  # which phones use for one photo with a preview
+    one_photo = image.format in ("MPO", "HEIF")  # to which phones add a preview
+    if frames > 1 and not one_photo:
         raise PictureError(
             f"an animation of {frames} frames is not one picture: mark its frames one by one"
         )

@@ -49,11 +49,10 @@ class Picture:
     def view(self, size: tuple[int, int]) -> Images:
         """What a network of input ``size`` sees of this picture: (3, *size) in [0, 1]."""
         height, width = self.size
-        seen = np.zeros((3, size[0], width), dtype=np.float32)
         if height == size[0]:
-            for strip in _strips(height):
-                seen[:, strip] = self._opaque(strip)
+            seen = np.concatenate([self._opaque(strip) for strip in _strips(height)], axis=1)
         else:
+            seen = np.zeros((3, size[0], width), dtype=np.float32)
             rows = resample_matrix(height, size[0])
             for strip in _strips(height):
                 touched = np.flatnonzero(rows[:, strip].any(axis=1))
@@ -99,7 +98,7 @@ class Picture:
     def _unit(self, values: AnyArray) -> Images:
         if values.dtype == np.float32:
             return values
-        unit: Images = values.astype(np.float32) / np.float32(np.iinfo(values.dtype).max)
+        unit: Images = np.divide(values, np.float32(np.iinfo(values.dtype).max), dtype=np.float32)
         return unit
 
     def _quantise(self, values: Images) -> AnyArray:

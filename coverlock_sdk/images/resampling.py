@@ -9,6 +9,7 @@ seen alike wherever it is verified.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +19,31 @@ FloatArray = npt.NDArray[np.float32]
 
 @lru_cache(maxsize=32)
 def resample_matrix(source: int, target: int) -> FloatArray:
-    """Weights (target, source) that bring an axis of ``source`` samples to ``target``.
-
-    When shrinking, the triangle is widened by the scale, which is the antialiasing.
-    """
-    scale = source / target
-    support = max(scale, 1.0)
-    centres = (np.arange(target) + 0.5) * scale
-    distances = np.abs(np.arange(source) + 0.5 - centres[:, None]) / support
-    weights = np.clip(1.0 - distances, 0.0, None)
-    weights /= weights.sum(axis=1, keepdims=True)
-    matrix: FloatArray = weights.astype(np.float32)
+    """Weights (target, source) that bring an axis of ``source`` samples to ``target``."""
+    matrix = window_matrix(source, target, 1.0)
     matrix.setflags(write=False)
     return matrix
+
+
+def window_matrix(source: int, target: int, zoom: float) -> FloatArray:
+    """Weights (target, source) that bring the central share ``zoom`` of an axis to ``target``."""
+    start, window = (1 - zoom) * source / 2, np.float64(zoom * source)
+    matrix: FloatArray = triangle_filter(np.arange(source), np.arange(target), start, window)
+    return matrix.astype(np.float32)
+
+
+def triangle_filter(source: Any, target: Any, start: Any, window: Any) -> Any:
+    """Weights (..., target, source) that bring a window of the source axis to the target's length.
+
+    ``source`` and ``target`` count the samples of either axis. All four are arrays of NumPy or
+    tensors of PyTorch; ``start`` and ``window``, in samples, may hold many windows at once.
+    When shrinking, the triangle is widened by the scale, which is the antialiasing.
+    """
+    scale = window / len(target)
+    centres = start + (target[:, None] + 0.5) * scale
+    distances = abs(source + 0.5 - centres) / scale.clip(min=1.0)
+    weights = (1.0 - distances).clip(min=0.0)
+    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 LIFT_DAMPING = 0.1

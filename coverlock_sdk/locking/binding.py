@@ -92,7 +92,8 @@ class Binder:
     def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Logits]:
         """Payload logits and hash logits of pictures of any size."""
         views = self.networks.views(pictures)
-        return self.networks.decoded(views), self.networks.hashed(views)
+        hashed = self.networks.hashed(views)  # before a careless decoder writes into the views
+        return self.networks.decoded(views), hashed
 
     def _round(
         self,
@@ -162,8 +163,8 @@ def _better(earlier: Marked | None, later: Marked) -> Marked:
 
 def _refuse_probabilities(decoded: Logits, payloads: Bits, plugin: str) -> None:
     """Refuse a decoder that answers from 0 to 1, so that every bit would be read as 1."""
-    if decoded.size and (payloads == 0).any() and decoded.min() >= 0 and decoded.max() <= 1:
+    if decoded.size and (payloads == 0).any() and decoded.min() >= 0 and 0 < decoded.max() <= 1:
         raise PluginError(
             f"plugin '{plugin}' returned values from 0 to 1 from decode, which wants logits: "
-            "return values above 0 for ones and below 0 for zeros"
+            "return values above 0 for ones and below 0 for zeros, such as log(p / (1 - p))"
         )

@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.errors import MessageError, MissingModelError
+from coverlock_sdk.errors import MessageError, needs
 
 Bits = npt.NDArray[np.uint8]
 
@@ -147,12 +147,7 @@ def _roots(degree: int, corrects: int) -> list[int]:
 
 
 def _reedsolo() -> ModuleType:
-    try:
+    with needs("an error-correcting message", "reedsolo", "ecc"):
         import reedsolo
-    except ImportError:
-        raise MissingModelError(
-            "error-correcting messages need the package reedsolo: "
-            'run pip install "coverlock-sdk[ecc]"'
-        ) from None
     module: ModuleType = reedsolo
     return module

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import ImageHash
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError, needs
 
 if TYPE_CHECKING:
     import torch
@@ -123,13 +123,8 @@ def _working_size(side: int) -> tuple[int, int]:
 
 
 def _module(image_hash: ImageHash) -> torch.nn.Module:
-    try:
+    with needs("hardening, which follows gradients,", "PyTorch", "torch"):
         import torch  # noqa: F401
-    except ImportError as error:
-        raise MissingModelError(
-            "hardening follows gradients and needs PyTorch: pip install 'coverlock-sdk[torch]', "
-            "or embed without it"
-        ) from error
     module = image_hash.module()
     if module is None:
         raise CoverLockError(

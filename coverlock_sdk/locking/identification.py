@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,22 @@ class MessageBook:
             table = ((bytes_ == bits) @ weight).astype(np.int32)
             total += table[column]
         return total
+
+
+def read_identifiers(path: Path) -> list[str]:
+    """The registered identifiers of a text file, one on each line."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise MessageError(f"{path} cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise MessageError(
+            f"{path} is not a text file: write one identifier on each line"
+        ) from None
+    identifiers = [line.strip() for line in lines if line.strip()]
+    if not identifiers:
+        raise MessageError(f"{path} has no identifiers: write one on each line")
+    return identifiers
 
 
 def _pack(messages: Bits) -> Bits:

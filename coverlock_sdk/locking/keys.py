@@ -41,7 +41,9 @@ class Key:
 
     def __init__(self, secret: bytes, id: str, created: str | None = None) -> None:
         if len(secret) < KEY_BYTES:
-            raise KeyringError(f"a key has at least {KEY_BYTES} bytes, this one has {len(secret)}")
+            raise KeyringError(
+                f"a key needs at least {KEY_BYTES} bytes, but this one has {len(secret)}"
+            )
         # The secret lives only inside this keyed hash object, which has no way to print it.
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         self.id = id
@@ -71,7 +73,7 @@ class Key:
         return f"Key(id={self.id!r}, fingerprint={self.fingerprint!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("keys are not pickled: pass the path of the key file instead")
+        raise TypeError("a key cannot be pickled: pass the path of the key file instead")
 
 
 PUBLIC_KEY = Key(b"CoverLock without a key: public!", id="public", created="")
@@ -143,7 +145,7 @@ class Keyring:
         if not self.keys:
             raise KeyringError("a keyring needs at least one key: make one with 'coverlock keygen'")
         if len(set(identifiers)) != len(identifiers):
-            raise KeyringError(f"two keys of the ring have the same identifier: {identifiers}")
+            raise KeyringError(f"two keys of a ring have the same identifier: {identifiers}")
 
     @property
     def primary(self) -> Key:
@@ -171,7 +173,7 @@ def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bo
     if path.exists() and not rotate:
         raise KeyringError(f"{path} exists: choose another name, or add a key to it with --rotate")
     if rotate and not path.exists():
-        raise KeyringError(f"{path} does not exist, so there is no key to rotate")
+        raise KeyringError(f"{path} does not exist: leave out --rotate to make it")
     taken = [key.id for key in Keyring.load(path).keys] if rotate else []
     created = datetime.now(timezone.utc)
     identifier = id or created.strftime("%Y-%m-%d-") + secrets.token_hex(2)
@@ -191,12 +193,12 @@ def _read_keys(path: Path) -> list[Key] | str:
     """The keys of a key file, or what is wrong with it."""
     if not path.exists():
         return f"there is no key file {path}: make one with 'coverlock keygen'"
-    if _is_exposed(path):
-        return f"{path} can be read by other users: run 'chmod 600 {path}' first"
     try:
         document = json.loads(path.read_text())
         if document["coverlock_keys"] != _FORMAT:
             return f"{path} was written by a newer version: update coverlock-sdk"
+        if _is_exposed(path):
+            return f"other users can read {path}: run 'chmod 600 {path}' first"
         return [
             Key(base64.b64decode(entry["secret"], validate=True), entry["id"], entry["created"])
             for entry in document["keys"]

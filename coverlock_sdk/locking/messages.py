@@ -30,15 +30,20 @@ def as_bits(value: Any, count: int, bits: int) -> Bits:
         if array.dtype.kind in "US":
             array = array.astype(np.int64)
     except (ValueError, TypeError):
-        raise MessageError(f"a message is a sequence of {bits} bits, 0 or 1") from None
+        raise MessageError(f"a message must be a sequence of {bits} bits, each 0 or 1") from None
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise MessageError("a message consists of bits: only the values 0 and 1 may occur")
+        raise MessageError("a message may contain only the bits 0 and 1")
     if array.ndim == 1:
         array = np.broadcast_to(array, (count, array.size))
     if array.ndim != 2:
-        raise MessageError(f"messages have the shape (N, {bits}), but these have {array.shape}")
+        raise MessageError(
+            f"messages must have the shape (N, {bits}), but these have {array.shape}"
+        )
     if array.shape[1] != bits:
         raise MessageError(f"the message has {array.shape[1]} bits, but {bits} are needed")
     if array.shape[0] != count:
-        raise MessageError(f"the number of messages is {array.shape[0]}, that of pictures {count}")
+        raise MessageError(
+            f"there are {array.shape[0]} messages for {count} pictures: "
+            "give one for all of them, or one for each"
+        )
     return np.array(array, dtype=np.uint8)

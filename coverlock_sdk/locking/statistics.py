@@ -43,7 +43,7 @@ def hard_threshold(bits: int, fpr: float) -> int:
 def check_fpr(bits: int, fpr: float, candidates: int = 1) -> None:
     """Refuse a false-positive rate that ``bits`` cannot reach against so many ``candidates``."""
     if not 0 < fpr < 1:
-        raise MessageError(f"a false-positive rate lies strictly between 0 and 1, not at {fpr:g}")
+        raise MessageError(f"a false-positive rate must be strictly between 0 and 1, not {fpr:g}")
     if candidates * 2.0**-bits <= fpr:
         return
     needed = math.ceil(math.log2(candidates / fpr))

@@ -1,4 +1,4 @@
-"""Reads published checkpoints: weights only, nothing executed, every name and shape checked."""
+"""Weight files, ours and published ones: only weights are read, and every name is checked."""
 
 from __future__ import annotations
 
@@ -9,13 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from coverlock_sdk.errors import CorruptModelError
+from coverlock_sdk.files import write_atomically
 
 LISTED = 5
 """How many names of a kind an error lists before it counts the rest."""
+
+
+def write_weights(
+    path: Path, state: Mapping[str, Tensor], about: Mapping[str, str] | None = None
+) -> None:
+    """Write a state dict, and what it belongs to, as safetensors, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    weights = {name: value.contiguous() for name, value in state.items()}
+    write_atomically(path, save(weights, dict(about) if about else None))
+
+
+def read_weights(path: Path, of: str) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """What ``write_weights`` wrote: what the weights belong to, and the weights."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return file.metadata() or {}, state
+    except (OSError, SafetensorError) as error:
+        raise CorruptModelError(f"{path} cannot be read as {of} ({error})") from error
 
 
 def read_checkpoint(file: Path) -> Any:

@@ -11,10 +11,13 @@ import urllib.error
 import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.models.assets import Asset, Progress
+
+if TYPE_CHECKING:
+    from coverlock_sdk.models.assets import Asset, Progress
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 TIMEOUT_SECONDS = 30

@@ -23,8 +23,8 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from coverlock_sdk.errors import MessageError, PictureError
-from coverlock_sdk.images.codecs import PICTURE_SUFFIXES
-from coverlock_sdk.images.folders import find_pictures
+from coverlock_sdk.images.codecs import HEAD_BYTES
+from coverlock_sdk.images.folders import find_pictures, is_hidden, is_picture
 
 PICTURES_PER_PART = 64
 ROWS_AT_ONCE = 16
@@ -59,6 +59,15 @@ class Place(NamedTuple):
     def load(self) -> str | bytes:
         """The path where that is enough, or else the content."""
         return self.path if self.system is None else _content(self.system, self.path)
+
+    def head(self) -> bytes:
+        """The first bytes of the file; none of one that cannot be read."""
+        system = self.system or pyarrow.fs.LocalFileSystem()
+        try:
+            with system.open_input_stream(self.path) as stream:
+                return stream.read(HEAD_BYTES)
+        except OSError:
+            return b""
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ def find_parts(sources: Iterable[str], with_message: bool) -> list[Part]:
         tables += more_tables
         pictures += more_pictures
     if pictures and not with_message:
-        raise MessageError("name the message by either --id or --bits")
+        raise MessageError("name the message with either --id or --bits")
     with ThreadPoolExecutor() as pool:
         inspected = list(pool.map(partial(_inspected, with_message=with_message), tables))
     listed = pa.table({"file": [p.name for p in pictures], "id": [None] * len(pictures)})
@@ -140,7 +149,9 @@ def _found(source: str) -> tuple[list[Place], list[Place]]:
     tables = [place for place in places if place.path.endswith(".parquet")]
     if folder is None:
         return tables, [place for place in places if not place.path.endswith(".parquet")]
-    pictures = [p for p in places if PurePath(p.path).suffix.lower() in PICTURE_SUFFIXES]
+    with ThreadPoolExecutor() as pool:
+        kept = pool.map(lambda place: is_picture(place.path, place.head), places)
+        pictures = [place for place, is_kept in zip(places, kept, strict=True) if is_kept]
     if not tables and not pictures:
         raise PictureError(f"there are no pictures below {source}")
     if not pictures or any(posixpath.dirname(table.path) == folder for table in tables):
@@ -152,7 +163,9 @@ def _listed_here(source: str) -> tuple[str | None, list[Place]]:
     """The files below a folder of this machine, and the folder; or the files of a pattern."""
     path = Path(source).resolve()
     if path.is_dir():
-        return path.as_posix(), [_here(file) for file in sorted(path.rglob("*"))]
+        files = (file for file in sorted(path.rglob("*")) if not file.is_dir())
+        shown = [file for file in files if not is_hidden(file.relative_to(path))]
+        return path.as_posix(), [_here(file) for file in shown]
     return None, [_here(found.path.resolve()) for found in find_pictures([source])]
 
 
@@ -170,7 +183,10 @@ def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
             listing = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
     except (OSError, pa.ArrowException) as error:
         raise PictureError(f"{uri} cannot be listed ({error})") from None
-    paths = [path] if folder is None else sorted(info.path for info in listing if info.is_file)
+    paths = [path]
+    if folder is not None:
+        files = sorted(info.path for info in listing if info.is_file)
+        paths = [file for file in files if not is_hidden(PurePath(file[len(folder) :]))]
     scheme = uri.partition("://")[0]
     return folder, [Place(f"{scheme}://{path}", system, path) for path in paths]
 
@@ -228,7 +244,7 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
             "it should hold the content of picture files"
         )
     if "id" not in columns and not with_message:
-        raise MessageError(f"{name} has no column 'id': name the message by --id or --bits")
+        raise MessageError(f"{name} has no column 'id': name the message with --id or --bits")
     if "id" in columns and with_message:
         raise MessageError(
             f"{name} has a column 'id' with the identifier of each picture: "

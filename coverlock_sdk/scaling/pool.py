@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -102,7 +103,11 @@ def _pool(job: VerificationJob, workers: int) -> Iterator[ProcessPoolExecutor]:
     os.environ.update(limits)
     try:
         with ProcessPoolExecutor(workers, spawning, _open, (job,)) as pool:
-            yield pool
+            try:
+                yield pool
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)
+                raise
     finally:
         for name, value in before.items():
             if value is None:
@@ -117,6 +122,7 @@ _at_work: tuple[VerificationJob, Verifier]
 
 def _open(job: VerificationJob) -> None:
     global _at_work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; this process's parent acts
     _at_work = job, job.open()
 
 

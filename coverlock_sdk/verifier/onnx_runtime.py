@@ -11,7 +11,13 @@ import numpy as np
 
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.errors import (
+    BundleError,
+    CoverLockError,
+    RuntimeUnavailableError,
+    install,
+    needs,
+)
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -55,8 +61,7 @@ def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntim
     library = _library()
     if CUDA not in library.get_available_providers():
         raise RuntimeUnavailableError(
-            "the installed ONNX Runtime has no CUDA: "
-            'pip install "coverlock-sdk[gpu]" instead of [cpu]'
+            f"the installed ONNX Runtime has no CUDA: {install('gpu')} instead of [cpu]"
         )
     # TF32 would round the products of an fp32 graph to 10 bits.
     cuda = (CUDA, {"use_tf32": "0"})
@@ -72,12 +77,8 @@ def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntim
 
 def _library() -> ModuleType:
     refuse_two_distributions()
-    try:
+    with needs("this runtime", "ONNX Runtime", "cpu", RuntimeUnavailableError):
         import onnxruntime
-    except ImportError as error:
-        raise RuntimeUnavailableError(
-            f'ONNX Runtime cannot be imported ({error}): pip install "coverlock-sdk[cpu]"'
-        ) from error
     module: ModuleType = onnxruntime
     return module
 

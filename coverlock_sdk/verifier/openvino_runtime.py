@@ -10,7 +10,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError, needs
 
 
 class OpenVinoRuntime:
@@ -45,12 +45,8 @@ class OpenVinoRuntime:
 
 def open_openvino(bundle: Bundle, precision: str, threads: int | None) -> OpenVinoRuntime:
     """The bundle on OpenVINO's processor device."""
-    try:
+    with needs("this runtime", "OpenVINO", "openvino", RuntimeUnavailableError):
         import openvino
-    except ImportError as error:
-        raise RuntimeUnavailableError(
-            f'OpenVINO cannot be imported ({error}): pip install "coverlock-sdk[openvino]"'
-        ) from error
     # Otherwise OpenVINO quietly computes in bfloat16 on processors that have it, whatever the graph
     # says; the hint leaves its 8-bit layers alone.
     settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}

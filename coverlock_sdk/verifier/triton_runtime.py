@@ -13,7 +13,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.errors import CoverLockError, OverloadedError, RuntimeUnavailableError
+from coverlock_sdk.errors import CoverLockError, OverloadedError, RuntimeUnavailableError, needs
 from coverlock_sdk.hashing.projection import CODE_BITS
 
 ADDRESS_VARIABLE = "COVERLOCK_TRITON"
@@ -71,12 +71,8 @@ def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRu
         raise RuntimeUnavailableError(
             f"no Triton server is named: set {ADDRESS_VARIABLE} to its gRPC address, HOST:PORT"
         )
-    try:
+    with needs("this runtime", "the Triton client", "triton", RuntimeUnavailableError):
         import tritonclient.grpc as library
-    except ImportError as error:
-        raise RuntimeUnavailableError(
-            f"the Triton client cannot be imported ({error}): pip install 'coverlock-sdk[triton]'"
-        ) from None
     client = library.InferenceServerClient(address)
     try:
         metadata = client.get_model_metadata(MODEL, as_json=True, client_timeout=TIMEOUT)

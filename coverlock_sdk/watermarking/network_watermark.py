@@ -7,11 +7,9 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.errors import MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import cache_folder
 
@@ -20,15 +18,14 @@ if TYPE_CHECKING:
 
     from coverlock_sdk.watermarking.network import WatermarkNetwork
 
-CHUNK = 8
-"""Pictures that go through a network at once, which bounds the memory it takes."""
-
 
 class NetworkWatermark(Watermark):
     """A watermark around a network that is already there, for instance one just trained."""
 
     def __init__(self, network: WatermarkNetwork, name: str, card: dict[str, Any]) -> None:
-        self._network = network.eval()
+        from coverlock_sdk.watermarking.network import Decoder, Encoder
+
+        self._encoder, self._decoder = Encoder(network).eval(), Decoder(network).eval()
         self.name, self.bits = name, network.bits
         self.native_size = (network.size, network.size)
         self.card = card
@@ -37,37 +34,19 @@ class NetworkWatermark(Watermark):
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Run the encoder."""
-        import torch
-
-        marked = np.empty_like(images)
-        with torch.inference_mode():
-            for rows in _chunks(len(images)):
-                covers = torch.from_numpy(images[rows])
-                messages = torch.from_numpy(payloads[rows]).float()
-                marked[rows] = self._network.encode(covers, messages).clamp(0, 1).numpy()
-        return marked
+        return _run(self._encoder, images, payloads)
 
     def decode(self, images: Images) -> Logits:
         """Run the decoder."""
-        import torch
-
-        logits = np.empty((len(images), self.bits), np.float32)
-        with torch.inference_mode():
-            for rows in _chunks(len(images)):
-                logits[rows] = self._network.decode(torch.from_numpy(images[rows])).numpy()
-        return logits
+        return _run(self._decoder, images)
 
     def encoder_module(self) -> torch.nn.Module:
         """The encoder in PyTorch: (pictures, payloads) to marked pictures."""
-        from coverlock_sdk.watermarking.network import Encoder
-
-        return Encoder(self._network).eval()
+        return self._encoder
 
     def decoder_module(self) -> torch.nn.Module:
         """The decoder in PyTorch: pictures to logits."""
-        from coverlock_sdk.watermarking.network import Decoder
-
-        return Decoder(self._network).eval()
+        return self._decoder
 
 
 class StoredWatermark(NetworkWatermark):
@@ -81,12 +60,8 @@ class StoredWatermark(NetworkWatermark):
     reference: Path
 
     def __init__(self, weights: str | Path | None = None) -> None:
-        try:
+        with needs(f"the watermark '{self.name}'", "PyTorch", "torch"):
             from coverlock_sdk.watermarking.weights import load_network
-        except ModuleNotFoundError as error:
-            raise MissingModelError(
-                f"the watermark '{self.name}' needs PyTorch: pip install 'coverlock-sdk[torch]'"
-            ) from error
         path = Path(weights) if weights is not None else self._default_weights()
         super().__init__(load_network(path, self.build), self.name, card_of(path))
 
@@ -127,5 +102,10 @@ def card_of(weights: Path) -> dict[str, Any]:
     return content
 
 
-def _chunks(count: int) -> list[slice]:
-    return [slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
+def _run(module: torch.nn.Module, *batches: Images | Bits) -> Images:
+    import torch
+
+    from coverlock_sdk.watermarking.network import in_chunks
+
+    result: Images = in_chunks(module, *map(torch.from_numpy, batches)).numpy()
+    return result

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.files import write_atomically
-from coverlock_sdk.models.checkpoints import require_match, require_weights
+from coverlock_sdk.models.checkpoints import (
+    read_weights,
+    require_match,
+    require_weights,
+    write_weights,
+)
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 
 Build = Callable[..., WatermarkNetwork]
@@ -23,21 +25,20 @@ Build = Callable[..., WatermarkNetwork]
 
 def save_network(network: WatermarkNetwork, path: Path) -> None:
     """Write the weights and settings of ``network``, whole or not at all."""
-    state = {name: value.contiguous() for name, value in network.state_dict().items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, save(state, metadata={"settings": json.dumps(network.settings)}))
+    write_weights(path, network.state_dict(), settings_of(network))
+
+
+def settings_of(network: WatermarkNetwork) -> dict[str, str]:
+    """What a weight file says of the network its weights belong to."""
+    return {"settings": json.dumps(network.settings)}
 
 
 def load_network(path: Path, build: Build) -> WatermarkNetwork:
     """The network whose weights and settings ``path`` holds, ready for use."""
     if not path.exists():
         raise MissingModelError(f"the weights {path} do not exist")
-    try:
-        with safe_open(path, framework="pt") as file:
-            settings = json.loads((file.metadata() or {}).get("settings", "null"))
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, ValueError) as error:
-        raise CorruptModelError(f"the weights {path} cannot be read ({error})") from error
+    about, state = read_weights(path, of="weights")
+    settings = json.loads(about.get("settings", "null"))
     if not isinstance(settings, dict):
         raise CorruptModelError(f"{path} does not say which network its weights belong to")
     network = _built(build, settings, path, of="this network")
@@ -47,9 +48,14 @@ def load_network(path: Path, build: Build) -> WatermarkNetwork:
 
 
 def import_network(
-    build: Build, settings: Mapping[str, Any], state: Mapping[str, Tensor], source: Path, of: str
-) -> WatermarkNetwork:
-    """The network with somebody else's weights, if every name and shape matches.
+    build: Build,
+    settings: Mapping[str, Any],
+    state: Mapping[str, Tensor],
+    source: Path,
+    of: str,
+    target: Path,
+) -> Path:
+    """Write somebody else's weights to ``target``, if every name and shape matches.
 
     They are compared before memory is taken, of which a strange file might ask any amount.
     """
@@ -58,7 +64,8 @@ def import_network(
     require_match(state, expected, source, of)
     network = build(**settings)
     network.load_state_dict(state)
-    return network
+    save_network(network, target)
+    return target
 
 
 def unwrapped(held: Any, file: Path, part: str | None = None) -> dict[str, Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from rich.console import Console
 from coverlock_export.tensorrt import BuildSettings, Compiled, compile_bundle
 from coverlock_sdk.bundles.bundle import SIGNATURE, Bundle
 from coverlock_sdk.bundles.compiled_engines import TARGETS, Target
+from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.options import json_option, trust_option
 from coverlock_sdk.errors import BundleError
 
@@ -64,7 +64,7 @@ def compile_command(
     with Console(stderr=True).status(f"{target} is building"):
         made = list(compile_bundle(bundle, settings, wanted))
     if as_json:
-        click.echo(json.dumps([_report(compiled) for compiled in made], indent=2))
+        print_json([_report(compiled) for compiled in made])
     else:
         for compiled in made:
             click.echo(f"{'built' if compiled.built else 'kept '} {compiled.engine.file}")

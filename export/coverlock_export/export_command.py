@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +11,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from coverlock_export.triton import write_model_repository
-from coverlock_sdk.cli.options import json_option, open_lock
-from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.cli.answers import print_json
+from coverlock_sdk.cli.opening import open_lock
+from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.errors import needs
 from coverlock_sdk.images.folders import find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
@@ -92,12 +93,8 @@ def export(
     The export ends by running the graphs on photos. It fails, and writes nothing, when they do
     not answer as the SDK does.
     """
-    try:
+    with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import Request, export_bundle
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            f"an export needs the package '{error.name}': pip install 'coverlock-sdk[export,cpu]'"
-        ) from error
     lock = open_lock(watermark, hash, key_file, fpr, rule)
     photos = [source.path for source in find_pictures([images])]
     request = Request(lock, photos, precisions, keyless, force, count, seed)
@@ -108,13 +105,18 @@ def export(
     parity = bundle.manifest.parity
     if as_json:
         report = {"bundle": str(out), "files": dict(bundle.manifest.files), "parity": parity}
-        click.echo(json.dumps(report, indent=2))
+        print_json(report)
         return
     for name, figures in parity["graphs"].items():
         click.echo(
             f"{name}: {figures['bits']:.4%} of bits and {figures['verdicts']:.2%} of verdicts as "
             f"the SDK has them, on {figures['photos']} photos"
         )
+    resized = parity["other_sizes"]
+    click.echo(
+        f"other sizes, rounded to 8 bits: {resized['bits']:.4%} of bits and "
+        f"{resized['verdicts']:.2%} of verdicts, on {resized['photos']} photos"
+    )
     if reason := parity["embed"].get("left_out"):
         click.echo(f"no embed.onnx: {reason}")
     click.echo(f"bundle: {out}")

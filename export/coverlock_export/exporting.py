@@ -21,13 +21,14 @@ from coverlock_export.fused import KeylessVerification, Verification
 from coverlock_export.graphs import OPSET, export_graph, serialise
 from coverlock_export.parity import (
     MARKED,
-    Pixels,
+    MOST_OTHER_SIZES,
     Trial,
+    compared_at_other_sizes,
     hold_keyless_to_limits,
     hold_to_limits,
 )
 from coverlock_export.precision import to_fp16, to_int8
-from coverlock_sdk.arrays import Logits
+from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
@@ -67,7 +68,7 @@ class Request:
     @property
     def size(self) -> tuple[int, int]:
         """The size of the pictures that the graphs take."""
-        return fixed_size(self.lock.watermark, "a graph")
+        return fixed_size(self.lock.watermark, "an exported graph")
 
     @property
     def hash(self) -> ImageHash:
@@ -81,9 +82,9 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
     """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
+    network = _network(request)
     calibration, photos = _split(request)
     with building(out) as folder:
-        network = _network(request)
         _refuse_unreadable([*calibration, *photos], steps)
         graphs: dict[str, dict[str, str]] = {"verify": {}}
         advance = steps("exporting graphs", len(request.precisions))
@@ -128,7 +129,7 @@ def _refuse_unreadable(photos: list[Path], steps: Steps) -> None:
 
 
 def _network(request: Request) -> Verification:
-    watermark = request.lock.watermark
+    watermark, size = request.lock.watermark, request.size
     decoder, image_hash = watermark.decoder_module(), request.hash.module()
     for module, owner, method in (
         (decoder, f"the watermark '{watermark.name}'", "decoder_module()"),
@@ -138,7 +139,7 @@ def _network(request: Request) -> Verification:
             raise PluginError(f"{owner} cannot be exported: it has no {method}")
     assert decoder is not None
     assert image_hash is not None
-    network = Verification(decoder, image_hash, request.size, request.hash.input_size)
+    network = Verification(decoder, image_hash, size, request.hash.input_size)
     return network.eval()
 
 
@@ -178,8 +179,21 @@ def _parity(
         run = _torch_logits(network) if name == "torch" else open_cpu(bundle, name, None).run
         answers = trial.run(run, steps(f"running {name}", total))
         figures[name] = answers.compared(reference, lock, trial.messages)
-    hold_to_limits(figures, request.force)
-    parity: dict[str, Any] = {"photos": total, "seed": request.seed, "graphs": figures}
+    resized = photos[:MOST_OTHER_SIZES]
+    other_sizes = compared_at_other_sizes(
+        lock,
+        resized,
+        open_cpu(bundle, "fp32", None).run,
+        request.seed,
+        steps("comparing other sizes", len(resized)),
+    )
+    hold_to_limits({**figures, "other_sizes": other_sizes}, request.force)
+    parity: dict[str, Any] = {
+        "photos": total,
+        "seed": request.seed,
+        "graphs": figures,
+        "other_sizes": other_sizes,
+    }
     if request.keyless:
         session = cpu_session(bundle.read("keyless.onnx"))
         differing = trial.differing_matches(session, reference, lock.format)

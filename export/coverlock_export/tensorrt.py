@@ -20,15 +20,15 @@ from typing import Any
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.compiled_engines import MODULES, PORTABLE, Engine, Target
 from coverlock_sdk.bundles.gpu import NoGpuError, first_gpu
-from coverlock_sdk.errors import EngineError, MissingModelError
+from coverlock_sdk.errors import EngineError, MissingModelError, install
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.models.assets import cache_folder
 
 logger = logging.getLogger(__name__)
 
 _HINTS: dict[Target, str] = {
-    "tensorrt": "pip install 'coverlock-sdk[tensorrt]' with NVIDIA's package index",
-    "tensorrt-rtx": "pip install 'coverlock-sdk[rtx]'",
+    "tensorrt": f"{install('tensorrt')} with NVIDIA's package index",
+    "tensorrt-rtx": install("rtx"),
 }
 
 

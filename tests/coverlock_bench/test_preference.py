@@ -24,15 +24,16 @@ from coverlock_bench.preference.visibility import visibility_threshold  # noqa: 
 from coverlock_bench.preference.weights import (  # noqa: E402
     import_official,
     load_preference,
-    save_preference,
+    shape_of,
 )
 from coverlock_plugins.convnext.network import Shape  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError  # noqa: E402
+from coverlock_sdk.models.checkpoints import write_weights  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from coverlock_sdk.training.hashes.trainer import Schedule  # noqa: E402
+from coverlock_sdk.training.loop import Schedule  # noqa: E402
 
 SHORT = Schedule(steps=4, batch=3, rate=1e-3, record_every=2)
-RECIPE = training.Recipe(
+RECIPE = training.PreferenceRecipe(
     shape=Shape((1, 1, 1, 1), (8, 8, 8, 8)), schedule=SHORT, lift_from=1, validation=6
 )
 
@@ -116,7 +117,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run(folder, tmp_path):
 def test_the_model_that_ships_prefers_unmarked_photos(shared_data):
     network = load_preference("small")
     photos = sorted((shared_data / "cc0").glob("*.jpg"))
-    figures = training.validate(network, photos, training.Recipe())
+    figures = training.validate(network, photos, training.PreferenceRecipe())
     assert figures["preferred"] > 0.8
     assert figures["lifted"] > 0.1
 
@@ -131,7 +132,7 @@ def test_the_model_that_ships_lifts_something():
 
 def test_a_saved_model_comes_back(tmp_path):
     network = PreferenceNetwork(RECIPE.shape)
-    save_preference(network, tmp_path / "mine.safetensors")
+    write_weights(tmp_path / "mine.safetensors", network.state_dict(), shape_of(network))
     again = load_preference(str(tmp_path / "mine.safetensors"))
     images = torch.rand(1, 3, 64, 64)
     torch.testing.assert_close(again(images), network(images))
@@ -144,7 +145,7 @@ def test_what_is_no_model_is_refused(tmp_path, monkeypatch):
     with pytest.raises(MissingModelError, match="there is no preference model 'nothing'"):
         load_preference("nothing")
     (tmp_path / "broken.safetensors").write_bytes(b"not weights")
-    with pytest.raises(CorruptModelError, match="not a preference model"):
+    with pytest.raises(CorruptModelError, match="cannot be read as a preference model"):
         load_preference(str(tmp_path / "broken.safetensors"))
 
 

@@ -16,7 +16,7 @@ from coverlock_export.encoder import export_encoder  # noqa: E402
 from coverlock_export.exporting import Request, export_bundle  # noqa: E402
 from coverlock_export.fused import Preprocessing, Resampling, Verification  # noqa: E402
 from coverlock_export.graphs import export_graph, scope_of, serialise  # noqa: E402
-from coverlock_export.parity import hold_to_limits  # noqa: E402
+from coverlock_export.parity import compared_at_other_sizes, hold_to_limits  # noqa: E402
 from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
 from coverlock_sdk import Verifier, load_hash, wrap  # noqa: E402
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS  # noqa: E402
@@ -133,6 +133,86 @@ def test_every_precision_answers_and_its_agreement_is_in_the_manifest(bundle, pi
     for precision in ("fp16", "int8"):
         with Verifier.open(bundle, "cpu", precision=precision, threads=1) as verifier:
             assert verifier.logits(pictures)[1].shape == (8, 256)
+
+
+def test_pictures_of_other_sizes_are_compared_too(bundle, lock, folder):
+    figures = bundle.manifest.parity["other_sizes"]
+    assert figures["photos"] == 20
+    assert figures["bits"] >= 0.995
+    assert figures["verdicts"] >= 0.95
+    assert figures["accepted_by_sdk"] == 10
+    assert figures["max_hash_difference"] > 1e-4  # rounded to 8 bits, unlike in the SDK
+
+
+def test_other_sizes_are_those_of_the_photos_unless_they_have_the_graphs(lock, tmp_path):
+    photos = []
+    for number, size in enumerate([(300, 200), SIZE, (97, 128)]):
+        photos.append(tmp_path / f"{number}.png")
+        Image.fromarray(natural_pictures(1, size, seed=number)[0]).save(photos[-1])
+    seen, logits = [], lock.logits
+
+    class Watched:
+        watermark, bits, judge, mark = lock.watermark, lock.bits, lock.judge, lock.mark
+
+        def logits(self, picture):
+            seen.append(picture.shape[:2])
+            return logits(picture)
+
+    def graph(images):
+        assert images.shape == (1, *SIZE, 3)
+        assert images.dtype == np.uint8
+        return logits(images)
+
+    figures = compared_at_other_sizes(Watched(), photos, graph, 0, lambda: None)
+    assert seen == [(300, 200), (192, 192), (97, 128)]
+    assert figures["accepted_by_sdk"] == 2
+
+
+def test_a_decoder_that_rounding_blinds_fails_at_other_sizes(lock, folder):
+    class Fragile(ExportableMark):
+        """Reads a bit from differences far below an 8-bit step, which rounding replaces."""
+
+        def decode(self, images):
+            return np.sin(super().decode(images) * 1e4)
+
+        def decoder_module(self):
+            class Sine(nn.Module):
+                def __init__(self, decoder):
+                    super().__init__()
+                    self.decoder = decoder
+
+                def forward(self, images):
+                    return torch.sin(self.decoder(images) * 1e4)
+
+            return Sine(super().decoder_module())
+
+    photos = sorted(folder.iterdir())
+    fragile = wrap(Fragile(), hash="dct")
+    decoder = fragile.watermark.decoder_module()
+
+    def graph(images):
+        with torch.no_grad():
+            views = torch.from_numpy(images).permute(0, 3, 1, 2) / 255
+            return decoder(views).numpy(), lock.logits(images)[1]
+
+    figures = compared_at_other_sizes(fragile, photos, graph, 0, lambda: None)
+    with pytest.raises(BundleError, match="'other_sizes' does not answer.*rounds resampled"):
+        hold_to_limits({"other_sizes": figures}, force=False)
+    hold_to_limits({"other_sizes": figures}, force=True)
+
+
+def test_a_watermark_of_any_size_cannot_be_exported_and_hears_why_at_once(folder, tmp_path):
+    class AnySize(ExportableMark):
+        native_size = None
+
+        def decoder_module(self):
+            raise AssertionError("this takes minutes")
+
+    request = request_for(wrap(AnySize(), hash="dct"), folder)
+    sentence = r"'additive' takes pictures of any size \(native_size is None\), but an exported "
+    with pytest.raises(CoverLockError, match=sentence + "graph needs one size: set native_size"):
+        export_bundle(request, tmp_path / "bundle", ignore)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_graphs_begin_with_a_cast_and_use_no_operation_that_tensorrt_refuses(bundle):
@@ -287,6 +367,10 @@ def test_an_fp32_graph_that_answers_otherwise_fails_whatever_is_forced(
         ("int8", "verdicts", 0.999, True, True),
         ("int8", "verdicts", 0.998, False, True),
         ("int8", "all_bits", 0.7, True, True),
+        ("other_sizes", "bits", 0.995, True, True),
+        ("other_sizes", "bits", 0.994, False, True),
+        ("other_sizes", "verdicts", 0.95, True, True),
+        ("other_sizes", "verdicts", 0.94, False, True),
     ],
 )
 def test_the_gate(name, figure, value, passes, passes_by_force):

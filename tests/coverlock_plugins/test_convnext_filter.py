@@ -18,11 +18,11 @@ from safetensors.torch import load_file  # noqa: E402
 from coverlock_plugins.convnext import ConvNeXtFilter, find_filter  # noqa: E402
 from coverlock_plugins.convnext.classifiers import BACKBONES, PUBLISHED, build  # noqa: E402
 from coverlock_plugins.convnext.training import (  # noqa: E402
+    FilterRecipe,
     MarkedPhotos,
-    Recipe,
+    description,
     load_classifier,
     roc_auc,
-    save_classifier,
     train_filter,
 )
 from coverlock_sdk import Watermark, hookimpl, load_defense  # noqa: E402
@@ -32,11 +32,12 @@ from coverlock_sdk.errors import (  # noqa: E402
     CoverLockError,
     MissingModelError,
 )
+from coverlock_sdk.models.checkpoints import write_weights  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 
 SMALL: dict[str, Any] = {"depths": [1, 1], "widths": [8, 16]}
-SHORT = Recipe(pictures=24, validation=8, steps=40, batch=8, rate=3e-3, distorted=0.0)
+SHORT = FilterRecipe(pictures=24, validation=8, steps=40, batch=8, rate=3e-3, distorted=0.0)
 
 
 class GreyCorner(Watermark):
@@ -74,7 +75,7 @@ def filter_of(path: Path, watermark: str = "additive", bias: float = 0.0) -> Pat
     for weights in classifier.parameters():
         torch.nn.init.zeros_(weights)
     torch.nn.init.constant_(classifier.network.classifier[2].bias, bias)
-    save_classifier(classifier, "convnext", watermark, path)
+    write_weights(path, classifier.state_dict(), description(classifier, "convnext", watermark))
     return path
 
 
@@ -103,7 +104,7 @@ def test_it_learns_to_tell_forgeries(trained: Path) -> None:
 
 
 def test_an_interrupted_run_ends_like_one_that_was_not(photos: Path, tmp_path: Path) -> None:
-    recipe = Recipe(pictures=8, validation=4, steps=4, batch=4, clean_start=1, record_every=2)
+    recipe = FilterRecipe(pictures=8, validation=4, steps=4, batch=4, clean_start=1, record_every=2)
     whole = train_filter(GreyCorner(), photos, tmp_path / "whole", "convnext", SMALL, recipe)
 
     def stop(step: int, figures: dict[str, float]) -> None:
@@ -117,12 +118,20 @@ def test_an_interrupted_run_ends_like_one_that_was_not(photos: Path, tmp_path: P
     weights, expected = load_file(resumed), load_file(whole)
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
     with pytest.raises(CoverLockError, match="other settings"):
-        train_filter(GreyCorner(), photos, parts, "convnext", SMALL, Recipe(pictures=8, steps=6))
+        train_filter(
+            GreyCorner(), photos, parts, "convnext", SMALL, FilterRecipe(pictures=8, steps=6)
+        )
+
+
+def test_the_rate_falls_along_a_cosine() -> None:
+    schedule = FilterRecipe(steps=4, rate=1.0)
+    rates = [schedule.rate_at(step) for step in range(5)]
+    assert rates == pytest.approx([1, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5, 0])
 
 
 def test_too_few_photos_are_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(CoverLockError, match="two photos to learn from"):
-        train_filter(GreyCorner(), photos, tmp_path, recipe=Recipe(validation=1))
+        train_filter(GreyCorner(), photos, tmp_path, recipe=FilterRecipe(validation=1))
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
@@ -133,7 +142,8 @@ def test_backbones_score_pictures_and_come_back_from_disk(backbone: str, tmp_pat
     images = torch.rand(2, 3, 64, 96)
     logits = classifier(images)
     assert logits.shape == (2,)
-    save_classifier(classifier, backbone, "additive", tmp_path / "f.safetensors")
+    about = description(classifier, backbone, "additive")
+    write_weights(tmp_path / "f.safetensors", classifier.state_dict(), about)
     with torch.inference_mode():
         assert torch.equal(load_classifier(tmp_path / "f.safetensors", "additive")(images), logits)
 

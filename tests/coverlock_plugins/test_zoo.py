@@ -23,9 +23,10 @@ from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.training.watermarks.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
-from coverlock_sdk.training.watermarks.trainer import Run  # noqa: E402
+from coverlock_sdk.training.watermarks.trainer import WatermarkTraining  # noqa: E402
 from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
 from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
 from tests.coverlock_plugins import published_layouts  # noqa: E402
@@ -141,9 +142,9 @@ def test_the_resizing_of_cin_repeats_pixels() -> None:
 
 
 @pytest.mark.parametrize(("name", "blocks"), [("hidden", 3), ("mbrs", 4)])
-def test_discriminators_are_as_deep_as_published(name: str, blocks: int) -> None:
+def test_discriminators_are_as_deep_as_published(name: str, blocks: int, tmp_path: Path) -> None:
     recipe = plugin_manager().get("network", name)().recipe
-    discriminator = Run(SMALL[name](), recipe).discriminator
+    discriminator = WatermarkTraining(SMALL[name](), None, recipe, tmp_path).discriminator
     assert discriminator is not None
     assert len(discriminator.before_linear) == blocks
 
@@ -339,7 +340,7 @@ def test_a_mark_is_read_on_its_own_picture_and_on_any_other(name: str) -> None:
     watermark = load_watermark(name)
     rng = np.random.default_rng(0)
     payloads = rng.integers(0, 2, (4, watermark.bits), dtype=np.uint8)
-    covers, targets = scenes(4), scenes(4, seed=9)
+    covers, targets = (resample(s, watermark.native_size) for s in (scenes(4), scenes(4, seed=9)))
     marked = eight_bit(watermark.embed(covers, payloads))
     assert ((watermark.decode(marked) > 0) == payloads).mean() > 0.97
     forged = eight_bit(targets + (marked - covers))
@@ -354,7 +355,7 @@ def test_a_mark_is_read_on_its_own_picture_rather_than_on_another(
 ) -> None:
     watermark = load_watermark(name)
     payloads = np.random.default_rng(0).integers(0, 2, (4, watermark.bits), dtype=np.uint8)
-    covers, targets = scenes(4), scenes(4, seed=9)
+    covers, targets = (resample(s, watermark.native_size) for s in (scenes(4), scenes(4, seed=9)))
     marked = eight_bit(watermark.embed(covers, payloads))
     assert ((watermark.decode(marked) > 0) == payloads).mean() > read
     forged = eight_bit(targets + (marked - covers))

@@ -20,6 +20,8 @@ torch = pytest.importorskip("torch")
 from coverlock_plugins.hidden.network import HiddenNetwork  # noqa: E402
 from coverlock_sdk import Watermark, load_watermark  # noqa: E402
 from coverlock_sdk.errors import MissingModelError  # noqa: E402
+from coverlock_sdk.testing.test_pictures import *  # noqa: E402, F403
+from coverlock_sdk.testing.test_pictures import test_greyscale as promised_greyscale  # noqa: E402
 from coverlock_sdk.testing.test_watermark import *  # noqa: E402, F403
 from coverlock_sdk.testing.test_watermark import (  # noqa: E402
     test_bit_accuracy as promised_bit_accuracy,
@@ -59,6 +61,19 @@ def test_bit_accuracy(
         reason = "attention cannot tell which of equal bits a pixel is about"
         request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     promised_bit_accuracy(legible, marked, record_property, content)
+
+
+def test_greyscale(
+    request: pytest.FixtureRequest,
+    legible: Any,
+    unlocked: Any,
+    marked: Any,
+    record_property: Any,
+) -> None:
+    if legible.name != "cin":
+        reason = "it marks colour more than luminance, and grey pictures have only that"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    promised_greyscale(legible, unlocked, marked, record_property)
 
 
 def hand_made(file: Path) -> Watermark:

@@ -13,12 +13,14 @@ WAVE /= np.linalg.norm(WAVE)
 
 
 def coefficients(images):
-    blocks = images.mean(axis=1).reshape(-1, 8, 8, 8, 8).swapaxes(2, 3)
-    return np.einsum("nabij,ij->nab", blocks, WAVE).reshape(len(images), 64)
+    """One for each whole 8 x 8 block: (N, rows, columns)."""
+    rows, columns = images.shape[2] // 8, images.shape[3] // 8
+    blocks = images.mean(axis=1)[:, : 8 * rows, : 8 * columns].reshape(-1, rows, 8, columns, 8)
+    return np.einsum("naibj,ij->nab", blocks, WAVE)
 
 
 class Sound(Watermark):
-    """One bit per 8 x 8 block: a coefficient moved to the nearest of two lattices."""
+    """One bit per 8 x 8 block, in turn: a coefficient moved to the nearest of two lattices."""
 
     name = "sound"
     bits = 64
@@ -28,14 +30,110 @@ class Sound(Watermark):
         return np.clip(images + self.residual(images, payloads), 0, 1).astype(np.float32)
 
     def decode(self, images):
-        return (8 * np.sin(2 * np.pi * coefficients(images) / STEP)).astype(np.float32)
+        votes = 8 * np.sin(2 * np.pi * coefficients(images) / STEP).reshape(len(images), -1)
+        rounds = -(-votes.shape[1] // 64)
+        padded = np.pad(votes, ((0, 0), (0, 64 * rounds - votes.shape[1])))
+        return padded.reshape(-1, rounds, 64).mean(axis=1).astype(np.float32)
 
     def residual(self, images, payloads):
         now = coefficients(images)
-        offset = STEP * (0.5 * payloads - 0.25)
+        bits = np.resize(np.arange(64), now[0].shape)
+        offset = STEP * (0.5 * payloads[:, bits] - 0.25)
         wanted = np.rint((now - offset) / STEP) * STEP + offset
-        blocks = (wanted - now).reshape(-1, 8, 1, 8, 1) * WAVE[:, None, :]
-        return blocks.reshape(len(images), 1, 64, 64)
+        residual = np.zeros((len(images), 1, *images.shape[2:]))
+        blocks = (wanted - now)[:, :, None, :, None] * WAVE[:, None, :]
+        rows, columns = 8 * now.shape[1], 8 * now.shape[2]
+        residual[:, 0, :rows, :columns] = blocks.reshape(-1, rows, columns)
+        return residual
+
+
+class AnySize(Sound):
+    name = "any-size"
+    native_size = None
+
+
+class HardBits(Sound):
+    name = "hard-bits"
+    hard_bits = True
+
+    def decode(self, images):
+        return (super().decode(images) > 0).astype(np.uint8)
+
+
+class OneSize(Sound):
+    """Claims any size, and works at multiples of eight only."""
+
+    name = "one-size"
+    native_size = None
+
+    def embed(self, images, payloads):
+        return super().embed(images.reshape(len(images), 3, images.shape[2] // 8 * 8, -1), payloads)
+
+
+class SecretBits(Sound):
+    """Returns bits and does not say so."""
+
+    name = "secret-bits"
+
+    def decode(self, images):
+        return (super().decode(images) > 0).astype(np.float32)
+
+
+class SoftHardBits(Sound):
+    name = "soft-hard-bits"
+    hard_bits = True
+
+
+class Colour(Sound):
+    """Marks the difference of red and blue, of which nothing is left in grey."""
+
+    name = "colour"
+
+    def embed(self, images, payloads):
+        difference = images[:, :1] - images[:, 2:]
+        residual = self.residual(difference, payloads) * [[[0.5]], [[0]], [[-0.5]]]
+        grey = np.einsum("nchw,c->nhw", residual, [0.299, 0.587, 0.114])[:, None]
+        return np.clip(images + residual - grey, 0, 1).astype(np.float32)
+
+    def decode(self, images):
+        return super().decode(images[:, :1] - images[:, 2:])
+
+
+class Nothing(Sound):
+    name = "nothing"
+
+    def embed(self, images, payloads):
+        super().embed(images, payloads)
+
+
+class Bytes(Sound):
+    name = "bytes"
+
+    def embed(self, images, payloads):
+        return (255 * super().embed(images, payloads)).astype(np.uint8)
+
+
+class UnwritableCard(Sound):
+    name = "unwritable-card"
+    card = {"photos": {"a set": {1, 2}}}  # noqa: RUF012
+
+
+class WrongLayer(Sound):
+    name = "wrong-layer"
+    feature_layer = "blocks.7"
+
+    def decoder_module(self):
+        import torch
+
+        class Decoder(torch.nn.Module):
+            def __init__(self, decode):
+                super().__init__()
+                self.blocks, self.numpy = torch.nn.Sequential(torch.nn.Identity()), decode
+
+            def forward(self, images):
+                return torch.from_numpy(self.numpy(self.blocks(images).numpy()))
+
+        return Decoder(self.decode).eval()
 
 
 class Overwriting(Sound):

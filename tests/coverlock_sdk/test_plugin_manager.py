@@ -87,6 +87,10 @@ BROKEN = {
         "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_hashes(register): register(3)",
         "without a name",
     ),
+    "instance": (
+        GOOD.format(name="x").replace("register(Tiny)", "register(Tiny())"),
+        "an object of Tiny was registered as a watermark: register the class Tiny",
+    ),
 }
 
 
@@ -148,9 +152,21 @@ def test_a_plugin_that_was_skipped_is_named_when_it_is_asked_for(install):
 
 
 def test_a_factory_that_raises_is_reported(install):
-    install("tiny", GOOD.format(name="tiny"))
-    with pytest.raises(PluginError, match="'tiny' could not be created: TypeError"):
+    raising = """
+    def __init__(self, colour=None):
+        raise ValueError(colour)
+    """
+    install("tiny", GOOD.format(name="tiny").replace("    bits = 24", raising + "bits = 24"))
+    with pytest.raises(PluginError, match="'tiny' could not be created: ValueError: blue"):
         PluginManager().create("watermark", "tiny", {"colour": "blue"})
+
+
+def test_an_unknown_option_is_refused_with_those_that_are_known(install):
+    install("tiny", GOOD.format(name="tiny"))
+    with pytest.raises(PluginError, match="'tiny' has no option 'colour': it has no options"):
+        PluginManager().create("watermark", "tiny", {"colour": "blue"})
+    with pytest.raises(PluginError, match="'gt' has no option 'source': its options are .*sources"):
+        PluginManager().create("attack", "gt", {"source": 1})
 
 
 def test_verdicts_are_announced_and_a_failing_listener_is_only_logged(

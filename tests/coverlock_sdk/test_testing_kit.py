@@ -66,8 +66,9 @@ class Run:
         self.passed = {report.nodeid.partition("::")[2] for report in reports if report.passed}
 
 
-def test_a_sound_watermark_keeps_every_promise(kit):
-    run = kit("sound")
+@pytest.mark.parametrize("name", ["sound", "any-size", "hard-bits"])
+def test_a_sound_watermark_keeps_every_promise(kit, name):
+    run = kit(name)
     assert run.failures == {}
     assert run.exit_code == 0
     assert run.passed > LOCK
@@ -92,8 +93,15 @@ def test_a_sound_watermark_keeps_every_promise(kit):
         ("probabilities", "test_payload_can_be_read", "not probabilities"),
         ("deaf", "test_payload_matters", "ignores its payloads"),
         ("visible", "test_imperceptibility", "promised are 25 dB"),
-        ("list-size", "test_attributes", "native_size is [64, 64]"),
-        ("backwards-calibration", "test_calibration", "coverlock calibrate"),
+        ("list-size", "test_members", "has native_size [64, 64]: it must be a tuple"),
+        ("backwards-calibration", "test_members", "scale and power must be positive"),
+        ("one-size", "test_any_size", "pictures of 357 x 243 pixels fail"),
+        ("secret-bits", "test_logits_or_bits", "or set hard_bits = True"),
+        ("soft-hard-bits", "test_logits_or_bits", "other values than 0 and 1"),
+        ("colour", "test_greyscale", "put part of the mark into luminance"),
+        ("nothing", "test_runs[embed]", "embed returned a NoneType: return a NumPy array"),
+        ("unwritable-card", "test_card", "Object of type set is not JSON serializable"),
+        ("wrong-layer", "test_feature_layer", "did you mean 'blocks.0'?"),
     ],
 )
 def test_exactly_the_broken_promise_is_reported(kit, name, promise, advice):
@@ -101,6 +109,13 @@ def test_exactly_the_broken_promise_is_reported(kit, name, promise, advice):
     assert list(run.failures) == [promise]
     assert advice in run.failures[promise]
     assert run.exit_code == 1
+
+
+def test_pictures_in_bytes_are_told_their_type_and_range(kit):
+    failures = kit("bytes").failures
+    assert "returned uint8, promised is float32" in failures["test_type[embed]"]
+    assert "to 255.0000: end with np.clip(marked, 0, 1)" in failures["test_range"]
+    assert len(failures) == 2
 
 
 def test_a_lock_around_state_is_thread_safe(kit):
@@ -126,7 +141,7 @@ def test_photos_of_the_vendor(kit, pytester, capsys):
         Image.fromarray(picture).save(folder / f"{index}.png")
     assert kit("sound", "--images", str(folder), "-k", "not lock").failures == {}
     kit("sound", "--images", str(pytester.mkdir("nothing")))
-    assert "there are no pictures in" in capsys.readouterr().out
+    assert "contains no pictures" in capsys.readouterr().out
 
 
 def test_unknown_watermark(kit, capsys):

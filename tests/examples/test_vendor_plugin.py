@@ -10,7 +10,7 @@ import numpy as np
 import pluggy
 import pytest
 
-from coverlock_sdk import hookspecs, wrap
+from coverlock_sdk import NoDefense, hookspecs, wrap
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.images.kinds import read
 from coverlock_sdk.testing import natural_pictures
@@ -50,11 +50,11 @@ def test_lock_holds(spreadmark):
 
 def test_without_a_lock_the_forgery_passes(spreadmark):
     """What the example is there to show: a sound watermark is not a safe one."""
-    watermark = spreadmark.Spreadmark()
-    pictures, payload = natural_pictures(2), np.arange(64) % 2
-    marked = watermark.embed(pictures[0], payload)
+    unlocked = NoDefense().protect(spreadmark.Spreadmark())
+    pictures = natural_pictures(2)
+    marked = unlocked.embed(pictures[0], "order-4711")
     forged = np.clip(pictures[1] + (marked.astype(int) - pictures[0]), 0, 255).astype(np.uint8)
-    assert accuracy(watermark.decode(forged), payload) > 0.9
+    assert unlocked.verify(forged, "order-4711")
 
 
 @pytest.mark.parametrize("hook", re.findall(r"^### (\w+)$", GUIDE.read_text(), re.M))
@@ -71,6 +71,28 @@ def test_hook_examples_of_the_guide_are_accepted(spreadmark, hook, monkeypatch):
     assert hook in [caller.name for caller in manager.get_hookcallers(plugin)]
 
 
+@pytest.mark.parametrize("section", ["Pictures of any size", "Decoders without confidence"])
+def test_watermarks_of_the_guide_verify(spreadmark, section, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "spreadmark", spreadmark)
+    code = re.search(
+        r"```python\n(.*?)```", GUIDE.read_text().partition(f"## {section}\n")[2], re.S
+    )
+    names = {"__name__": "guide"}
+    exec(code[1], names)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown
+    assert all(line.startswith("accepted") for line in shown)
+
+
+def test_ten_lines_of_the_guide_carry_a_message(capsys):
+    code = re.search(r"```python\n(.*?)```", GUIDE.read_text().partition("## 1.")[2], re.S)[1]
+    names = {"__name__": "guide"}
+    exec(code, names)
+    locked = wrap(names["Spreadmark"]())
+    picture = natural_pictures(1)[0]
+    assert locked.verify(locked.embed(picture, "order-4711"), "order-4711")
+
+
 def test_code_of_the_guide_is_that_of_the_example():
     guide, source = GUIDE.read_text(), (EXAMPLE / "spreadmark.py").read_text()
     calibration = re.search(r"calibration = .*", source)[0]
@@ -82,14 +104,14 @@ def test_code_of_the_guide_is_that_of_the_example():
 
 @pytest.mark.shared
 def test_figures_of_the_readme(spreadmark, shared_data):
-    watermark = spreadmark.Spreadmark()
+    unlocked = NoDefense().protect(spreadmark.Spreadmark())
     photos = [read(path).to_bytes() for path in sorted((shared_data / "cc0").glob("*.jpg"))]
     payloads = np.random.RandomState(0).randint(0, 2, (len(photos), 64))
-    marked = watermark.embed(photos, payloads)
+    marked = unlocked.embed(photos, list(payloads))
     errors = [np.square(m.astype(float) - p).mean() for m, p in zip(marked, photos, strict=True)]
     assert 10 * np.log10(255**2 / np.max(errors)) >= 38
-    assert accuracy(watermark.decode(marked), payloads) == 1
+    assert accuracy(unlocked.decode(marked), payloads) == 1
     rng = np.random.default_rng(0)
     for name in ("jpeg", "noise", "brightness", "contrast", "blur"):
         distorted = [EVALUATION[name](picture, rng) for picture in marked]
-        assert accuracy(watermark.decode(distorted), payloads) > 0.995, name
+        assert accuracy(unlocked.decode(distorted), payloads) > 0.995, name

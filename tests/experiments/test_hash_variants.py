@@ -81,7 +81,10 @@ def test_heads_on_frozen_backbones_learn_as_that_of_nano_did():
 
 @pytest.mark.parametrize(
     ("network", "parameters", "channels"),
-    [(backbones.ResNet50, 23_508_032, 2048), (backbones.EfficientNetLite0, 3_371_008, 1280)],
+    [
+        (backbones.ResNet50Features, 23_508_032, 2048),
+        (backbones.EfficientNetLite0, 3_371_008, 1280),
+    ],
 )
 def test_networks_have_the_published_shape(network, parameters, channels):
     module = network().eval()
@@ -99,7 +102,7 @@ def test_published_weights_fill_the_networks(asset, build):
         pytest.skip(f"coverlock fetch {asset.name}")
     backbone = build()
     stored = {tuple(v.shape) for v in load_file(backbones.locate(asset) / WEIGHTS).values()}
-    assert {tuple(p.shape) for p in backbone.network.parameters()} <= stored
+    assert {tuple(p.shape) for p in backbone.model.parameters()} <= stored
     with torch.inference_mode():
         first, second = backbone(torch.rand(2, 3, 128, 128))
     assert torch.isfinite(first).all()

@@ -19,7 +19,7 @@ from matplotlib.container import ErrorbarContainer
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
-from coverlock_sdk.training.watermarks.trainer import Recipe
+from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from experiments import interventions, training_factors
 from experiments.intervention_picture import draw_interventions, interventions_figure
 from experiments.references import references
@@ -31,7 +31,7 @@ TINY = Variant(
     "mbrs",
     "mbrs",
     {"bits": 64, "size": 64, "channels": 8},
-    Recipe(steps=2, batch=2, record_every=2),
+    WatermarkRecipe(steps=2, batch=2, record_every=2),
     {"rt": {"100": 0.5}},
 )
 
@@ -54,7 +54,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def finished_card(photos: Path, images: list[Path], runs: Path) -> tuple[Path, dict[str, Any]]:
     """The card of a run that was trained to its end, and its file."""
-    interventions.interventions(["mbrs"], photos, images, runs, [0], half=False)
+    interventions.interventions(["mbrs"], photos, images, runs, [0], bfloat16=False)
     file = runs / "mbrs-0" / "watermark.json"
     return file, json.loads(file.read_text())
 
@@ -62,13 +62,13 @@ def finished_card(photos: Path, images: list[Path], runs: Path) -> tuple[Path, d
 @pytest.mark.usefixtures("tiny")
 def test_variants_are_trained_once_and_measured(photos: Path, tmp_path: Path) -> None:
     images = sorted(photos.iterdir())
-    figures = interventions.interventions([], photos, images, tmp_path, [0, 1], half=False)
+    figures = interventions.interventions([], photos, images, tmp_path, [0, 1], bfloat16=False)
     run = figures["trained"]["mbrs"]["seeds"]["0"]
     assert set(run["rt"]) == {"1", "10"}  # thirty pictures do not reach a hundred sources
     assert run["images_seen"] == 4
     weights = tmp_path / "mbrs-0" / "watermark.safetensors"
     first = weights.stat().st_mtime_ns
-    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
     assert weights.stat().st_mtime_ns == first
     assert again["trained"]["mbrs"]["seeds"]["0"] == run
     assert "vine with broadcast gap | 0" in INTERVENTIONS.markdown(figures)
@@ -139,13 +139,13 @@ def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, tmp_path:
     file, card = finished_card(photos, images, tmp_path)
     assert card.pop("images_per_second") > 0
     file.write_text(json.dumps(card))
-    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
     assert again["trained"]["mbrs"]["seeds"]["0"]["images_per_second"] is None
 
 
 def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(CoverLockError, match="no variant 'hiden': use hidden"):
-        interventions.interventions(["hiden"], photos, [], tmp_path, [0], half=False)
+        interventions.interventions(["hiden"], photos, [], tmp_path, [0], bfloat16=False)
 
 
 def test_references_are_their_cards_and_their_transferability(photos: Path) -> None:
@@ -170,11 +170,11 @@ def test_a_run_is_not_shown_under_settings_it_was_not_made_with(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = sorted(photos.iterdir())
-    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
     other = replace(TINY, recipe=replace(TINY.recipe, rate=0.5))
     monkeypatch.setattr(interventions, "VARIANTS", (other,))
     with pytest.raises(CoverLockError, match="trained with other settings"):
-        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -189,11 +189,11 @@ def test_an_unfinished_run_does_not_go_on_under_other_settings(
     changed: Variant, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = sorted(photos.iterdir())
-    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
     (tmp_path / "mbrs-0" / "watermark.safetensors").unlink()
     monkeypatch.setattr(interventions, "VARIANTS", (changed,))
     with pytest.raises(CoverLockError, match="trained with other settings"):
-        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -204,4 +204,4 @@ def test_a_run_that_changed_on_the_way_is_not_shown(photos: Path, tmp_path: Path
     other = {**made_with, "recipe": {**card["recipe"], "rate": 0.5}}
     file.write_text(json.dumps({**card, "sittings": [other, made_with]}))
     with pytest.raises(CoverLockError, match="trained with other settings"):
-        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], half=False)
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)

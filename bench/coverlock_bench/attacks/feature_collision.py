@@ -13,9 +13,9 @@ import numpy as np
 
 from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_bench.attacks.best_match import BestMatch
-from coverlock_bench.packages import needing
 from coverlock_sdk import OracleAttack
 from coverlock_sdk.arrays import Images
+from coverlock_sdk.errors import needs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,7 +55,7 @@ class FeatureCollision(OracleAttack):
 
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Every target, changed and with the residual of its best match."""
-        with needing("the attack 'feature-collision'", "torch"):
+        with needs("this attack", "PyTorch", "torch"):
             from coverlock_bench.adaptive import white_box
         known = self.known or white_box.white_box(self.hash)
         chosen = BestMatch(self.hash).choose(references, targets)

@@ -12,10 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from coverlock_bench.packages import needing
 from coverlock_sdk import Attack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.images.resampling import resample
 
 
@@ -48,14 +47,14 @@ class PreferenceResidual(Attack):
 
     def model_digest(self) -> str:
         """Changes when the file of the preference model does."""
-        with needing("the attack 'wmforger'", "torch"):
+        with needs("the attack 'wmforger'", "PyTorch", "torch"):
             from coverlock_bench.preference.weights import preference_file
         with preference_file(self.model) as path:
             return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def residuals(self, references: Images) -> Images:
         """What cleaning takes from each of ``references``, at their own size."""
-        with needing("the attack 'wmforger'", "torch"):
+        with needs("the attack 'wmforger'", "PyTorch", "torch"):
             import torch
 
             from coverlock_bench.preference.network import lift

@@ -10,10 +10,11 @@ import click
 
 from coverlock_bench.auditing.assessment import Plan
 from coverlock_bench.auditing.presets import PRESETS
+from coverlock_sdk.cli.options import together
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 
 PLUGINS = "NAME or NAME:OPTION=VALUE,... May be repeated; otherwise "
-OPTIONS = (
+OPTIONS = together(
     click.option(
         "--preset",
         type=click.Choice(list(PRESETS)),
@@ -51,6 +52,4 @@ def planned(command: Callable[..., None]) -> Callable[..., None]:
         plan = Plan.of(PRESETS[preset], attacks, defenses, fpr, distortions)
         command(plan=plan, **others)
 
-    for option in reversed(OPTIONS):
-        run = option(run)
-    return run
+    return OPTIONS(run)

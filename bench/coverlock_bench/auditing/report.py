@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from coverlock_bench.auditing.security_tables import (
 )
 from coverlock_bench.drawing import new_figure
 from coverlock_bench.intervals import LEVEL
-from coverlock_bench.packages import needed
+from coverlock_sdk.errors import needs
 from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES
 
@@ -28,7 +29,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 def require_packages() -> None:
     """Say what is missing for a report before anything is measured for it."""
     for package in ("jinja2", "matplotlib", "scipy"):
-        needed(package, "an audit", "bench,torch")
+        with needs("an audit", None, "bench,torch"):
+            import_module(package)
 
 
 def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], command: str) -> str:

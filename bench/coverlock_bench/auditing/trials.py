@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
-from coverlock_bench.packages import needed
 from coverlock_bench.photos import Picture8, to_float
 from coverlock_bench.settings import Setting
 from coverlock_bench.trial import (
@@ -28,6 +27,7 @@ from coverlock_bench.trial import (
 )
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
 from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.errors import needs
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
 from coverlock_sdk.images.kinds import read
 
@@ -234,10 +234,13 @@ def _described(setting: Setting, attack: Attack | OracleAttack) -> str:
 
 def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
     """PSNR in decibels and SSIM between two pictures; equal ones have no PSNR."""
-    ssim = needed("skimage.metrics", "SSIM").structural_similarity
+    with needs("SSIM", "scikit-image", "bench"):
+        from skimage.metrics import structural_similarity
     psnr = read(original).psnr(read(changed))
-    alike = ssim(original, changed, channel_axis=2, data_range=255)
-    return {"psnr": min(psnr, 100.0), "ssim": float(alike)}
+    ssim = structural_similarity(  # type: ignore[no-untyped-call]
+        original, changed, channel_axis=2, data_range=255
+    )
+    return {"psnr": min(psnr, 100.0), "ssim": float(ssim)}
 
 
 def _change(name: str, distortions: Mapping[str, Distortion]) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from coverlock_bench.measurement import Measured, count_option, measurement, number_option
-from coverlock_bench.packages import needing
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, needs
 
 
 @measurement(
@@ -68,7 +67,7 @@ def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measur
     The client shares the machine with the service. Memory is looked at after a warm-up, ten times
     along the way, and at the end. It fails when a request gets no answer.
     """
-    with needing("the load test", "bench,serve"):
+    with needs("the load test", None, "bench,serve"):
         from coverlock_bench.deployment.latency.subjects import jpeg_files
         from coverlock_bench.deployment.service import load_test
 

@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from coverlock_bench.measurement import Measured, measurement, number_option
-from coverlock_bench.packages import needing
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, needs
 
 
 @measurement(
@@ -66,7 +65,7 @@ def latency(
     """
     if not bundles and not shapes:
         raise CoverLockError("name a bundle (see 'coverlock export'), or a --shape")
-    with needing("the latency suite", "bench,export"):
+    with needs("the latency suite", None, "bench,export"):
         from coverlock_bench.deployment.latency.run import run_suite
         from coverlock_bench.deployment.latency.subjects import (
             jpeg_files,

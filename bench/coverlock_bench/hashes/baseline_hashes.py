@@ -6,12 +6,15 @@ so the soft rule has nothing to learn from their confidence.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 import numpy as np
 
-from coverlock_bench.packages import needed
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk import ImageHash
 from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.errors import needs
 
 SIDE = 256
 """Pictures are brought to this many pixels a side; both hashes go on to 64 by themselves."""
@@ -24,7 +27,7 @@ class PHash(ImageHash):
     input_size = (SIDE, SIDE)
 
     def __init__(self) -> None:
-        self._imagehash = needed("imagehash", "the hash 'phash'")
+        self._imagehash = _package("imagehash")
 
     def logits(self, images: Images) -> Logits:
         """+1 for a set bit and -1 for any other: pHash tells no more than that."""
@@ -42,7 +45,7 @@ class Pdq(ImageHash):
     input_size = (SIDE, SIDE)
 
     def __init__(self) -> None:
-        self._pdqhash = needed("pdqhash", "the hash 'pdq'")
+        self._pdqhash = _package("pdqhash")
 
     def logits(self, images: Images) -> Logits:
         """How far each frequency lies above the median of its picture."""
@@ -51,3 +54,8 @@ class Pdq(ImageHash):
         )
         above = frequencies - np.median(frequencies, axis=1, keepdims=True)
         return above.astype(np.float32)
+
+
+def _package(name: str) -> Any:
+    with needs("this hash", None, "bench"):
+        return import_module(name)

@@ -1,21 +1,13 @@
-"""Training of the preference model on pairs: a photo, and the same photo with a synthetic mark.
-
-What step t draws depends on the seed and on t alone, so a run that was interrupted and resumed
-from its checkpoint is the run that was not.
-"""
+"""Training of the preference model on pairs: a photo, and the same photo with a synthetic mark."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
@@ -23,11 +15,12 @@ from coverlock_bench.photos import to_8_bit, to_float
 from coverlock_bench.preference.augmentations import augment
 from coverlock_bench.preference.marks import FAMILIES, add_mark
 from coverlock_bench.preference.network import PUBLISHED, SMALL, PreferenceNetwork, lift
+from coverlock_bench.preference.weights import shape_of
 from coverlock_plugins.convnext.network import Shape
 from coverlock_sdk.images.resampling import resample
-from coverlock_sdk.training.hashes.trainer import Schedule
-from coverlock_sdk.training.held_out import HELD_OUT, split
-from coverlock_sdk.training.runs import Checkpoint, Figures, History, ResumableRun
+from coverlock_sdk.training.loop import Figures, History, Report, Schedule, Training
+from coverlock_sdk.training.photos import HELD_OUT, rgb, split
+from coverlock_sdk.training.results import write_results
 
 SMALL_SCHEDULE = Schedule(
     steps=650, batch=16, rate=1e-3, weight_decay=0.05, warmup=50, decay=250, record_every=50
@@ -35,7 +28,7 @@ SMALL_SCHEDULE = Schedule(
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PreferenceRecipe:
     """How the small model is trained: fewer, smaller pictures than the authors use."""
 
     shape: Shape = SMALL
@@ -52,7 +45,7 @@ class Recipe:
     """Held-out pairs on which each checkpoint is measured."""
 
 
-PUBLISHED_RECIPE = Recipe(
+PUBLISHED_RECIPE = PreferenceRecipe(
     shape=PUBLISHED,
     side=256,
     schedule=Schedule(steps=60_000, batch=128, rate=5e-5, record_every=1000),
@@ -62,70 +55,67 @@ PUBLISHED_RECIPE = Recipe(
 """The authors': ConvNeXt V2 Tiny, 60 epochs of 1000 steps on 8 GPUs of 16 pairs each."""
 
 
-@dataclass
-class PreferenceRun(ResumableRun):
-    """Everything a run needs to go on: weights, optimiser, curves."""
-
-    network: PreferenceNetwork
-    optimizer: torch.optim.AdamW
-    history: History = field(default_factory=History)
-    step: int = 0
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
-        return {"network": self.network, "optimizer": self.optimizer}
-
-
 def train_preference(
     photos: Path,
     folder: Path,
-    recipe: Recipe | None = None,
-    report: Callable[[int, Figures], None] | None = None,
+    recipe: PreferenceRecipe | None = None,
+    report: Report | None = None,
 ) -> PreferenceNetwork:
     """Train on a folder of photos; ``folder`` keeps checkpoint and curves, and resumes a run."""
-    recipe = recipe or Recipe()
-    schedule = recipe.schedule
-    training, held_out = split(photos, HELD_OUT)
-    folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(schedule.seed)
-    network = PreferenceNetwork(recipe.shape)
-    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=schedule.weight_decay)
-    run = PreferenceRun(network, optimizer)
-    run.load(folder)
+    return PreferenceTraining(photos, folder, recipe or PreferenceRecipe()).run(report)
 
-    def draw(step: int) -> tuple[Tensor, Tensor]:
-        return draw_pairs(
-            training, schedule.batch, recipe, np.random.default_rng([schedule.seed, step])
-        )
 
-    with ThreadPoolExecutor(1) as ahead:
-        upcoming = ahead.submit(draw, run.step)
-        while run.step < schedule.steps:
-            clean, marked = upcoming.result()
-            upcoming = ahead.submit(draw, run.step + 1)
-            figures = _step(run, clean, marked, recipe, folder)
-            run.history.steps.append({"step": run.step, **figures})
-            run.step += 1
-            if report:
-                report(run.step, figures)
-            if run.step % schedule.record_every == 0 or run.step == schedule.steps:
-                measured = validate(network, held_out, recipe)
-                run.history.validation.append({"step": run.step, **measured})
-                if report:
-                    report(run.step, measured)
-                run.save(folder)
-    return network.eval()
+class PreferenceTraining(Training[PreferenceNetwork, tuple[Tensor, Tensor]]):
+    """Steps on pairs as they are, and on marked pictures that were partly cleaned.
+
+    The second is what makes the gradient worth following: a change that fools the model without
+    removing the mark is taught to be as bad as the mark.
+    """
+
+    def __init__(self, photos: Path, folder: Path, recipe: PreferenceRecipe) -> None:
+        self.training, self.held_out = split(photos, HELD_OUT)
+        self.recipe = recipe
+        torch.manual_seed(recipe.schedule.seed)
+        super().__init__(PreferenceNetwork(recipe.shape), recipe.schedule, folder, bfloat16=True)
+
+    def draw(self, step: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Unmarked and marked squares of training photos."""
+        return draw_pairs(self.training, self.schedule.batch, self.recipe, rng)
+
+    def learn(self, batch: tuple[Tensor, Tensor]) -> Figures:
+        """One step on the pairs and, where the recipe says so, one on cleaned pictures."""
+        clean, marked = batch
+        figures = {"total": self._prefer(clean, marked)}
+        if self.step < self.recipe.lift_from:
+            return figures
+        rng = np.random.default_rng([self.schedule.seed, self.step, 1])
+        with self.autocast():
+            rate = rng.uniform(*self.recipe.lift_rates)
+            cleaned = lift(self.model, marked, self.recipe.lift_steps, rate)
+        figures["cleaned"] = self._prefer(clean, cleaned)
+        figures["moved"] = (cleaned - marked).square().mean().sqrt().item()
+        return figures
+
+    def _prefer(self, better: Tensor, worse: Tensor) -> float:
+        """One step on the Bradley-Terry likelihood that ``better`` is preferred."""
+        with self.autocast():
+            ahead, behind = self.model(torch.cat([better, worse])).float().chunk(2)
+        loss = functional.softplus(behind - ahead).mean()
+        self.descend(loss)
+        return loss.item()
+
+    def validate(self) -> Figures:
+        """How the model does on held-out photos."""
+        return validate(self.averaged, self.held_out, self.recipe)
 
 
 def draw_pairs(
-    photos: Sequence[Path], count: int, recipe: Recipe, rng: np.random.Generator
+    photos: Sequence[Path], count: int, recipe: PreferenceRecipe, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
     """Unmarked and marked squares (count, 3, side, side), the families of marks in turn."""
     families, pairs = list(FAMILIES.values()), []
     for index in range(count):
-        with Image.open(photos[int(rng.integers(len(photos)))]) as file:
-            photo = np.asarray(file.convert("RGB"))
+        photo = rgb(photos[int(rng.integers(len(photos)))])
         top = rng.integers(max(photo.shape[0] - recipe.side, 0) + 1)
         left = rng.integers(max(photo.shape[1] - recipe.side, 0) + 1)
         square = photo[top : top + recipe.side, left : left + recipe.side]
@@ -138,7 +128,9 @@ def draw_pairs(
     return both[:, 0], both[:, 1]
 
 
-def validate(network: PreferenceNetwork, photos: Sequence[Path], recipe: Recipe) -> Figures:
+def validate(
+    network: PreferenceNetwork, photos: Sequence[Path], recipe: PreferenceRecipe
+) -> Figures:
     """On held-out pairs: how often the unmarked one is preferred, and how well marks are lifted.
 
     ``lifted`` is the correlation of what lifting takes away with the mark that was added.
@@ -161,55 +153,13 @@ def validate(network: PreferenceNetwork, photos: Sequence[Path], recipe: Recipe)
     return figures
 
 
-def model_card(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """What the model in ``folder`` is, and how well it does on held-out photos."""
-    history = json.loads((folder / "history.json").read_text())
-    return {
+def write_preference(network: PreferenceNetwork, recipe: PreferenceRecipe, folder: Path) -> Path:
+    """Write the trained model in half precision, with a card that says how well it does."""
+    card = {
         "command": "coverlock train preference PHOTOS --run RUN",
         "recipe": asdict(recipe),
-        "held_out": history["validation"][-1],
-        "versions": {"torch": torch.__version__, "numpy": np.__version__},
+        "held_out": History.read(folder / "history.json").validation[-1],
     }
-
-
-def _step(
-    run: PreferenceRun, clean: Tensor, marked: Tensor, recipe: Recipe, folder: Path
-) -> Figures:
-    """One step on the pairs as they are, and one on marked pictures that were partly cleaned.
-
-    The second is what makes the gradient worth following: a change that fools the model without
-    removing the mark is taught to be as bad as the mark.
-    """
-    rate = recipe.schedule.rate_at(run.step)
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate
-    run.network.train()
-    figures = {"rate": rate, "total": _prefer(run, clean, marked, folder)}
-    if run.step < recipe.lift_from:
-        return figures
-    rng = np.random.default_rng([recipe.schedule.seed, run.step, 1])
-    with _half_precision(clean):
-        cleaned = lift(run.network, marked, recipe.lift_steps, rng.uniform(*recipe.lift_rates))
-    figures["cleaned"] = _prefer(run, clean, cleaned, folder)
-    figures["moved"] = (cleaned - marked).square().mean().sqrt().item()
-    return figures
-
-
-def _prefer(run: PreferenceRun, better: Tensor, worse: Tensor, folder: Path) -> float:
-    """One step of AdamW on the Bradley-Terry likelihood that ``better`` is preferred."""
-    with _half_precision(better):
-        ahead, behind = run.network(torch.cat([better, worse])).float().chunk(2)
-    loss = functional.softplus(behind - ahead).mean()
-    rate = float(run.optimizer.param_groups[0]["lr"])
-    checkpoint = Checkpoint(folder / "checkpoint.pt")
-    checkpoint.require_finite(loss, run.step, rate)
-    run.optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    norm = torch.nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)
-    checkpoint.require_finite(norm, run.step, rate, of="gradient")
-    run.optimizer.step()
-    return loss.item()
-
-
-def _half_precision(images: Tensor) -> torch.autocast:
-    return torch.autocast(images.device.type, torch.bfloat16)
+    weights = folder / "preference.safetensors"
+    write_results(weights, network.half().state_dict(), card, shape_of(network))
+    return weights

@@ -7,15 +7,19 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from coverlock_bench.preference.network import PREFIXES, PUBLISHED, PreferenceNetwork
 from coverlock_plugins.convnext.network import Shape
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.models.assets import cache_folder
-from coverlock_sdk.models.checkpoints import read_checkpoint, require_match, require_weights
+from coverlock_sdk.models.checkpoints import (
+    read_checkpoint,
+    read_weights,
+    require_match,
+    require_weights,
+    write_weights,
+)
 
 OFFICIAL = Path("wmforger", "preference.safetensors")
 """Where an imported checkpoint of the authors lives, below the cache folder."""
@@ -48,15 +52,10 @@ def preference_file(model: str) -> AbstractContextManager[Path]:
     return nullcontext(Path(model))
 
 
-def save_preference(network: PreferenceNetwork, path: Path) -> None:
-    """Write the weights in their own precision, with the shape of the network beside them."""
-    shape = {
-        "depths": " ".join(map(str, network.shape.depths)),
-        "widths": " ".join(map(str, network.shape.widths)),
-    }
-    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(weights, path, metadata=shape)
+def shape_of(network: PreferenceNetwork) -> dict[str, str]:
+    """What a weight file says of the network its weights belong to."""
+    shape = {"depths": network.shape.depths, "widths": network.shape.widths}
+    return {name: " ".join(map(str, sizes)) for name, sizes in shape.items()}
 
 
 def import_official(file: Path) -> Path:
@@ -70,7 +69,7 @@ def import_official(file: Path) -> Path:
     network = PreferenceNetwork(PUBLISHED)
     _fill(network, {_renamed(name): value for name, value in theirs.items()}, file)
     path = cache_folder() / OFFICIAL
-    save_preference(network, path)
+    write_weights(path, network.state_dict(), shape_of(network))
     return path
 
 
@@ -82,13 +81,12 @@ def _renamed(name: str) -> str:
 
 
 def _load(path: Path) -> PreferenceNetwork:
+    about, stored = read_weights(path, of="a preference model")
     try:
-        with safe_open(path, framework="pt") as file:
-            about = file.metadata() or {}
-            depths, widths = (tuple(map(int, about[n].split())) for n in ("depths", "widths"))
-            weights = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        depths, widths = (tuple(map(int, about[name].split())) for name in ("depths", "widths"))
+    except (KeyError, ValueError) as error:
         raise CorruptModelError(f"{path} is not a preference model ({error})") from error
+    weights = {name: value.float() for name, value in stored.items()}
     network = PreferenceNetwork(Shape(depths, widths))
     _fill(network, weights, path)
     return network.eval().requires_grad_(False)

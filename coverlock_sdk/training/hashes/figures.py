@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -39,11 +37,3 @@ def pair_agreement(codes: Codes) -> npt.NDArray[np.float64]:
     share = 0.5 + 0.5 * (signs @ signs.T) / codes.shape[1]
     agreement: npt.NDArray[np.float64] = share[np.triu_indices(len(codes), 1)]
     return agreement
-
-
-def codes_of(
-    logits: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]],
-    views: npt.NDArray[np.uint8],
-) -> Codes:
-    """The codes (N, V, 256) that a hash gives to 8-bit views (N, V, 3, H, W)."""
-    return np.stack([logits(row.astype(np.float32) / np.float32(255)) > 0 for row in views])

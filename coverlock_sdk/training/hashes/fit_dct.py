@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.hashing.dct import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
+from coverlock_sdk.hashing import dct
+from coverlock_sdk.hashing.dct_features import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.images.distortions import EVALUATION, Distortion, draw_training_distortion
 from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.hashes.figures import ACCEPTED, pair_agreement
+from coverlock_sdk.training.photos import HELD_OUT, split
 
 SHRINKAGE = 0.5
 """Share of the mean variance added to every direction before whitening.
@@ -53,8 +55,7 @@ def fit(photos: Path, seed: int) -> tuple[dict[str, npt.NDArray[np.float32]], di
         name: float(((logits(distortion, name) > 0) != code).mean())
         for name, distortion in EVALUATION.items()
     }
-    signs = 2.0 * code - 1
-    agreement = ((signs @ signs.T / signs.shape[1] + 1) / 2)[np.triu_indices(len(signs), 1)]
+    agreement = pair_agreement(code)
     card = {
         "name": "dct",
         "settings": {"luma_band": LUMA_BAND, "chroma_band": CHROMA_BAND, "shrinkage": SHRINKAGE},
@@ -65,7 +66,7 @@ def fit(photos: Path, seed: int) -> tuple[dict[str, npt.NDArray[np.float32]], di
         "held_out_pair_agreement": {
             "mean": float(agreement.mean()),
             "std": float(agreement.std()),
-            "share_at_least_167_of_256": float((agreement >= 167 / 256).mean()),
+            "share_at_least_167_of_256": float((agreement >= ACCEPTED / 256).mean()),
         },
     }
     return arrays, card
@@ -100,7 +101,7 @@ def _whitening(centred: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path(__file__).parent / "weights",
+    default=Path(dct.__file__).parent / "weights",
 )
 @click.option("--seed", default=0, show_default=True)
 def main(photos: Path, out: Path, seed: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -10,35 +9,30 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from coverlock_sdk.arrays import Logits
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.training.array_cache import remembered
-from coverlock_sdk.training.curves import draw_curves
 from coverlock_sdk.training.hashes.features import (
     CachedFeatures,
-    Features,
-    features_of,
-    fingerprint,
+    codes_of_network,
+    evaluation_features,
+    logits_of,
 )
-from coverlock_sdk.training.hashes.figures import Codes, figures_of
+from coverlock_sdk.training.hashes.figures import figures_of
 from coverlock_sdk.training.hashes.losses import Objective
-from coverlock_sdk.training.hashes.trainer import Hasher, Schedule, train
+from coverlock_sdk.training.hashes.trainer import Hasher, train
 from coverlock_sdk.training.hashes.views import (
-    Bytes,
     ComposedViews,
     Composition,
     FreshViews,
     Pairs,
     evaluation_views,
-    names_digest,
 )
-from coverlock_sdk.training.held_out import split
-from coverlock_sdk.training.runs import Figures, History, require_device
+from coverlock_sdk.training.loop import Figures, Schedule, require_device
+from coverlock_sdk.training.photos import names_digest, split
+from coverlock_sdk.training.results import write_results
 
-Report = Callable[[str, int, Figures], None]
+StageReport = Callable[[str, int, Figures], None]
 """Told the stage, the step, and what was measured there."""
 
 
@@ -104,9 +98,9 @@ def train_head(
     photos: Path,
     run: Path,
     recipe: HeadRecipe | None = None,
-    report: Report | None = None,
+    report: StageReport | None = None,
     cache: Path | None = None,
-    half: bool = False,
+    bfloat16: bool = False,
     device: str = "cpu",
 ) -> HashNetwork:
     """Train a head on a frozen ``backbone``; ``run`` keeps checkpoints and curves.
@@ -118,8 +112,8 @@ def train_head(
     backbone.requires_grad_(False)
     torch.manual_seed(recipe.schedule.seed)
     network = HashNetwork(backbone).to(place)
-    _learn_head(network, recipe, training, validation, run, cache, report, half)
-    _finish(network, network.head, recipe, validation, run, cache, half)
+    _learn_head(network, recipe, training, validation, run, cache, report, bfloat16)
+    _finish(network, network.head, recipe, validation, run, cache, bfloat16)
     return network
 
 
@@ -127,8 +121,8 @@ def train_nano(
     photos: Path,
     run: Path,
     recipe: NanoRecipe | None = None,
-    report: Report | None = None,
-    half: bool = False,
+    report: StageReport | None = None,
+    bfloat16: bool = False,
     device: str = "cpu",
 ) -> HashNetwork:
     """Train ``nano`` on a folder of photos; ``run`` keeps caches, checkpoints and curves.
@@ -152,15 +146,15 @@ def train_nano(
         run / "body",
         validate=lambda model: figures_of(codes_of_network(model, views)),
         report=partial(report, "body") if report else None,
-        half=half,
+        bfloat16=bfloat16,
     )
     network = HashNetwork(through_all).to(place, memory_format=torch.channels_last)  # type: ignore[call-overload]
     network.load_state_dict(trained.state_dict())
     head = HeadRecipe(
         recipe.held_out, recipe.head_composition, recipe.head_objective, recipe.head, recipe.views
     )
-    _learn_head(network, head, training, validation, run, cache, report, half)
-    _finish(network, network, recipe, validation, run, cache, half)
+    _learn_head(network, head, training, validation, run, cache, report, bfloat16)
+    _finish(network, network, recipe, validation, run, cache, bfloat16)
     return network
 
 
@@ -171,8 +165,8 @@ def _learn_head(
     validation: list[Path],
     run: Path,
     cache: Path,
-    report: Report | None,
-    half: bool,
+    report: StageReport | None,
+    bfloat16: bool,
 ) -> None:
     """Train the head of ``network`` on views of ``training``, its backbone being frozen."""
     backbone, seed = network.backbone, recipe.schedule.seed
@@ -194,42 +188,9 @@ def _learn_head(
         frozen=frozen,
         validate=lambda model: figures_of(codes_of_network(model, pooled)),
         report=partial(report, "head") if report else None,
-        half=half,
+        bfloat16=bfloat16,
     )
     network.head.load_state_dict(head.state_dict())
-
-
-def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
-    """Features (N, 7, D) of held-out pictures, clean and under the six evaluation distortions."""
-    views = evaluation_views(paths, backbone.size, cache)
-    pooled: Features = remembered(
-        cache,
-        "evaluation-features",
-        {"pictures": names_digest(paths), "backbone": fingerprint(backbone)},
-        lambda rows: np.stack([features_of(backbone, _floats(views[row])) for row in rows]),
-        len(paths),
-        label="features of held-out pictures",
-    )
-    return pooled
-
-
-def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
-    """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
-    model.eval()
-    return np.stack([_logits(model, _floats(row)) > 0 for row in inputs])
-
-
-def _logits(model: Hasher, inputs: Tensor) -> Logits:
-    """The logits of pictures or features, wherever the model is."""
-    device = next(model.parameters()).device
-    with torch.inference_mode():
-        logits: Logits = model(inputs.to(device)).cpu().numpy()
-    return logits
-
-
-def _floats(row: Bytes | Features) -> Tensor:
-    values = torch.from_numpy(np.array(row))
-    return values / 255 if values.dtype == torch.uint8 else values
 
 
 def _finish(
@@ -239,14 +200,12 @@ def _finish(
     validation: list[Path],
     run: Path,
     cache: Path,
-    half: bool,
+    bfloat16: bool,
 ) -> None:
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
     Figures and calibration are those of the rounded weights on the held-out pictures.
     """
-    from safetensors.torch import save_file
-
     stored = {
         name: value.half() if value.ndim > 1 else value
         for name, value in part.state_dict().items()
@@ -258,18 +217,13 @@ def _finish(
     card = {
         "network": network.backbone.settings,
         "recipe": asdict(recipe),
-        "bfloat16": half,
+        "bfloat16": bfloat16,
         "held_out_pictures": len(validation),
         "calibration": asdict(_calibrate(network, validation)),
         "held_out": figures_of(codes_of_network(network.head, pooled)),
-        "versions": {"torch": torch.__version__, "numpy": np.__version__},
     }
-    save_file(
-        {name: value.contiguous() for name, value in stored.items()}, run / "hash.safetensors"
-    )
-    (run / "hash.json").write_text(json.dumps(card, indent=2) + "\n")
-    for stage in sorted(run.glob("*/history.json")):
-        draw_curves(History(**json.loads(stage.read_text())), stage.with_name("curves.png"))
+    histories = sorted(run.glob("*/history.json"))
+    write_results(run / "hash.safetensors", stored, card, histories=histories)
 
 
 def _calibrate(network: HashNetwork, paths: list[Path], seed: int = 0) -> Calibration:
@@ -278,6 +232,6 @@ def _calibrate(network: HashNetwork, paths: list[Path], seed: int = 0) -> Calibr
     for start in range(0, len(paths), 64):
         rows = np.arange(start, min(start + 64, len(paths)))
         clean, distorted = data.pairs(rows, np.random.default_rng([seed, start]))
-        bits.append(_logits(network, clean) > 0)
-        logits.append(_logits(network, distorted))
+        bits.append(logits_of(network, clean) > 0)
+        logits.append(logits_of(network, distorted))
     return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

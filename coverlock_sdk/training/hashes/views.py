@@ -8,7 +8,6 @@ cache; that is some twenty times faster. Only JPEG is real there, and comes from
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
 from torch import Tensor
-from torch.nn import functional
 
 from coverlock_sdk.images.distortions import EVALUATION, TRAINING, draw_training_distortion
-from coverlock_sdk.images.resampling import resample, resample_matrix
-from coverlock_sdk.training.array_cache import remembered
+from coverlock_sdk.images.resampling import resample_matrix, triangle_filter
+from coverlock_sdk.training.photos import Bytes, cached_rows, rgb, rounded, shrunk
 
 NATIVE = 256
 """Side of the training photos, which the strengths of blur and noise refer to."""
@@ -33,7 +30,6 @@ CACHED = 144
 
 
 Rows = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 
 
 class Pairs(Protocol):
@@ -57,10 +53,10 @@ class FreshViews:
 
     def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Clean and distorted views (len(rows), 3, size, size) of the pictures at ``rows``."""
-        pictures = [_read(self.paths[row]) for row in rows]
+        pictures = [rgb(self.paths[row]) for row in rows]
         distorted = [draw_training_distortion(rng)(picture, rng) for picture in pictures]
-        clean = np.stack([_shrink(picture, self.size) for picture in pictures])
-        views = np.stack([_shrink(picture, self.size) for picture in distorted])
+        clean = np.stack([shrunk(picture, self.size) for picture in pictures])
+        views = np.stack([shrunk(picture, self.size) for picture in distorted])
         return torch.from_numpy(clean), torch.from_numpy(views)
 
 
@@ -105,18 +101,14 @@ class ComposedViews:
     ) -> None:
         def copies(path: Path) -> Bytes:
             rng = np.random.default_rng([seed, *path.name.encode()])
-            picture = _read(path)
+            picture = rgb(path)
             compressed = [TRAINING["jpeg"](rng)(picture, rng) for _ in range(jpegs)]
-            return np.stack([_bytes(_shrink(copy, CACHED)) for copy in (picture, *compressed)])
+            return np.stack([rounded(shrunk(copy, CACHED)) for copy in (picture, *compressed)])
 
         self.size, self.composition, self.zooms = size, composition, np.array(zooms)
-        self.pictures: Bytes = remembered(
-            cache,
-            "training",
-            {"pictures": names_digest(paths), "size": CACHED, "jpegs": jpegs, "seed": seed},
-            lambda rows: np.stack([copies(paths[row]) for row in rows]),
-            len(paths),
-            label="training pictures",
+        settings = {"size": CACHED, "jpegs": jpegs, "seed": seed}
+        self.pictures: Bytes = cached_rows(
+            paths, cache, "training", copies, "training pictures", **settings
         )
 
     def __len__(self) -> int:
@@ -177,48 +169,19 @@ def evaluation_views(paths: Sequence[Path], size: int, cache: Path, *, seed: int
 
     def copies(path: Path) -> Bytes:
         rng = np.random.default_rng([seed, *path.name.encode()])
-        picture = _read(path)
+        picture = rgb(path)
         distorted = [distort(picture, rng) for distort in EVALUATION.values()]
-        return np.stack([_bytes(_shrink(copy, size)) for copy in (picture, *distorted)])
+        return np.stack([rounded(shrunk(copy, size)) for copy in (picture, *distorted)])
 
-    views: Bytes = remembered(
-        cache,
-        "evaluation",
-        {"pictures": names_digest(paths), "size": size, "seed": seed},
-        lambda rows: np.stack([copies(paths[row]) for row in rows]),
-        len(paths),
-        label="held-out pictures",
-    )
-    return views
-
-
-def _read(path: Path) -> Bytes:
-    with Image.open(path) as file:
-        return np.asarray(file.convert("RGB"))
-
-
-def _shrink(picture: Bytes, size: int) -> npt.NDArray[np.float32]:
-    """An 8-bit picture (H, W, 3) as float (3, size, size) in [0, 1], canonically resampled."""
-    return resample(picture.transpose(2, 0, 1).astype(np.float32) / np.float32(255), (size, size))
-
-
-def _bytes(image: npt.NDArray[np.float32]) -> Bytes:
-    rounded: Bytes = np.rint(image * 255).clip(0, 255).astype(np.uint8)
-    return rounded
-
-
-def names_digest(paths: Sequence[Path]) -> str:
-    """A digest that stands for a list of pictures."""
-    return hashlib.sha256("\n".join(path.name for path in paths).encode()).hexdigest()
+    settings = {"size": size, "seed": seed}
+    return cached_rows(paths, cache, "evaluation", copies, "held-out pictures", **settings)
 
 
 def _window_matrices(source: int, target: int, start: Tensor, window: Tensor) -> Tensor:
     """``resample_matrix`` for a window of the source axis per picture: (N, target, source)."""
-    scale = (window / target)[:, None, None]
-    centres = start[:, None, None] + (torch.arange(target)[None, :, None] + 0.5) * scale
-    distances = (torch.arange(source) + 0.5 - centres).abs() / scale.clamp(min=1.0)
-    weights = functional.relu(1 - distances)
-    return weights / weights.sum(dim=2, keepdim=True)
+    axes = torch.arange(source), torch.arange(target)
+    weights: Tensor = triangle_filter(*axes, start[:, None, None], window[:, None, None])
+    return weights
 
 
 def _blur_matrices(sigma: Tensor, size: int) -> Tensor:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from coverlock_sdk.images.kinds import read
-from coverlock_sdk.training.array_cache import remembered
+from coverlock_sdk.training.photos import Bytes, cached_rows, rounded, square
 
 MARGIN = 1.1
 """Pictures are kept this much larger than the network's input, as MBRS does, and cropped."""
@@ -24,13 +20,8 @@ class TrainingPhotos:
 
     def __init__(self, paths: Sequence[Path], size: int, cache: Path) -> None:
         self.size, side = size, round(size * MARGIN)
-        names = hashlib.sha256("\n".join(path.name for path in paths).encode()).hexdigest()
-        self.pictures: npt.NDArray[np.uint8] = remembered(
-            cache,
-            "photos",
-            {"names": names, "side": side},
-            lambda rows: np.stack([_bytes(paths[row], side) for row in rows]),
-            len(paths),
+        self.pictures: Bytes = cached_rows(
+            paths, cache, "photos", lambda path: rounded(square(path, side)), side=side
         )
 
     def __len__(self) -> int:
@@ -47,12 +38,3 @@ class TrainingPhotos:
             crop = self.pictures[row, :, top : top + self.size, left : left + self.size]
             crops[place] = crop[:, :, ::-1] if flip else crop
         return torch.from_numpy(crops).float() / 255
-
-
-def square(picture: Any, side: int) -> Tensor:
-    """What a network of this input size sees of a picture of any kind: (3, side, side)."""
-    return torch.from_numpy(read(picture).view((side, side)))
-
-
-def _bytes(path: Path, side: int) -> npt.NDArray[np.uint8]:
-    return np.rint(np.clip(read(path).view((side, side)), 0, 1) * 255).astype(np.uint8)

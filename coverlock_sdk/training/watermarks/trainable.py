@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,20 @@ from torch import Tensor
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.training.curves import draw_curves
-from coverlock_sdk.training.held_out import HELD_OUT, split
-from coverlock_sdk.training.runs import Figures, require_device
-from coverlock_sdk.training.watermarks.photos import TrainingPhotos, square
-from coverlock_sdk.training.watermarks.trainer import Recipe, Report, Run, Sitting, train
-from coverlock_sdk.watermarking.network import WatermarkNetwork, device_of
-from coverlock_sdk.watermarking.weights import save_network
+from coverlock_sdk.training.loop import Figures, Report, require_device
+from coverlock_sdk.training.photos import HELD_OUT, Bytes, rounded, split, square
+from coverlock_sdk.training.results import write_results
+from coverlock_sdk.training.watermarks.photos import TrainingPhotos
+from coverlock_sdk.training.watermarks.trainer import (
+    Sitting,
+    WatermarkRecipe,
+    WatermarkTraining,
+    train,
+)
+from coverlock_sdk.watermarking.network import Decoder, Encoder, WatermarkNetwork, in_chunks
+from coverlock_sdk.watermarking.weights import settings_of
 
 VALIDATION_PHOTOS = 100
-CHUNK = 8
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,10 @@ class Trainable:
     """A network that can be trained by name, with the settings it was published with."""
 
     build: Callable[..., WatermarkNetwork]
-    recipe: Recipe
+    recipe: WatermarkRecipe
     reference: Mapping[str, Any]
     """Network settings of the checkpoint that ships, where the published ones are too large."""
-    reference_recipe: Recipe
+    reference_recipe: WatermarkRecipe
     """How that checkpoint was trained."""
 
 
@@ -45,10 +48,10 @@ def train_watermark(
     photos: Path,
     run: Path,
     settings: Mapping[str, Any],
-    recipe: Recipe,
+    recipe: WatermarkRecipe,
     cache: Path | None = None,
     report: Report | None = None,
-    half: bool = False,
+    bfloat16: bool = False,
     device: str = "cpu",
 ) -> WatermarkNetwork:
     """Train on a folder of photos; ``run`` gets checkpoints, curves, weights and their card.
@@ -64,44 +67,36 @@ def train_watermark(
         raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
     training, validation = split(photos, HELD_OUT)
     data = TrainingPhotos(training, network.size, cache or run / "cache")
-    covers = torch.stack([square(p, network.size) for p in validation[:VALIDATION_PHOTOS]])
+    covers = _squares(validation[:VALIDATION_PHOTOS], network.size)
     finished = train(
-        network,
-        data,
-        recipe,
-        run,
-        validate=lambda trained: quality(trained, covers),
-        report=report,
-        half=half,
+        network, data, recipe, run, lambda trained: quality(trained, covers), report, bfloat16
     )
+    network = finished.averaged
     calibration, robustness = examine(network, covers)
-    save_network(network, run / "watermark.safetensors")
     card = {
         "settings": network.settings,
         "recipe": finished.sittings[-1].recipe,
         **_sittings(finished),
-        "bfloat16": half,
+        "bfloat16": bfloat16,
         "photos": len(data),
         **finished.seen(),
         **_pace(finished.sittings),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),
         "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
-        "versions": {"torch": torch.__version__, "numpy": np.__version__},
     }
-    (run / "watermark.json").write_text(json.dumps(card, indent=2) + "\n")
-    draw_curves(finished.history, run / "curves.png")
+    weights, about = run / "watermark.safetensors", settings_of(network)
+    write_results(weights, network.state_dict(), card, about, run.glob("history.json"))
     return network
 
 
 def quality(network: WatermarkNetwork, covers: Tensor, seed: int = 0) -> Figures:
     """Bit accuracy and PSNR of marked pictures that were rounded to eight bits."""
     marked, messages = _mark(network, covers, seed)
-    logits = _decode(network, torch.from_numpy(marked))
-    errors = torch.from_numpy(marked).float() / 255 - covers
-    mean_squares = errors.square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
+    seen = torch.from_numpy(marked).float() / 255
+    mean_squares = (seen - covers).square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
     return {
-        "bit_accuracy": float(((logits > 0) == (messages > 0.5)).float().mean()),
+        "bit_accuracy": _accuracy(in_chunks(Decoder(network), seen), messages),
         "psnr_mean": float((-10 * mean_squares.log10()).mean()),
     }
 
@@ -115,27 +110,21 @@ def examine(
     pictures = [np.ascontiguousarray(picture.transpose(1, 2, 0)) for picture in marked]
 
     def logits_after(change: Callable[[Any], Any]) -> Tensor:
-        views = [square(change(picture), network.size) for picture in pictures]
-        return _decode(network, torch.stack(views))
+        return in_chunks(Decoder(network), _squares(map(change, pictures), network.size))
 
     clean = logits_after(lambda picture: picture)
     distorted = logits_after(lambda picture: draw_training_distortion(rng)(picture, rng))
     calibration = Calibration.fit(
         torch.cat([clean, distorted]).numpy(), torch.cat([messages, messages]).numpy()
     )
-    robustness = {}
-    for name, distortion in EVALUATION.items():
-        read = logits_after(partial(distortion, rng=rng)) > 0
-        robustness[name] = float((read == (messages > 0.5)).float().mean())
+    robustness = {
+        name: _accuracy(logits_after(partial(distortion, rng=rng)), messages)
+        for name, distortion in EVALUATION.items()
+    }
     return calibration, robustness
 
 
-def adjusted(recipe: Recipe, **changes: Any) -> Recipe:
-    """``recipe`` with those of ``changes`` that are not None."""
-    return replace(recipe, **{name: value for name, value in changes.items() if value is not None})
-
-
-def _sittings(run: Run) -> dict[str, Any]:
+def _sittings(run: WatermarkTraining) -> dict[str, Any]:
     """What the last recipe does not tell of a run: earlier ones, or that they are not known."""
     if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
         return {}
@@ -166,28 +155,18 @@ def _pace(sittings: Sequence[Sitting]) -> dict[str, Any]:
     }
 
 
-def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Any, Tensor]:
+def _squares(pictures: Iterable[Any], side: int) -> Tensor:
+    """What a network sees of pictures of any kind."""
+    return torch.from_numpy(np.stack([square(picture, side) for picture in pictures]))
+
+
+def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Bytes, Tensor]:
     """8-bit marked pictures (N, 3, H, W) and the messages in them."""
     rng = np.random.default_rng(seed)
     messages = torch.from_numpy(rng.integers(0, 2, (len(covers), network.bits))).float()
-    device = device_of(network)
-    network.eval()
-    with torch.inference_mode():
-        parts = [
-            network.encode(c.to(device), m.to(device)).clamp(0, 1).mul(255).round().byte().cpu()
-            for c, m in zip(_parts(covers), _parts(messages), strict=True)
-        ]
-    return torch.cat(parts).numpy(), messages
+    marked = in_chunks(Encoder(network.eval()), covers, messages)
+    return rounded(marked.numpy()), messages
 
 
-def _decode(network: WatermarkNetwork, images: Tensor) -> Tensor:
-    """Logits of pictures in [0, 1], or of bytes."""
-    device = device_of(network)
-    scale = 255 if images.dtype == torch.uint8 else 1
-    with torch.inference_mode():
-        parts = [network.decode(part.to(device).float() / scale).cpu() for part in _parts(images)]
-    return torch.cat(parts)
-
-
-def _parts(values: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(values, CHUNK)
+def _accuracy(logits: Tensor, messages: Tensor) -> float:
+    return float(((logits > 0) == (messages > 0.5)).float().mean())

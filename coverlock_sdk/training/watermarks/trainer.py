@@ -2,8 +2,7 @@
 
     L = w_m * l_wm(D(t(E(x, m))), m) + w_i * l_img(E(x, m), x)    (+ w_a * adversarial)
 
-with one noise layer t drawn per batch. What step k draws depends on the seed and on k alone, so a
-run that was interrupted and resumed from its checkpoint is the run that was not.
+with one noise layer t drawn per batch.
 """
 
 from __future__ import annotations
@@ -11,31 +10,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.training.runs import Checkpoint, Figures, History, ResumableRun
+from coverlock_sdk.training.loop import Figures, Report, Schedule, Training
 from coverlock_sdk.training.watermarks.noise import NoiseLayer, draw
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos
-from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork, device_of
+from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork
 
-Report = Callable[[int, Figures], None]
-"""Told the step, and what was measured there."""
+Drawn = tuple[Tensor, Tensor, np.random.Generator]
+"""Covers, messages, and what the rest of a step draws from."""
 
 
 @dataclass(frozen=True)
-class Recipe:
+class WatermarkRecipe(Schedule):
     """How a network is trained; each plugin has one with the values of its paper."""
 
+    steps: int = 10_000
+    batch: int = 16
+    rate: float = 1e-3
+    weight_decay: float = 0.0
     message_loss: Literal["mse", "bce"] = "mse"
     """Regression of the bits (HiDDeN, MBRS, CIN), or cross-entropy of logits (RivaGAN, VINE)."""
     message_weight: float = 1.0
@@ -48,21 +50,13 @@ class Recipe:
     noise: tuple[NoiseLayer, ...] = ()
     noise_after: int = 0
     """Steps before the first noise, for networks that find no message through it at first."""
-    rate: float = 1e-3
-    batch: int = 16
     inverted_twins: bool = False
     """Each cover twice in a batch, with a message and with its inverse (RivaGAN): what a decoder
     sees of the cover is then the same on both sides, and only the message differs."""
-    steps: int = 10_000
     message_first: int = 0
     """Steps in which fidelity counts little; over as many more it comes to its full weight."""
     early_fidelity: float = 0.02
     """The share of its weight that fidelity has in those steps."""
-    decay: int = 0
-    """The last steps, over which the learning rate falls to zero."""
-    seed: int = 0
-    record_every: int = 500
-    """Steps between two checkpoints, each with a validation."""
 
     def __post_init__(self) -> None:
         """Refuse what could not be meant."""
@@ -82,17 +76,13 @@ class Recipe:
         """What a layer is drawn from: nothing at first, where the recipe says so."""
         return self.noise if step >= self.noise_after else ()
 
-    def rate_at(self, step: int) -> float:
-        """The learning rate: constant, then falling."""
-        return self.rate * (min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0)
-
     def described(self) -> dict[str, Any]:
         """The recipe for cards and checkpoints, in plain values."""
         return {**asdict(self), "noise": [repr(layer) for layer in self.noise]}
 
     def is_described_by(self, described: Mapping[str, Any]) -> bool:
         """Whether it is this recipe; one from before there was some field has its default."""
-        return {**Recipe().described(), **described} == self.described()
+        return {**WatermarkRecipe().described(), **described} == self.described()
 
 
 @dataclass
@@ -118,46 +108,114 @@ class Sitting:
         yield
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
-    def is_made_with(self, recipe: Recipe, settings: Mapping[str, Any]) -> bool:
+    def is_made_with(self, recipe: WatermarkRecipe, settings: Mapping[str, Any]) -> bool:
         """Whether steps with these would belong to it."""
         return recipe.is_described_by(self.recipe) and self.settings == settings
 
 
-class Run(ResumableRun):
-    """Everything a run needs to go on: weights, optimisers, curves, and how it was made so far."""
+class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
+    """Steps of the network and, where there is one, of its discriminator."""
 
-    def __init__(self, network: WatermarkNetwork, recipe: Recipe) -> None:
-        self.network, self.recipe = network, recipe
-        trained = [p for p in network.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.Adam(trained, lr=recipe.rate)
+    measure: Callable[[WatermarkNetwork], Figures] | None = None
+
+    def __init__(
+        self,
+        network: WatermarkNetwork,
+        photos: TrainingPhotos,
+        recipe: WatermarkRecipe,
+        folder: Path,
+        bfloat16: bool = False,
+    ) -> None:
+        super().__init__(network, recipe, folder, bfloat16)
+        self.photos, self.recipe = photos, recipe
+        self.sittings: list[Sitting] = []
         self.discriminator: Discriminator | None = None
         if recipe.adversarial_weight:
-            opponent = Discriminator(blocks=recipe.discriminator_blocks)
-            self.discriminator = opponent.to(device_of(network))
+            self.discriminator = Discriminator(blocks=recipe.discriminator_blocks).to(self.device)
             self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
-        self.history, self.step = History(), 0
-        self.sittings: list[Sitting] = []
 
     @property
     def parts(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        parts: dict[str, Any] = {"network": self.network, "optimizer": self.optimizer}
-        if self.discriminator is not None:
-            parts |= {"discriminator": self.discriminator, "opposition": self.opposition}
-        return parts
+        if self.discriminator is None:
+            return super().parts
+        opponent = {"discriminator": self.discriminator, "opposition": self.opposition}
+        return {**super().parts, **opponent}
 
-    def sit_down(self, folder: Path) -> None:
-        """Go on from the last checkpoint, in its last sitting unless something was changed.
+    def notes(self) -> dict[str, Any]:
+        """How the run was made so far."""
+        return {"sittings": [asdict(sitting) for sitting in self.sittings]}
 
-        Checkpoints from before they kept sittings tell nothing of their own.
-        """
-        self.sittings = [Sitting(**sitting) for sitting in self.load(folder).get("sittings", [])]
-        recipe, settings = self.recipe, self.network.settings
+    def recall(self, notes: dict[str, Any]) -> None:
+        """Go on in the last sitting unless something was changed."""
+        self.sittings = [Sitting(**sitting) for sitting in notes.get("sittings", [])]
+        recipe, settings = self.recipe, self.model.settings
         goes_on = self.sittings and (
             self.step >= recipe.steps or self.sittings[-1].is_made_with(recipe, settings)
         )
         if not goes_on:
             self.sittings.append(Sitting(self.step, recipe.described(), settings))
+
+    def timed(self, phase: str) -> AbstractContextManager[None]:
+        """Count the time within as that of ``phase`` of this sitting."""
+        return self.sittings[-1].timed(phase)
+
+    def draw(self, step: int, rng: np.random.Generator) -> Drawn:
+        """Covers and messages, in twins where the recipe says so."""
+        covers = self.photos.batch(self.recipe.batch // (1 + self.recipe.inverted_twins), rng)
+        messages = torch.from_numpy(rng.integers(0, 2, (len(covers), self.model.bits))).float()
+        if self.recipe.inverted_twins:
+            covers, messages = covers.repeat(2, 1, 1, 1), torch.cat([messages, 1 - messages])
+        return covers, messages, rng
+
+    def learn(self, batch: Drawn) -> Figures:
+        """Mark, change and read pictures; then follow the gradient."""
+        recipe, network, rng = self.recipe, self.model, batch[2]
+        covers, messages = batch[0].to(self.device), batch[1].to(self.device)
+        fidelity = recipe.fidelity_at(self.step)
+        network.relax(fidelity)
+        with self.timed("encoding"), self.autocast():
+            marked = network.encode(covers, messages).float()
+        with self.timed("noise"):
+            noise = draw(recipe.noise_at(self.step), rng)
+            noised = noise(_saved(marked, rng), covers, rng)
+        with self.timed("decoding"), self.autocast():
+            logits, own_loss = network.decode_in_training(noised, noise)
+        logits = logits.float()
+        message_loss = _message_loss(logits, messages, recipe.message_loss)
+        image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
+        image_weight = recipe.image_weight * fidelity
+        total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
+        with self.timed("learning"):
+            self._follow(total, covers, marked)
+        self.sittings[-1].steps += 1
+        mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
+        return {
+            "image_weight": image_weight,
+            "message_loss": message_loss.item(),
+            "image_loss": image_loss.item(),
+            "accuracy": ((logits > 0) == (messages > 0.5)).float().mean().item(),
+            "psnr": -10 * float(np.log10(max(mean_square, 1e-12))),
+        }
+
+    def _follow(self, loss: Tensor, covers: Tensor, marked: Tensor) -> None:
+        """Follow the gradient of ``loss`` and of what the discriminator says, then teach it too."""
+        if self.discriminator is None:
+            self.descend(loss)
+            return
+        opposed = functional.softplus(-self.discriminator(marked)).mean()
+        self.descend(loss + self.recipe.adversarial_weight * opposed)
+        # Covers are 1 to the discriminator, marked pictures 0.
+        told = functional.softplus(-self.discriminator(covers)).mean()
+        told = told + functional.softplus(self.discriminator(marked.detach())).mean()
+        self.descend(told, self.opposition, math.inf, of=" of the discriminator")
+
+    def validate(self) -> Figures:
+        """What the caller wants to know of the network as it will be used."""
+        if self.measure is None:
+            return {}
+        self.averaged.relax(1.0)
+        return self.measure(self.averaged)
 
     def seen(self) -> dict[str, int]:
         """Marked pictures so far, and their covers, which inverted twins show twice.
@@ -176,113 +234,20 @@ class Run(ResumableRun):
 def train(
     network: WatermarkNetwork,
     photos: TrainingPhotos,
-    recipe: Recipe,
+    recipe: WatermarkRecipe,
     folder: Path,
     validate: Callable[[WatermarkNetwork], Figures] | None = None,
     report: Report | None = None,
-    half: bool = False,
-) -> Run:
-    """Optimise ``network`` in place and return the finished run, with its curves and sittings.
+    bfloat16: bool = False,
+) -> WatermarkTraining:
+    """Optimise ``network`` and return the finished run, with its weights, curves and sittings.
 
-    ``folder`` receives ``checkpoint.pt``, from which a later call goes on, and ``history.json``.
-    A loss that is not finite stops the run and says where it was. ``half`` computes convolutions
-    in bfloat16, which is twice as fast where the processor has it.
+    An interrupted run goes on from ``folder``.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    run = Run(network, recipe)
-    run.sit_down(folder)
-
-    def prepare(step: int) -> tuple[Tensor, Tensor, np.random.Generator]:
-        rng = np.random.default_rng([recipe.seed, step])
-        covers = photos.batch(recipe.batch // (1 + recipe.inverted_twins), rng)
-        messages = torch.from_numpy(rng.integers(0, 2, (len(covers), network.bits))).float()
-        if recipe.inverted_twins:
-            covers, messages = covers.repeat(2, 1, 1, 1), torch.cat([messages, 1 - messages])
-        return covers, messages, rng
-
-    with ThreadPoolExecutor(1) as ahead:
-        upcoming = ahead.submit(prepare, run.step)
-        while run.step < recipe.steps:
-            with run.sittings[-1].timed("loading"):
-                covers, messages, rng = upcoming.result()
-            upcoming = ahead.submit(prepare, run.step + 1)
-            figures = _step(run, covers, messages, rng, folder, half)
-            run.history.steps.append({"step": run.step, **figures})
-            run.step += 1
-            run.sittings[-1].steps += 1
-            if report:
-                report(run.step, figures)
-            if run.step % recipe.record_every == 0 or run.step == recipe.steps:
-                if validate:
-                    network.relax(1.0)
-                    network.eval()
-                    with run.sittings[-1].timed("validation"):
-                        figures = validate(network)
-                    run.history.validation.append({"step": run.step, **figures})
-                    if report:
-                        report(run.step, run.history.validation[-1])
-                run.save(folder, sittings=[asdict(sitting) for sitting in run.sittings])
-    network.relax(1.0)
-    network.eval()
-    return run
-
-
-def _step(
-    run: Run,
-    covers: Tensor,
-    messages: Tensor,
-    rng: np.random.Generator,
-    folder: Path,
-    half: bool,
-) -> Figures:
-    """One step of Adam for the network and, where there is one, for its discriminator."""
-    recipe, network, device = run.recipe, run.network, device_of(run.network)
-    covers, messages = covers.to(device), messages.to(device)
-    fidelity, timed = recipe.fidelity_at(run.step), run.sittings[-1].timed
-    network.relax(fidelity)
-    network.train()
-    with timed("encoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
-        marked = network.encode(covers, messages).float()
-    with timed("noise"):
-        noise = draw(recipe.noise_at(run.step), rng)
-        noised = noise(_saved(marked, rng), covers, rng)
-    with timed("decoding"), torch.autocast(device.type, torch.bfloat16, enabled=half):
-        logits, own_loss = network.decode_in_training(noised, noise)
-    logits = logits.float()
-    message_loss = _message_loss(logits, messages, recipe.message_loss)
-    image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
-    image_weight = recipe.image_weight * fidelity
-    total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
-    with timed("learning"):
-        _learn(run, total, covers, marked, Checkpoint(folder / "checkpoint.pt"))
-    accuracy = ((logits > 0) == (messages > 0.5)).float().mean().item()
-    mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
-    return {
-        "rate": recipe.rate_at(run.step),
-        "image_weight": image_weight,
-        "message_loss": message_loss.item(),
-        "image_loss": image_loss.item(),
-        "accuracy": accuracy,
-        "psnr": -10 * float(np.log10(max(mean_square, 1e-12))),
-    }
-
-
-def _learn(run: Run, loss: Tensor, covers: Tensor, marked: Tensor, checkpoint: Checkpoint) -> None:
-    """Follow the gradient of ``loss`` and of what the discriminator says, then teach it too."""
-    rate = run.recipe.rate_at(run.step)
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate
-    if run.discriminator is not None:
-        opposed = functional.softplus(-run.discriminator(marked)).mean()
-        loss = loss + run.recipe.adversarial_weight * opposed
-    checkpoint.require_finite(loss, run.step, rate)
-    run.optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    norm = nn.utils.clip_grad_norm_(run.network.parameters(), 1.0)
-    checkpoint.require_finite(norm, run.step, rate, of="gradient")
-    run.optimizer.step()
-    if run.discriminator is not None:
-        _oppose(run, covers, marked.detach(), checkpoint)
+    training = WatermarkTraining(network, photos, recipe, folder, bfloat16)
+    training.measure = validate
+    training.run(report).relax(1.0)
+    return training
 
 
 def _message_loss(logits: Tensor, messages: Tensor, kind: str) -> Tensor:
@@ -295,16 +260,3 @@ def _saved(marked: Tensor, rng: np.random.Generator) -> Tensor:
     """Clipped and off by what rounding to eight bits costs, with a gradient."""
     rounding = rng.random(marked.shape, dtype=np.float32) - 0.5
     return (marked + torch.from_numpy(rounding).to(marked) / 255).clamp(0, 1)
-
-
-def _oppose(run: Run, covers: Tensor, marked: Tensor, checkpoint: Checkpoint) -> None:
-    """One step of the discriminator: covers are 1, marked pictures 0."""
-    assert run.discriminator is not None
-    run.opposition.zero_grad(set_to_none=True)
-    loss = functional.softplus(-run.discriminator(covers)).mean()
-    loss = loss + functional.softplus(run.discriminator(marked)).mean()
-    loss.backward()  # type: ignore[no-untyped-call]
-    norm = nn.utils.clip_grad_norm_(run.discriminator.parameters(), math.inf)
-    of = "gradient of the discriminator"
-    checkpoint.require_finite(norm, run.step, run.recipe.rate, of)
-    run.opposition.step()

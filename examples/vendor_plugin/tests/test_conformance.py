@@ -3,6 +3,7 @@
 import pytest
 from spreadmark import Spreadmark
 
+from coverlock_sdk.testing.test_pictures import *  # noqa: F403
 from coverlock_sdk.testing.test_watermark import *  # noqa: F403
 
 

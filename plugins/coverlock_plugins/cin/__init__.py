@@ -59,9 +59,9 @@ def trainable() -> Trainable:
         Saturation,
     )
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         noise=(
             RealJpeg((50, 50)),
             Crop((0.035, 0.035), centred=0.0),
@@ -82,7 +82,7 @@ def trainable() -> Trainable:
     )
     # Without a start that favours the message, fidelity wins and nothing is ever learned; with
     # noise from the first step, the inverse of a network that carries nothing yet is only noise.
-    reference = Recipe(
+    reference = WatermarkRecipe(
         noise=EVERYDAY,
         noise_after=150,
         rate=2e-4,
@@ -99,7 +99,7 @@ def convert(file: Path) -> Path:
     """Turn the published checkpoint (``cinNet&nsmNet.pth``) into safetensors."""
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
+    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     content = read_checkpoint(file)
     if not isinstance(content, dict) or "cinNet" not in content:
@@ -108,10 +108,8 @@ def convert(file: Path) -> Path:
     if "nsmNet" in content:  # otherwise the selector is a part of the network
         selector = unwrapped(content["nsmNet"], file, "nsmNet")
         weights |= {f"nsm_model.{name}": value for name, value in selector.items()}
-    network = import_network(Cin.build, {}, weights, file, of="CIN")
     target = imported_weights("cin")
-    save_network(network, target)
-    return target
+    return import_network(Cin.build, {}, weights, file, "CIN", target)
 
 
 @hookimpl

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.contract import Defense, ProtectedWatermark, Watermark
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError, MissingModelError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.kinds import Given
 from coverlock_sdk.images.picture import stacked_views
@@ -55,12 +55,8 @@ class ConvNeXtFilter(Defense):
         if not 0 <= self.threshold <= 1:
             raise CoverLockError(f"a threshold is a probability, not {self.threshold}")
         path = Path(self.weights) if self.weights else find_filter(watermark.name, self.backbone)
-        try:
+        with needs("the ConvNeXt filter", "PyTorch", "torch"):
             from coverlock_plugins.convnext.training import load_classifier
-        except ModuleNotFoundError as error:
-            raise MissingModelError(
-                "the ConvNeXt filter needs PyTorch: pip install 'coverlock-sdk[torch]'"
-            ) from error
         bare = NoDefense(self.fpr, self.rule).protect(watermark)
         return FilteredWatermark(bare, load_classifier(path, watermark.name), self.threshold)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,51 +12,48 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from coverlock_plugins.convnext.classifiers import Classifier, build
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
-from coverlock_sdk.files import write_atomically
 from coverlock_sdk.images.distortions import draw_training_distortion
 from coverlock_sdk.images.kinds import read
-from coverlock_sdk.models.checkpoints import require_match
+from coverlock_sdk.models.checkpoints import read_weights, require_match
 from coverlock_sdk.plugin_calls import embed, working_size
-from coverlock_sdk.training.array_cache import remembered
-from coverlock_sdk.training.held_out import HELD_OUT, split
-from coverlock_sdk.training.runs import Checkpoint
+from coverlock_sdk.training.cache import remembered
+from coverlock_sdk.training.loop import Figures, Report, Schedule, Training
+from coverlock_sdk.training.photos import HELD_OUT, Bytes, rounded, split
+from coverlock_sdk.training.results import write_results
 
-Bytes = npt.NDArray[np.uint8]
 Scores = npt.NDArray[np.float64]
-Report = Callable[[int, dict[str, float]], None]
-"""Told the step, and what was measured there."""
 
 CHUNK = 16
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FilterRecipe(Schedule):
     """How a filter is trained."""
 
-    pictures: int = 1000
-    """Photos that are marked; every one of them lends its residual and receives others'."""
-    validation: int = 500
-    """Held-out photos, for as many genuine pictures and as many forgeries (appendix G)."""
     steps: int = 1800
     batch: int = 16
     rate: float = 1e-3
     weight_decay: float = 0.05
+    record_every: int = 100
+    pictures: int = 1000
+    """Photos that are marked; every one of them lends its residual and receives others'."""
+    validation: int = 500
+    """Held-out photos, for as many genuine pictures and as many forgeries (appendix G)."""
     distorted: float = 0.5
     """Share of the pictures that are seen under a distortion of the training distribution."""
     clean_start: int = 800
     """Steps before the first distortion, through which nothing would be found at first."""
-    seed: int = 0
-    record_every: int = 100
-    """Steps between two checkpoints."""
+
+    def rate_at(self, step: int) -> float:
+        """The rate also falls to zero along a cosine."""
+        return super().rate_at(step) * (1 + math.cos(math.pi * step / self.steps)) / 2
 
     def __post_init__(self) -> None:
         """Refuse what could not be meant."""
@@ -71,10 +68,11 @@ class MarkedPhotos:
         self.size = working_size(watermark)
 
         def mark(rows: npt.NDArray[np.int64]) -> Bytes:
-            covers = _bytes(np.stack([read(photos[row]).view(self.size) for row in rows]))
+            covers = rounded(np.stack([read(photos[row]).view(self.size) for row in rows]))
             payloads = [np.random.default_rng([seed, row]).integers(0, 2, bits) for row in rows]
-            marked = embed(watermark, _floats(covers), np.array(payloads, dtype=np.uint8))
-            return np.stack([covers, _bytes(marked)], axis=1)
+            images = np.divide(covers, 255, dtype=np.float32)
+            marked = embed(watermark, images, np.array(payloads, dtype=np.uint8))
+            return np.stack([covers, rounded(marked)], axis=1)
 
         bits = watermark.bits
         # One marked picture tells whether the watermark still is the one that marked the others.
@@ -125,15 +123,15 @@ def train_filter(
     run: Path,
     backbone: str = "convnext",
     settings: dict[str, Any] | None = None,
-    recipe: Recipe | None = None,
+    recipe: FilterRecipe | None = None,
     report: Report | None = None,
 ) -> Path:
     """Train a filter for ``watermark``, and write its weights and card to ``run``.
 
-    An interrupted run goes on from its last checkpoint, and what step t draws depends on the seed
-    and on t alone. Backbones share the marked pictures of a run.
+    An interrupted run goes on from its last checkpoint. Backbones share the marked pictures of a
+    run.
     """
-    recipe = recipe or Recipe()
+    recipe = recipe or FilterRecipe()
     training, held_out = split(photos, HELD_OUT)
     if min(len(held_out), recipe.validation, recipe.pictures) < 2:
         raise PictureError("a filter needs two photos to learn from and two to be judged by")
@@ -142,8 +140,7 @@ def train_filter(
     fresh = MarkedPhotos(watermark, held_out[: recipe.validation], cache, recipe.seed + 1)
     torch.manual_seed(recipe.seed)
     classifier = build(backbone, **(settings or {}))
-    checkpoint = Checkpoint(run / f"{backbone}-checkpoint.pt")
-    _optimise(classifier, data, recipe, checkpoint, report)
+    classifier = FilterTraining(classifier, data, recipe, run / backbone).run(report)
     card = {
         "watermark": watermark.name,
         "backbone": backbone,
@@ -154,49 +151,44 @@ def train_filter(
             "clean": held_out_auc(classifier, fresh, distorted=False, seed=recipe.seed),
             "distorted": held_out_auc(classifier, fresh, distorted=True, seed=recipe.seed),
         },
-        "versions": {"torch": torch.__version__, "numpy": np.__version__},
     }
     written = run / f"{backbone}.safetensors"
-    save_classifier(classifier, backbone, watermark.name, written)
-    written.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n")
+    about = description(classifier, backbone, watermark.name)
+    write_results(written, classifier.state_dict(), card, about)
     return written
 
 
-def _optimise(
-    classifier: Classifier,
-    data: MarkedPhotos,
-    recipe: Recipe,
-    checkpoint: Checkpoint,
-    report: Report | None,
-) -> None:
-    """Cross-entropy by AdamW, the rate falling to zero along a cosine."""
-    made_with = json.dumps([classifier.settings, asdict(recipe)])
-    trained = [weights for weights in classifier.parameters() if weights.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=recipe.rate, weight_decay=recipe.weight_decay)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, recipe.steps)
-    parts = {"classifier": classifier, "optimizer": optimizer, "schedule": schedule}
-    kept = checkpoint.load(parts, made_with=made_with) or {"step": 0}
-    classifier.train()
-    for step in range(kept["step"], recipe.steps):
-        share = recipe.distorted if step >= recipe.clean_start else 0.0
-        rng = np.random.default_rng([recipe.seed, step])
-        images, labels = data.batch(recipe.batch, share, rng)
-        logits = classifier(images)
+class FilterTraining(Training[Classifier, tuple[Tensor, Tensor]]):
+    """Steps on the cross-entropy of genuine pictures and forgeries."""
+
+    def __init__(
+        self, classifier: Classifier, data: MarkedPhotos, recipe: FilterRecipe, folder: Path
+    ) -> None:
+        super().__init__(classifier, recipe, folder)
+        self.data, self.recipe = data, recipe
+
+    def notes(self) -> dict[str, Any]:
+        """What the run is made with."""
+        return {"made_with": json.dumps([self.model.settings, asdict(self.recipe)])}
+
+    def recall(self, notes: dict[str, Any]) -> None:
+        """Refuse the checkpoint of a run with other settings."""
+        if notes and notes != self.notes():
+            raise self.checkpoint.refusal()
+
+    def draw(self, step: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Genuine pictures and forgeries, without distortions at first."""
+        share = self.recipe.distorted if step >= self.recipe.clean_start else 0.0
+        return self.data.batch(self.recipe.batch, share, rng)
+
+    def learn(self, batch: tuple[Tensor, Tensor]) -> Figures:
+        """One step on the cross-entropy."""
+        images, labels = batch
+        logits = self.model(images)
         loss = functional.binary_cross_entropy_with_logits(logits, labels)
-        rate = float(schedule.get_last_lr()[0])
-        checkpoint.require_finite(loss, step, rate)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(trained, 1.0)
-        checkpoint.require_finite(norm, step, rate, of="gradient")
-        optimizer.step()
-        schedule.step()
-        if report:
-            right = ((logits > 0) == (labels > 0.5)).float().mean()
-            report(step + 1, {"loss": loss.item(), "accuracy": right.item()})
-        if (step + 1) % recipe.record_every == 0 or step + 1 == recipe.steps:
-            checkpoint.save(parts, step + 1, made_with=made_with)
-    classifier.eval()
+        self.descend(loss)
+        right = ((logits > 0) == (labels > 0.5)).float().mean()
+        return {"loss": loss.item(), "accuracy": right.item()}
 
 
 def held_out_auc(classifier: Classifier, data: MarkedPhotos, distorted: bool, seed: int) -> float:
@@ -224,26 +216,19 @@ def roc_auc(positive: Scores, negative: Scores) -> float:
     return float((difference > 0).mean() + 0.5 * (difference == 0).mean())
 
 
-def save_classifier(classifier: Classifier, backbone: str, watermark: str, path: Path) -> None:
-    """Write weights that say what they belong to."""
-    metadata = {
-        "backbone": backbone,
-        "watermark": watermark,
-        "settings": json.dumps(classifier.settings),
-    }
-    state = {name: value.contiguous() for name, value in classifier.state_dict().items()}
-    write_atomically(path, save(state, metadata=metadata))
+def description(classifier: Classifier, backbone: str, watermark: str) -> dict[str, str]:
+    """What a weight file says of the filter its weights belong to."""
+    settings = json.dumps(classifier.settings)
+    return {"backbone": backbone, "watermark": watermark, "settings": settings}
 
 
 def load_classifier(path: Path, watermark: str) -> Classifier:
     """The classifier in ``path``, provided that it was trained for ``watermark``."""
+    about, state = read_weights(path, of="a filter")
     try:
-        with safe_open(path, framework="pt") as file:
-            about = file.metadata() or {}
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         settings = json.loads(about["settings"])
         classifier = build(about["backbone"], **settings)
-    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise CorruptModelError(f"{path} cannot be read as a filter ({error})") from error
     if about["watermark"] != watermark:
         raise CorruptModelError(
@@ -254,11 +239,3 @@ def load_classifier(path: Path, watermark: str) -> Classifier:
     require_match(state, classifier.state_dict(), path, of=f"a {about['backbone']} classifier")
     classifier.load_state_dict(state)
     return classifier.eval()
-
-
-def _bytes(images: Images) -> Bytes:
-    return np.rint(np.clip(images, 0, 1) * 255).astype(np.uint8)
-
-
-def _floats(pictures: Bytes) -> Images:
-    return np.divide(pictures, 255, dtype=np.float32)

@@ -52,9 +52,9 @@ def trainable() -> Trainable:
         Resize,
     )
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         image_weight=0.7,
         adversarial_weight=1e-3,
         noise=(
@@ -71,7 +71,7 @@ def trainable() -> Trainable:
     # The message is written into texture: a start that lets the encoder destroy all texture would
     # teach it nothing of use. Twins show the decoder what of a picture is message. A run may begin
     # at 64 pixels, where steps cost a quarter (docs/watermarks.md).
-    reference = Recipe(
+    reference = WatermarkRecipe(
         image_weight=1.0,
         inverted_twins=True,
         batch=16,
@@ -87,7 +87,7 @@ def convert(file: Path) -> Path:
     """Turn a published checkpoint (``.pyt``) into safetensors."""
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
+    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     part, last = "enc-dec-model", "decoder.linear.bias"
     content = read_checkpoint(file)
@@ -97,10 +97,8 @@ def convert(file: Path) -> Path:
     if last not in state:
         raise CorruptModelError(f"{file} is not a HiDDeN checkpoint: it has no '{last}'")
     settings = {"bits": state[last].numel()}
-    network = import_network(Hidden.build, settings, state, file, of="HiDDeN")
     target = imported_weights("hidden")
-    save_network(network, target)
-    return target
+    return import_network(Hidden.build, settings, state, file, "HiDDeN", target)
 
 
 @hookimpl

@@ -45,9 +45,9 @@ def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
     from coverlock_sdk.training.watermarks.noise import EVERYDAY, Identity, JpegMask, RealJpeg
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         message_weight=10.0,
         adversarial_weight=1e-4,
         discriminator_blocks=4,
@@ -55,7 +55,7 @@ def trainable() -> Trainable:
         batch=16,
         steps=60_000,
     )
-    reference = Recipe(
+    reference = WatermarkRecipe(
         message_weight=10.0, image_weight=3.0, noise=EVERYDAY, batch=8, steps=1800, decay=800
     )
     return Trainable(Mbrs.build, published, {"bits": 64, "size": 128, "channels": 16}, reference)
@@ -65,7 +65,7 @@ def convert(file: Path) -> Path:
     """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors."""
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, save_network, unwrapped
+    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     state = unwrapped(read_checkpoint(file), file)
     state = {name: value for name, value in state.items() if not name.startswith("noise.")}
@@ -76,10 +76,8 @@ def convert(file: Path) -> Path:
         settings = {"bits": bits, "size": 128, "diffusion": diffusion}
     elif "encoder.message_pre_layer.0.layers.0.weight" not in state:
         raise CorruptModelError(f"{file} is not an MBRS checkpoint: it has no message processor")
-    network = import_network(Mbrs.build, settings, state, file, of="MBRS")
     target = imported_weights("mbrs")
-    save_network(network, target)
-    return target
+    return import_network(Mbrs.build, settings, state, file, "MBRS", target)
 
 
 @hookimpl

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import Defense, ImageHash, Watermark
-from coverlock_sdk.hashing.dct import dct_basis
+from coverlock_sdk.hashing.dct_features import dct_basis
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.picture import LUMA
 from coverlock_sdk.locking.calibration import Calibration

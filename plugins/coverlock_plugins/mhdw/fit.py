@@ -13,7 +13,7 @@ from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.picture import stacked_views
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.held_out import HELD_OUT, split
+from coverlock_sdk.training.photos import HELD_OUT, split
 
 
 def fit(photos: list[Path], seed: int) -> Calibration:

@@ -16,7 +16,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.errors import CorruptModelError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Asset, locate
@@ -88,13 +88,8 @@ class RivaGan(Watermark):
 
     def network(self) -> RivaganNetwork:
         """Encoder and decoder in PyTorch, for training on, export and analysis."""
-        try:
+        with needs("'rivagan' as a PyTorch module", None, "torch"):
             from coverlock_plugins.rivagan.network import from_onnx
-        except ModuleNotFoundError as error:
-            raise MissingModelError(
-                f"'rivagan' as a PyTorch module needs the package '{error.name}': "
-                'pip install "coverlock-sdk[torch]"'
-            ) from error
         return from_onnx(self._folder / ENCODER, self._folder / DECODER)
 
 
@@ -116,9 +111,9 @@ def trainable() -> Trainable:
     """The published settings; the reference is smaller, as two processors demand."""
     from coverlock_sdk.training.watermarks.noise import EVERYDAY, Crop, Identity, JpegMask, Resize
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         message_loss="bce",
         image_weight=0.0,  # the residual is bounded instead
         noise=(Identity(), Crop((0.64, 1.0), centred=0.0), Resize((0.8, 1.0)), JpegMask()),
@@ -127,7 +122,7 @@ def trainable() -> Trainable:
         inverted_twins=True,
         steps=100_000,
     )
-    reference = Recipe(
+    reference = WatermarkRecipe(
         message_loss="bce",
         image_weight=0.0,
         noise=EVERYDAY,
@@ -150,12 +145,8 @@ def _session(path: Path) -> Any:
 
     It keeps to OMP_NUM_THREADS where that is set, and its threads sleep when they have no work.
     """
-    try:
+    with needs("the watermark 'rivagan'", "ONNX Runtime", "cpu"):
         import onnxruntime
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            "the watermark 'rivagan' needs ONNX Runtime: pip install \"coverlock-sdk[cpu]\""
-        ) from error
     options = onnxruntime.SessionOptions()
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdigit():

@@ -24,7 +24,7 @@ from safetensors.numpy import load_file, save
 from coverlock_plugins.steganogan import legacy, network
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.errors import CorruptModelError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Asset, locate
@@ -116,13 +116,8 @@ class SteganoGan(Watermark):
 
 
 def _modules() -> ModuleType:
-    try:
+    with needs("'steganogan' as a PyTorch module", None, "torch"):
         from coverlock_plugins.steganogan import module
-    except ModuleNotFoundError as error:
-        raise MissingModelError(
-            "the networks of 'steganogan' as modules need PyTorch: "
-            'pip install "coverlock-sdk[torch]"'
-        ) from error
     return module
 
 

@@ -17,11 +17,9 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError, MissingModelError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import cache_folder
@@ -93,13 +91,10 @@ class Vine(Watermark):
     def _run(self, module: torch.nn.Module, *batches: Images | Bits) -> Images:
         import torch
 
-        device = next(module.parameters()).device
-        with torch.inference_mode():
-            rows = [
-                module(*(torch.from_numpy(item[None].copy()).to(device) for item in items)).cpu()
-                for items in zip(*batches, strict=True)
-            ]
-        result: Images = np.concatenate([row.numpy() for row in rows])
+        from coverlock_sdk.watermarking.network import in_chunks
+
+        tensors = [torch.from_numpy(batch.copy()) for batch in batches]
+        result: Images = in_chunks(module, *tensors, rows=1).numpy()
         return result
 
 
@@ -112,9 +107,9 @@ def trainable() -> Trainable:
     """
     from coverlock_sdk.training.watermarks.noise import EVERYDAY
     from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import Recipe
+    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 
-    published = Recipe(
+    published = WatermarkRecipe(
         message_loss="bce",
         message_weight=1.5,
         image_weight=2.0,
@@ -150,13 +145,8 @@ def import_official(file: Path) -> Path:
 
 def _modules() -> tuple[Any, Any]:
     """``weights`` and ``network``, which need PyTorch and diffusers."""
-    try:
+    with needs("the watermark 'vine'", None, "torch,vine"):
         from coverlock_plugins.vine import network, weights
-    except ImportError as error:
-        raise MissingModelError(
-            f"the watermark 'vine' needs the package '{error.name}': "
-            'pip install "coverlock-sdk[torch,vine]"'
-        ) from error
     return weights, network
 
 

@@ -11,9 +11,11 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from coverlock_sdk import load_hash
-from coverlock_sdk.hashing.dct import _resource, dct_features
+from coverlock_sdk.hashing import shipped
+from coverlock_sdk.hashing.dct_features import dct_features
 from coverlock_sdk.hashing.projection import orthogonal_projection
 from coverlock_sdk.images.distortions import Brightness, Contrast, GaussianBlur, Jpeg
+from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.hashes.fit_dct import main
 
@@ -32,16 +34,16 @@ def test_the_projection_is_orthonormal_and_golden():
 
 
 def test_the_stored_projection_is_the_one_the_seed_gives():
-    stored = load_file(str(_resource("dct.safetensors")))["projection"]
+    stored = load_file(str(shipped._resource("dct.safetensors")))["projection"]
     np.testing.assert_allclose(stored, orthogonal_projection(len(stored)), atol=1e-5)
 
 
 def test_logits_are_256_per_picture_and_the_same_every_time(photos):
     image_hash = load_hash("dct")
-    logits = image_hash.logits(photos)
+    logits = picture_logits(image_hash, photos)
     assert logits.shape == (12, 256)
-    np.testing.assert_array_equal(logits, image_hash.logits(photos))
-    np.testing.assert_allclose(logits[3], image_hash.logits(photos[3])[0], atol=1e-4)
+    np.testing.assert_array_equal(logits, picture_logits(image_hash, photos))
+    np.testing.assert_allclose(logits[3], picture_logits(image_hash, photos[3])[0], atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +53,12 @@ def test_logits_are_256_per_picture_and_the_same_every_time(photos):
 def test_codes_survive_distortion(distortion, limit, photos):
     image_hash = load_hash("dct")
     distorted = np.stack([distortion(p, np.random.default_rng(0)) for p in photos])
-    moved = (image_hash.logits(distorted) > 0) != (image_hash.logits(photos) > 0)
+    moved = (picture_logits(image_hash, distorted) > 0) != (picture_logits(image_hash, photos) > 0)
     assert moved.mean() < limit
 
 
 def test_codes_of_different_pictures_agree_by_chance():
-    codes = load_hash("dct").logits(natural_pictures(40, (128, 128), seed=9)) > 0
+    codes = picture_logits(load_hash("dct"), natural_pictures(40, (128, 128), seed=9)) > 0
     agreement = (codes[:, None] == codes[None]).mean(axis=2)[np.triu_indices(40, 1)]
     assert agreement.mean() == pytest.approx(0.5, abs=0.03)
     assert agreement.max() < 0.75
@@ -72,7 +74,7 @@ def test_luminance_ignores_brightness_and_contrast(gain, offset):
 
 
 def test_flat_pictures_have_a_code_too():
-    assert np.isfinite(load_hash("dct").logits(np.zeros((64, 64, 3), np.uint8))).all()
+    assert np.isfinite(picture_logits(load_hash("dct"), np.zeros((64, 64, 3), np.uint8))).all()
 
 
 def test_it_can_be_fitted_on_other_photos(tmp_path):

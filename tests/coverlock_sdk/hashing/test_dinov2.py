@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
-from coverlock_sdk.hashing import dinov2  # noqa: E402
+from coverlock_sdk.hashing import dinov2, network  # noqa: E402
 
 WIDTH, LAYERS = 24, 2
 
@@ -74,7 +74,7 @@ def tiny(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_pooling_is_mean_and_deviation_over_patches() -> None:
     patches = torch.tensor([[[1.0, 10.0], [3.0, 10.0]]])
-    assert dinov2.pool_patches(patches).tolist() == [[2.0, 10.0, 1.0, 0.0]]
+    assert network.pool_patches(patches).tolist() == [[2.0, 10.0, 1.0, 0.0]]
 
 
 def test_an_imported_backbone_computes_what_the_original_would(tiny: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk.errors import CorruptModelError
-from coverlock_sdk.hashing import nano
+from coverlock_sdk.hashing import nano, shipped
 from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.hashes.figures import pair_agreement
 
@@ -27,7 +28,7 @@ def pictures() -> np.ndarray:
 
 
 def code(hash_: nano.NanoHash, picture: np.ndarray) -> np.ndarray:
-    return hash_.logits(picture)[0] > 0
+    return picture_logits(hash_, picture)[0] > 0
 
 
 def test_a_distorted_picture_keeps_its_code(hash_: nano.NanoHash, pictures: np.ndarray) -> None:
@@ -52,12 +53,12 @@ def test_different_pictures_have_different_codes(
 def test_a_picture_alone_and_in_a_batch_has_the_same_logits(
     hash_: nano.NanoHash, pictures: np.ndarray
 ) -> None:
-    together = hash_.logits(list(pictures))
-    np.testing.assert_allclose(hash_.logits(pictures[3]), together[3:4], atol=1e-4)
+    together = picture_logits(hash_, list(pictures))
+    np.testing.assert_allclose(picture_logits(hash_, pictures[3]), together[3:4], atol=1e-4)
 
 
 def test_a_flat_picture_has_finite_logits(hash_: nano.NanoHash) -> None:
-    assert np.isfinite(hash_.logits(Image.new("RGB", (80, 60), "red"))).all()
+    assert np.isfinite(picture_logits(hash_, Image.new("RGB", (80, 60), "red"))).all()
 
 
 def test_numpy_and_torch_agree(hash_: nano.NanoHash, pictures: np.ndarray) -> None:
@@ -71,7 +72,7 @@ def test_numpy_and_torch_agree(hash_: nano.NanoHash, pictures: np.ndarray) -> No
 def test_it_needs_neither_torch_nor_onnxruntime() -> None:
     program = (
         "import sys, numpy as np; from coverlock_sdk.hashing.nano import NanoHash; "
-        "NanoHash().logits(np.zeros((32, 32, 3), np.uint8)); "
+        "NanoHash().logits(np.zeros((1, 3, 96, 96), np.float32)); "
         "print('torch' in sys.modules or 'onnxruntime' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -87,10 +88,10 @@ def test_gelu_is_the_exact_one() -> None:
 
 def test_damaged_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     (tmp_path / "nano.safetensors").write_bytes(b"not a weight file")
-    monkeypatch.setattr(nano, "_resource", lambda name: tmp_path / name)
-    nano._weights.cache_clear()
+    monkeypatch.setattr(shipped, "_resource", lambda name: tmp_path / name)
+    shipped.shipped_weights.cache_clear()
     with pytest.raises(CorruptModelError, match="reinstall"):
-        nano._weights()
+        shipped.shipped_weights("nano")
 
 
 def test_the_shipped_file_is_small_and_its_card_complete() -> None:

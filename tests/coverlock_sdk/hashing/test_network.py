@@ -8,8 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from coverlock_sdk.hashing.network import HashHead, HashNetwork, NanoBackbone, normalise  # noqa: E402
-from coverlock_sdk.hashing.windows import window_matrix  # noqa: E402
-from coverlock_sdk.images.resampling import resample_matrix  # noqa: E402
+from coverlock_sdk.images.resampling import resample_matrix, window_matrix  # noqa: E402
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_a_hardened_code_survives_more_and_costs_little(additive, photos):
         lock = wrap(additive, harden=harden)
         marks[harden] = [lock.mark(photo, "studio") for photo in photos[:2]]
         seen = [
-            (lock.hash.logits(distort(mark.picture, rng)), mark.code)
+            (lock.logits(distort(mark.picture, rng))[1], mark.code)
             for mark in marks[harden]
             for distort in EVALUATION.values()
         ]

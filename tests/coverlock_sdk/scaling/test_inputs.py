@@ -167,7 +167,7 @@ def test_the_message_is_named_once(tmp_path):
     with pytest.raises(MessageError, match="either --id or --bits"):
         find_parts([path], with_message=False)
     without = table(tmp_path / "without.parquet", path=[path])
-    with pytest.raises(MessageError, match="no column 'id': name the message by --id or --bits"):
+    with pytest.raises(MessageError, match="no column 'id': name the message with --id or --bits"):
         find_parts([without], with_message=False)
     having = table(tmp_path / "having.parquet", path=[path], id=["bob"])
     with pytest.raises(MessageError, match="has a column 'id'.*leave out --id and --bits"):

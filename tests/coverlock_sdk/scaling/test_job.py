@@ -7,6 +7,7 @@ from PIL import Image
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import verify_files
+from tests.toy_bundle import put_runtime
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_pictures_that_cannot_be_judged_do_not_stop_those_in_their_batch(job, fo
     black = str(tmp_path / "black.png")
     with job.open() as verifier:
         expected = job.check(verifier, good)
-        verifier.runtime = Delicate(verifier.runtime)
+        put_runtime(verifier, Delicate(verifier.runtime))
         first, *rows, last = job.check(verifier, [black, *good, black])
     assert rows == expected
     assert first == last

@@ -100,7 +100,7 @@ def test_thread_limits_are_for_the_workers_only(monkeypatch):
     [
         ([], "either a watermark"),
         (["-w", "additive", "--bundle", "b"], "either a watermark"),
-        (["-w", "additive", "--workers", "2"], "need a bundle"),
+        (["-w", "additive", "--workers", "2"], "--workers does nothing without --bundle"),
         (["--bundle", "b", "--hash", "nano"], "its own hash"),
     ],
 )

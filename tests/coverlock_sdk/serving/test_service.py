@@ -23,7 +23,7 @@ from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.serving.access import Caller, Callers, _digest, add_token
 from coverlock_sdk.serving.app import Limits, create_app
-from tests.toy_bundle import toy_lock, write_toy_bundle
+from tests.toy_bundle import put_runtime, toy_lock, write_toy_bundle
 
 PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
 CALLERS = Callers(
@@ -191,7 +191,7 @@ class SlowRuntime:
 
 def slow_verifier(bundle, seconds, **options) -> Verifier:
     verifier = Verifier.open(bundle, "cpu", threads=1, **options)
-    verifier.runtime = verifier._batcher._runtime = SlowRuntime(verifier.runtime, seconds)
+    put_runtime(verifier, SlowRuntime(verifier.runtime, seconds))
     return verifier
 
 
@@ -258,7 +258,7 @@ def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
     count, large = 16, png(np.zeros((1600, 1600, 3), np.uint8))
     assert len(large) < 20_000
     verifier = Verifier.open(bundle, "cpu", threads=1)
-    gated = verifier.runtime = verifier._batcher._runtime = GatedRuntime(verifier.runtime)
+    gated = put_runtime(verifier, GatedRuntime(verifier.runtime))
     answers = []
 
     def one() -> None:
@@ -269,7 +269,7 @@ def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
         with highest_memory() as peak:
             for asker in askers:
                 asker.start()
-            while gated.entered + verifier._batcher._waiting.qsize() < count:
+            while gated.entered + verifier._runner._batcher._waiting.qsize() < count:
                 time.sleep(0.01)
             gated.gate.set()
             for asker in askers:
@@ -424,7 +424,7 @@ class BrokenRuntime:
 
 def test_a_bug_is_answered_and_counted(bundle, marked):
     verifier = Verifier.open(bundle, "cpu", threads=1)
-    verifier.runtime = verifier._batcher._runtime = BrokenRuntime()
+    put_runtime(verifier, BrokenRuntime())
     with served(verifier) as client:
         answers = [ask(client, marked, id="alice") for _ in range(2)]
         assert counters(client)['coverlock_answers_total{outcome="500"}'] == 2

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coverlock_sdk.training.hashes.figures import codes_of, figures_of, pair_agreement
+from coverlock_sdk.training.hashes.figures import figures_of, pair_agreement
 
 
 def test_pair_agreement_counts_equal_bits() -> None:
@@ -26,9 +26,3 @@ def test_figures_tell_distortions_apart() -> None:
 
 def test_equal_codes_are_all_accepted() -> None:
     assert figures_of(np.ones((4, 7, 256), dtype=bool))["pairs_accepted"] == 1
-
-
-def test_codes_are_the_signs_of_logits() -> None:
-    views = np.array([[[[[0]]], [[[255]]]]], dtype=np.uint8)
-    codes = codes_of(lambda images: images.reshape(len(images), 1) - 0.5, views)
-    assert codes.tolist() == [[[False], [True]]]

@@ -18,9 +18,10 @@ from safetensors.numpy import load_file  # noqa: E402
 from coverlock_sdk.hashing.nano import Model  # noqa: E402
 from coverlock_sdk.hashing.network import Backbone  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from coverlock_sdk.training import results  # noqa: E402
 from coverlock_sdk.training.hashes import recipes  # noqa: E402
-from coverlock_sdk.training.hashes.trainer import Schedule  # noqa: E402
-from coverlock_sdk.training.held_out import split  # noqa: E402
+from coverlock_sdk.training.loop import Schedule  # noqa: E402
+from coverlock_sdk.training.photos import split  # noqa: E402
 
 SHORT = Schedule(steps=3, batch=4, rate=1e-3, record_every=3)
 
@@ -36,7 +37,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
     """To draw them takes longer than everything else in so short a run."""
-    monkeypatch.setattr(recipes, "draw_curves", lambda history, file: None)
+    monkeypatch.setattr(results, "draw_curves", lambda history, file: None)
 
 
 class Averages(Backbone):
@@ -56,14 +57,15 @@ class Averages(Backbone):
 
 def test_nano_is_trained_rounded_and_written(photos: Path, tmp_path: Path) -> None:
     head = replace(SHORT, seed=1)
-    recipe = recipes.NanoRecipe(held_out=0.3, body=SHORT, head=head, views=1)
+    body = replace(SHORT, averaging=0.5)
+    recipe = recipes.NanoRecipe(held_out=0.3, body=body, head=head, views=1)
     seen = []
     network = recipes.train_nano(photos, tmp_path, recipe, lambda *news: seen.append(news[:2]))
     assert seen[0] == ("body", 1)
     assert seen[-1] == ("head", 3)
     assert (tmp_path / "body" / "curves.png").exists()
-    body = torch.load(tmp_path / "body" / "checkpoint.pt", weights_only=True)
-    assert set(body["averaged"]) == set(network.state_dict())
+    kept = torch.load(tmp_path / "body" / "checkpoint.pt", weights_only=True)
+    assert set(kept["averaged"]) == set(network.state_dict())
     assert len(list((tmp_path / "cache").glob("training-*.npy"))) == 2  # one for each stage's seed
     card = json.loads((tmp_path / "hash.json").read_text())
     assert card["recipe"]["body"]["steps"] == 3
@@ -82,7 +84,7 @@ def test_the_head_of_nano_learns_from_fresh_views_too_and_in_bfloat16(
 ) -> None:
     once = replace(SHORT, steps=1)
     recipe = recipes.NanoRecipe(held_out=0.3, body=once, head=once, views=0)
-    recipes.train_nano(photos, tmp_path, recipe, half=True)
+    recipes.train_nano(photos, tmp_path, recipe, bfloat16=True)
     card = json.loads((tmp_path / "hash.json").read_text())
     assert (card["recipe"]["views"], card["bfloat16"]) == (0, True)
     assert not list((tmp_path / "cache").glob("features-*"))
@@ -92,7 +94,8 @@ def test_the_head_of_nano_learns_from_fresh_views_too_and_in_bfloat16(
 def test_a_head_is_trained_on_a_frozen_backbone(photos: Path, tmp_path: Path, views: int) -> None:
     backbone = Averages()
     before = backbone.pool.weight.clone()
-    recipe = recipes.HeadRecipe(held_out=0.3, schedule=SHORT, views=views)
+    schedule = replace(SHORT, averaging=0.5)
+    recipe = recipes.HeadRecipe(held_out=0.3, schedule=schedule, views=views)
     recipes.train_head(backbone, photos, tmp_path, recipe)
     assert torch.equal(backbone.pool.weight, before)
     weights = load_file(tmp_path / "hash.safetensors")
@@ -166,7 +169,7 @@ def test_hashes_are_trained_on_a_gpu(photos: Path, tmp_path: Path, views: int) -
     head = recipes.HeadRecipe(held_out=0.3, schedule=SHORT, views=views)
     recipes.train_head(Averages(), photos, tmp_path / "head", head, device="cuda")
     nano = recipes.NanoRecipe(held_out=0.3, body=SHORT, head=SHORT, views=views)
-    network = recipes.train_nano(photos, tmp_path / "nano", nano, half=True, device="cuda")
+    network = recipes.train_nano(photos, tmp_path / "nano", nano, bfloat16=True, device="cuda")
     assert all(parameter.is_cuda for parameter in network.parameters())
     for run in ("head", "nano"):
         card = json.loads((tmp_path / run / "hash.json").read_text())

@@ -42,9 +42,9 @@ def test_options_of_nano_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.Mo
     for options in ([], ["--seed", "3", "--batch", "8", "--bf16"]):
         arguments = ["hash", str(tmp_path), "--run", str(tmp_path / "run"), *options]
         assert CliRunner().invoke(train, arguments).exit_code == 0
-    assert seen[0] == (recipes.NanoRecipe(), {"half": False, "device": "cpu"})
+    assert seen[0] == (recipes.NanoRecipe(), {"bfloat16": False, "device": "cpu"})
     recipe, how = seen[1]
-    assert how["half"]
+    assert how["bfloat16"]
     assert (recipe.body.seed, recipe.head.seed) == (3, 3)
     assert (recipe.body.batch, recipe.head.batch) == (8, recipes.NANO_HEAD.batch)
 

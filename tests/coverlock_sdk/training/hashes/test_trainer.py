@@ -14,8 +14,8 @@ from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.hashing.network import Backbone, HashHead  # noqa: E402
 from coverlock_sdk.training.hashes.features import CachedFeatures  # noqa: E402
 from coverlock_sdk.training.hashes.losses import Objective  # noqa: E402
-from coverlock_sdk.training.hashes.trainer import Schedule, train  # noqa: E402
-from coverlock_sdk.training.runs import History, ResumableRun  # noqa: E402
+from coverlock_sdk.training.hashes.trainer import train  # noqa: E402
+from coverlock_sdk.training.loop import Schedule  # noqa: E402
 
 SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
 
@@ -45,17 +45,6 @@ def weights(head: HashHead) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in head.parameters()])
 
 
-def test_the_defaults_are_the_papers() -> None:
-    schedule = Schedule()
-    assert (schedule.steps, schedule.batch, schedule.rate) == (200_000, 256, 3e-5)
-    assert schedule.rate_at(0) == schedule.rate_at(199_999) == 3e-5
-
-
-def test_the_rate_rises_stays_and_falls() -> None:
-    rates = [round(SCHEDULE.rate_at(step) * 1e3, 6) for step in range(6)]
-    assert rates == [0.5, 1, 1, 1, 1, 0.5]
-
-
 def test_training_lowers_the_loss_and_keeps_every_term(tmp_path: Path) -> None:
     schedule = replace(SCHEDULE, steps=60, record_every=60)
     train(new_head(), Noisy(), Objective(), schedule, tmp_path)
@@ -75,9 +64,9 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
 
 def test_bfloat16_learns_the_same_with_other_rounding(tmp_path: Path) -> None:
     losses = []
-    for half in (False, True):
-        folder = tmp_path / str(half)
-        head = train(new_head(), Noisy(), Objective(), SCHEDULE, folder, half=half)
+    for bfloat16 in (False, True):
+        folder = tmp_path / str(bfloat16)
+        head = train(new_head(), Noisy(), Objective(), SCHEDULE, folder, bfloat16=bfloat16)
         assert weights(head).dtype == torch.float32
         losses.append(json.loads((folder / "history.json").read_text())["steps"][-1]["total"])
     assert losses[0] != losses[1]
@@ -156,22 +145,3 @@ def test_cached_features_are_those_of_the_backbone(tmp_path: Path) -> None:
     np.testing.assert_allclose(distorted, 2 * data.features[[3, 5]])
     other = CachedFeatures(Doubling(3.0), data, 3, tmp_path, key="test")
     np.testing.assert_allclose(other.features[:, 0], 3 * data.features, rtol=1e-6)
-
-
-class Uncopied(float):
-    def __deepcopy__(self, memo: object) -> Uncopied:
-        raise AssertionError("a history of 200,000 steps would be copied at each checkpoint")
-
-
-class Nothing(ResumableRun):
-    """A run without any parts, which has only its curves to save."""
-
-    parts: ClassVar = {}
-
-
-def test_saving_does_not_copy_the_history(tmp_path: Path) -> None:
-    run = Nothing()
-    run.history, run.step = History(steps=[{"step": 0, "total": Uncopied(0.5)}]), 1
-    run.save(tmp_path)
-    saved = json.loads((tmp_path / "history.json").read_text())
-    assert saved == {"steps": [{"step": 0, "total": 0.5}], "validation": []}

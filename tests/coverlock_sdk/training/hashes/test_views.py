@@ -9,17 +9,14 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from coverlock_sdk.errors import PictureError  # noqa: E402
 from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from coverlock_sdk.training.array_cache import remembered  # noqa: E402
 from coverlock_sdk.training.hashes.views import (  # noqa: E402
     ComposedViews,
     Composition,
     FreshViews,
     evaluation_views,
 )
-from coverlock_sdk.training.held_out import split  # noqa: E402
 
 UNCHANGED = Composition(crop=0, brightness=0, contrast=0, blur=0, noise=0, jpeg=0)
 
@@ -35,21 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def paths(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
-
-
-def test_a_name_decides_on_which_side_a_picture_is(folder: Path, tmp_path: Path) -> None:
-    training, validation = split(folder, 0.3)
-    assert len(training) + len(validation) == 12
-    assert not set(training) & set(validation)
-    for path in (training[0], training[1], validation[0]):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    again = split(tmp_path, 0.3)
-    assert [path.name for path in again[0]] == [training[0].name, training[1].name]
-
-
-def test_an_empty_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PictureError, match=tmp_path.name):
-        split(tmp_path, 0.1)
 
 
 def test_fresh_views_are_repeatable_and_distorted(paths: list[Path]) -> None:
@@ -113,35 +95,3 @@ def test_evaluation_views_hold_the_clean_picture_first(paths: list[Path], tmp_pa
     assert views.shape == (2, 7, 3, 32, 32)
     picture = np.asarray(Image.open(paths[1])).transpose(2, 0, 1).astype(np.float32) / 255
     np.testing.assert_allclose(views[1, 0] / 255, resample(picture, (32, 32)), atol=0.003)
-
-
-def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    computed: list[int] = []
-
-    def compute(rows: np.ndarray) -> np.ndarray:
-        if len(computed) == 4:
-            computed.append(-1)
-            raise KeyboardInterrupt
-        computed.extend(rows.tolist())
-        return rows[:, None].astype(np.float32) * 10
-
-    def run() -> np.ndarray:
-        return remembered(tmp_path, "test", {"a": 1}, compute, 7, chunk=2)
-
-    with pytest.raises(KeyboardInterrupt):
-        run()
-    assert run()[:, 0].tolist() == [0, 10, 20, 30, 40, 50, 60]
-    assert computed == [0, 1, 2, 3, -1, 4, 5, 6]
-    run()
-    assert len(computed) == 8  # nothing is computed again
-
-
-def test_other_settings_are_another_file(tmp_path: Path) -> None:
-    def filled(value: int) -> np.ndarray:
-        return remembered(
-            tmp_path, "test", {"value": value}, lambda rows: np.full((len(rows), 1), value), 3
-        )
-
-    assert filled(1).max() == 1
-    assert filled(2).min() == 2
-    assert filled(1).max() == 1

@@ -20,10 +20,10 @@ from coverlock_sdk.training.watermarks import trainer  # noqa: E402
 from coverlock_sdk.training.watermarks.noise import EVERYDAY, Gaussian  # noqa: E402
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos  # noqa: E402
 from coverlock_sdk.training.watermarks.trainable import examine, quality  # noqa: E402
-from coverlock_sdk.training.watermarks.trainer import Recipe, train  # noqa: E402
+from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe, train  # noqa: E402
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork  # noqa: E402
 
-RECIPE = Recipe(batch=4, steps=4, record_every=2, rate=1e-2)
+RECIPE = WatermarkRecipe(batch=4, steps=4, record_every=2, rate=1e-2)
 
 
 class Patterns(WatermarkNetwork):
@@ -187,10 +187,10 @@ def test_a_discriminator_whose_gradient_is_not_finite_stops_the_run(
 
 
 def test_fidelity_may_come_second() -> None:
-    recipe = Recipe(message_first=100)
+    recipe = WatermarkRecipe(message_first=100)
     shares = [recipe.fidelity_at(step) for step in (0, 100, 150, 200, 5000)]
     assert shares == pytest.approx([0.02, 0.02, 0.02**0.5, 1, 1])
-    assert Recipe().fidelity_at(0) == 1
+    assert WatermarkRecipe().fidelity_at(0) == 1
 
 
 def test_a_network_is_told_how_much_fidelity_counts(photos: TrainingPhotos, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_noise_may_wait() -> None:
 
 
 def test_the_rate_falls_at_the_end() -> None:
-    recipe = Recipe(rate=1.0, steps=10, decay=4)
+    recipe = WatermarkRecipe(rate=1.0, steps=10, decay=4)
     assert [recipe.rate_at(step) for step in (0, 6, 8, 9)] == [1, 1, 0.5, 0.25]
 
 

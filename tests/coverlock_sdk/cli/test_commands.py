@@ -11,47 +11,12 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_sdk import hookimpl, manager
+from coverlock_sdk import hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.locking.keys import Keyring
-from coverlock_sdk.plugin_manager import plugin_manager
-from coverlock_sdk.training.held_out import is_held_out
-from tests.conftest import AdditivePlugin
-
-
-@pytest.fixture(autouse=True)
-def _additive_plugin(monkeypatch):
-    """The test watermark, registered as a plugin would be."""
-    monkeypatch.delenv("COVERLOCK_KEY_FILE", raising=False)
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
-    yield
-    plugin_manager.cache_clear()
-
-
-@pytest.fixture
-def folder(tmp_path, photos):
-    source = tmp_path / "photos"
-    (source / "more").mkdir(parents=True)
-    Image.fromarray(photos[0]).save(source / "a.png")
-    Image.fromarray(photos[1]).save(source / "b.jpg", quality=97)
-    Image.fromarray(photos[2]).save(source / "more" / "c.png")
-    (source / "notes.txt").write_text("not a picture")
-    return source
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(build_cli(), [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
-    assert result.exit_code == code, result.output
-    return result.stdout
-
-
-def run_json(*arguments: object, code: int = 0):
-    return json.loads(run(*arguments, "--json", code=code))
-
-
-LOCK = ("-w", "additive", "--id", "studio")
+from coverlock_sdk.plugin_manager import Plugin, plugin_manager
+from coverlock_sdk.training.photos import is_held_out
+from tests.coverlock_sdk.cli.conftest import LOCK, run, run_json
 
 
 def test_a_folder_is_marked_verified_and_identified(folder, tmp_path):
@@ -198,7 +163,7 @@ def test_file_names_are_not_broken_where_there_is_room(folder, monkeypatch):
 def test_plugins_are_listed_with_what_failed(monkeypatch):
     table = run("plugins")
     assert "steganogan" in table
-    broken = manager.Plugin("acme", "acme-marks 2.0", failure="ImportError: no acme")
+    broken = Plugin("acme", "acme-marks 2.0", failure="ImportError: no acme")
     plugin_manager().plugins.append(broken)
     assert "skipped" in run("plugins")
     assert run_json("plugins")[-1]["failure"] == "ImportError: no acme"
@@ -255,7 +220,7 @@ def test_calibration_leaves_the_held_out_photos_alone(tmp_path, photos):
         (tmp_path / f"{name}.png").unlink()
     result = CliRunner().invoke(build_cli(), ["calibrate", "additive", "--images", str(tmp_path)])
     assert result.exit_code == 2
-    assert "is held out for validation" in result.stderr
+    assert "held out for validation" in result.stderr
 
 
 def test_the_demo_runs_on_a_folder_of_photos(folder, tmp_path):

@@ -1,0 +1,107 @@
+"""What scripts rely on: exit codes, strict JSON, and streams that may be closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coverlock_sdk.cli.answers import print_json
+from tests.conftest import AdditiveMark
+from tests.coverlock_sdk.cli.conftest import LOCK, run, run_json
+
+COVERLOCK = (sys.executable, "-m", "coverlock_sdk")
+
+
+def refuse_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_json_is_strict(capsys):
+    print_json({"psnr": float("inf"), "rows": [(float("nan"), 1.5)], "low": -float("inf")})
+    document = json.loads(capsys.readouterr().out, parse_constant=refuse_constant)
+    assert document == {"psnr": None, "rows": [[None, 1.5]], "low": None}
+
+
+def test_a_picture_that_marking_did_not_change_has_no_psnr(folder, monkeypatch):
+    monkeypatch.setattr("coverlock_sdk.images.picture.Picture.psnr", lambda *_: float("inf"))
+    text = run("embed", folder / "a.png", *LOCK, "--json")
+    [row] = json.loads(text, parse_constant=refuse_constant)["results"]
+    assert row["psnr"] is None
+
+
+def test_exit_codes_are_explained():
+    for command in ((), ("verify",), ("embed",), ("identify",)):
+        shown = " ".join(run(*command, "--help").split())
+        assert "Exit codes: 0 everything was accepted" in shown
+        assert "130 you pressed Ctrl-C" in shown
+
+
+def test_the_package_is_a_command():
+    shown = subprocess.run([*COVERLOCK, "--help"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("Usage: coverlock ")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("plugins",), ("plugins", "--json")])
+def test_a_closed_pipe_is_neither_an_answer_nor_an_error(arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [*COVERLOCK, *arguments], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert ended.returncode == 141
+    assert ended.stderr == ""
+
+
+def test_ctrl_c_is_not_a_rejection(folder, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(AdditiveMark, "decode", interrupted)
+    assert run("verify", folder, *LOCK, code=130) == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_ends_the_process_without_a_traceback(tmp_path):
+    """The process waits for a writer of the list of identifiers, who never comes."""
+    os.mkfifo(tmp_path / "ids")
+    command = [*COVERLOCK, "identify", tmp_path, "-w", "mbrs", "--ids", tmp_path / "ids"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with (tmp_path / "ids").open("w"):  # opens as soon as the process reads
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=60) == ("", "interrupted\n")
+    assert running.returncode == 130
+
+
+def test_every_error_of_a_batch_names_its_file(folder, photos):
+    frames = [Image.fromarray(p) for p in photos[:3]]
+    frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
+    Image.fromarray(photos[0][:8, :8]).save(folder / "tiny.png")
+    Image.fromarray(photos[0][..., 0].astype(np.float32)).save(folder / "depth.tif")
+    shown = run("verify", folder, *LOCK, code=2)
+    for name in ("moving.gif", "tiny.png", "depth.tif"):
+        [line] = [line for line in shown.splitlines() if line.startswith("error") and name in line]
+        assert str(folder / name) in line
+    assert "3 rejected, 3 errors" in shown
+
+
+def test_warnings_of_a_batch_name_their_file(folder, monkeypatch):
+    monkeypatch.setattr(AdditiveMark, "strength", 0.0)
+    shown = run("embed", folder / "a.png", folder / "b.jpg", *LOCK, code=1)
+    for name in ("a.png", "b.jpg"):
+        assert f"warning: {folder / name}: the marked picture would not be accepted" in shown
+
+
+def test_skipped_files_are_counted_and_told(folder):
+    assert "1 other file was skipped" in run("verify", folder, *LOCK, code=1)
+    (folder / "more" / "video.mov").touch()
+    (folder / ".DS_Store").touch()
+    assert "2 other files were skipped" in run("verify", folder, *LOCK, code=1)
+    assert run_json("verify", folder, *LOCK, code=1)["skipped"] == 2

@@ -1,0 +1,185 @@
+"""What a vendor gets wrong is said in one sentence when the plugin is loaded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coverlock_sdk import Calibration, ImageHash, hookimpl, load_attack, load_defense, load_hash
+from coverlock_sdk.errors import PluginError
+from coverlock_sdk.loading import load_watermark
+from coverlock_sdk.plugin_manager import PluginManager, plugin_manager
+from tests.coverlock_sdk.kit_subjects import Sound
+
+
+class Thumbnail(ImageHash):
+    name, input_size = "thumbnail", (16, 17)
+
+    def logits(self, images):
+        return 50 * np.diff(images.mean(axis=1), axis=2).reshape(len(images), 256)
+
+
+async def asynchronous(self, images, payloads=None):
+    return images
+
+
+class Network:
+    def __call__(self):
+        return self
+
+    forward = __call__
+
+
+WRONG_MEMBERS = [
+    ({"name": None}, "the watermark Wrong has the name None: give it a name"),
+    ({"name": ""}, "has the name '': give it a name, the string that users type"),
+    ({"name": "sound "}, "has the name 'sound ': give it a name"),
+    ({"bits": 0}, "'sound' has bits 0: it must be the length of a payload, a positive int"),
+    ({"bits": True}, "has bits True"),
+    ({"bits": 64.0}, "has bits 64.0"),
+    ({"bits": np.int64(64)}, r"has bits np.int64\(64\): .* a positive int"),
+    ({"native_size": [64, 64]}, r"has native_size \[64, 64\]: it must be a tuple"),
+    ({"native_size": 64}, "has native_size 64: .*, or None for any size"),
+    ({"native_size": (64, 0)}, r"has native_size \(64, 0\)"),
+    ({"native_size": (64, 64, 3)}, r"has native_size \(64, 64, 3\)"),
+    ({"native_size": (64.0, 64)}, r"has native_size \(64.0, 64\)"),
+    ({"calibration": None}, "has calibration None: leave it out, or use the Calibration"),
+    ({"calibration": Calibration(scale=-1)}, "scale and power must be positive"),
+    ({"calibration": Calibration(power=float("nan"))}, "scale and power must be positive"),
+    ({"hard_bits": "yes"}, "has hard_bits 'yes': it must be True or False"),
+    ({"embed": None}, r"has embed as a NoneType: make it a method, embed\(images, payloads\)"),
+    ({"embed": lambda self, images: images}, r"as embed\(images, payloads\): too many positional"),
+    (
+        {"decode": lambda self, images, key: images},
+        r"as decode\(images\): missing a required .*key",
+    ),
+    ({"decode": asynchronous}, "'sound' has an async decode: make it a plain method"),
+    ({"decoder_module": Network()}, r"has decoder_module as a Network: .* decoder_module\(\)"),
+    ({"encoder_module": lambda self, size: None}, r"as encoder_module\(\): missing a required"),
+]
+
+
+@pytest.mark.parametrize(("members", "sentence"), WRONG_MEMBERS)
+def test_wrong_members_of_a_watermark_are_named(members, sentence):
+    with pytest.raises(PluginError, match=sentence) as raised:
+        load_watermark(type("Wrong", (Sound,), members)())
+    assert "\n" not in str(raised.value)
+
+
+def test_members_that_were_forgotten_are_named():
+    class Forgetful(Sound.__base__):
+        embed, decode = Sound.embed, Sound.decode
+
+    with pytest.raises(PluginError, match="the watermark Forgetful has the name None"):
+        load_watermark(Forgetful())
+    Forgetful.name = "forgetful"
+    with pytest.raises(PluginError, match="'forgetful' has bits None"):
+        load_watermark(Forgetful())
+    Forgetful.bits = 64
+    with pytest.raises(PluginError, match="'forgetful' has no native_size: it must be a tuple"):
+        load_watermark(Forgetful())
+    Forgetful.native_size = None
+    assert load_watermark(Forgetful()).native_size is None
+
+
+def test_an_object_without_the_base_class_needs_the_same_members():
+    class Plain:
+        name, bits, native_size, hard_bits = "plain", 64, None, True
+        embed, decode = Sound().embed, Sound().decode
+
+    assert load_watermark(Plain()).hard_bits
+    assert load_watermark(Plain()).decoder_module() is None
+    Plain.calibration = None
+    with pytest.raises(PluginError, match="'plain' has calibration None"):
+        load_watermark(Plain())
+    with pytest.raises(PluginError, match="a NoneType is not a watermark: it lacks name, bits"):
+        load_watermark(None)
+    with pytest.raises(PluginError, match="Sound is a class: give an object of it"):
+        load_watermark(Sound)
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        ({"name": None}, "the hash Wrong has the name None"),
+        ({"input_size": None}, r"has input_size None: it must be a tuple \(height, width\)"),
+        ({"input_size": [16, 17]}, r"has input_size \[16, 17\]"),
+        ({"calibration": None}, "'thumbnail' has calibration None"),
+        ({"logits": lambda self: None}, r"as logits\(images\): too many positional"),
+        ({"module": Network()}, "has module as a Network: make it a method"),
+    ],
+)
+def test_wrong_members_of_a_hash_are_named(members, sentence):
+    with pytest.raises(PluginError, match=sentence):
+        load_hash(type("Wrong", (Thumbnail,), members)())
+
+
+def test_a_hash_is_an_object_of_an_image_hash():
+    assert load_hash(Thumbnail()).name == "thumbnail"
+    with pytest.raises(PluginError, match="Thumbnail is a class: give an object of it"):
+        load_hash(Thumbnail)
+    with pytest.raises(PluginError, match="3 is not an ImageHash: derive its class from ImageHash"):
+        load_hash(3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((Sound(),), "an object of Sound was registered as a watermark: register the class Sound"),
+        ((lambda: Sound(),), r"without a name: add it, as in register\(what, 'name'\)"),
+        ((3, "three"), "an object of int was registered as a watermark"),
+        ((Sound, 3), "without a name"),
+    ],
+)
+def test_wrong_registrations_are_named(arguments, sentence):
+    class Plugin:
+        @hookimpl
+        def register_watermarks(self, register):
+            register(*arguments)
+
+    with pytest.raises(PluginError, match=sentence):
+        PluginManager(frozenset()).add("wrong", Plugin())
+
+
+@pytest.fixture
+def odd_plugin(monkeypatch):
+    """A plugin whose factories make the wrong things."""
+
+    class Abstract(Sound.__base__):
+        name = "abstract"
+
+    class Plugin:
+        @hookimpl
+        def register_watermarks(self, register):
+            register(Abstract)
+            register(lambda: None, "nothing")
+
+        @hookimpl
+        def register_defenses(self, register):
+            register(Sound)
+
+        @hookimpl
+        def register_attacks(self, register):
+            register(Sound)
+
+    manager = PluginManager(frozenset())
+    manager.add("odd", Plugin())
+    monkeypatch.setattr("coverlock_sdk.loading.plugin_manager", lambda: manager)
+
+
+@pytest.mark.usefixtures("odd_plugin")
+def test_what_a_factory_makes_is_checked():
+    with pytest.raises(PluginError, match="'abstract' could not be created: TypeError: .*decode"):
+        load_watermark("abstract")
+    with pytest.raises(PluginError, match="a NoneType is not a watermark"):
+        load_watermark("nothing")
+    with pytest.raises(PluginError, match="the defense 'sound' is a Sound, not a Defense"):
+        load_defense("sound")
+    with pytest.raises(PluginError, match="the attack 'sound' is a Sound, neither an Attack nor"):
+        load_attack("sound")
+
+
+def test_everything_installed_loads_without_complaint():
+    manager = plugin_manager()
+    assert all(load_defense(name).name == name for name in ("coverlock", "none"))
+    assert {"dct", "nano"} <= set(manager.names("hash"))

@@ -1,0 +1,106 @@
+"""The house rules that no single module can break unseen: who imports whom, and how much."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SDK = "coverlock_sdk"
+CODE = ("coverlock_sdk", "plugins", "export", "bench")
+MOST_OWN_IMPORTS = 10
+LONGEST_FUNCTION = 60
+HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")
+
+
+def modules() -> dict[str, Path]:
+    """The modules of the SDK by their dotted names."""
+    found = {}
+    for file in sorted((ROOT / SDK).rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imports(file: Path) -> set[str]:
+    """What a module imports when it runs, wherever the statement stands: modules or names in them.
+
+    Imports for type checkers alone do not count.
+    """
+    names: set[str] = set()
+    for node in running(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import in line {node.lineno}"
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def running(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below ``node`` except what is under ``if TYPE_CHECKING``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from running(child)
+
+
+def own_imports(file: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of the SDK that a module imports."""
+    own = {name for name in imports(file) if name.split(".")[0] == SDK}
+    return {name if name in known else name.rpartition(".")[0] for name in own} & known.keys()
+
+
+def test_there_is_no_import_cycle():
+    known = modules()
+    graph = {name: own_imports(file, known) - {name} for name, file in known.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_the_sdk_knows_nothing_of_what_is_built_on_it():
+    foreign = {
+        name: found
+        for name, file in modules().items()
+        if (
+            found := {
+                i for i in imports(file) if i.startswith("coverlock_") and i.split(".")[0] != SDK
+            }
+        )
+    }
+    assert foreign == {}
+
+
+def test_no_module_imports_more_than_ten_of_its_own_package():
+    known = modules()
+    counts = {name: len(own_imports(file, known)) for name, file in known.items()}
+    assert {name: count for name, count in counts.items() if count > MOST_OWN_IMPORTS} == {}
+
+
+def test_no_function_is_longer_than_sixty_lines():
+    offenders = {
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.name}": lines
+        for folder in CODE
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := node.end_lineno - node.lineno + 1) > LONGEST_FUNCTION
+    }
+    assert offenders == {}
+
+
+def test_importing_the_sdk_imports_nothing_heavy():
+    code = f"import sys, coverlock_sdk; print(*[m for m in {HEAVY} if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == []
