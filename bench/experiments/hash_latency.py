@@ -1,19 +1,19 @@
 """How long a hash takes where it is deployed: as a graph in ONNX Runtime, beside DINOv2-S.
 
 Time does not depend on the values of weights, so where DINOv2-S is not at hand a network of its
-shape with random weights stands for it. The graphs take turns, so that a busy machine slows all
-of them alike; what counts is the ratio.
+shape with random weights stands for it. The graphs take turns; what counts is the ratio.
 """
 
 from __future__ import annotations
 
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk import load_hash
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.dinov2 import SIZE, VARIANTS
@@ -35,11 +35,11 @@ def hash_latency(names: tuple[str, ...], threads: int, turns: int) -> dict[str, 
         asked[name] = module, image_hash.input_size[0]
     modules = {REFERENCE: (_random_dinov2(), SIZE), **asked}
     with tempfile.TemporaryDirectory() as folder:
-        runs = [
+        works = [
             _session(module, size, Path(folder) / f"{name}.onnx", threads)
             for name, (module, size) in modules.items()
         ]
-        seconds = np.array([[run() for run in runs] for _ in range(turns + 3)])[3:]
+        seconds = seconds_in_turns(works, turns, warm_up=3)
     medians = 1000 * np.median(seconds, axis=0)
     ratios = np.median(seconds[:, :1] / seconds, axis=0)
     return {
@@ -49,7 +49,7 @@ def hash_latency(names: tuple[str, ...], threads: int, turns: int) -> dict[str, 
 
 
 def _session(module: torch.nn.Module, size: int, file: Path, threads: int) -> Any:
-    """Export ``module`` and return what runs its graph once and says how long that took."""
+    """Export ``module`` and return what runs its graph once."""
     import onnxruntime
     import torch
 
@@ -59,13 +59,7 @@ def _session(module: torch.nn.Module, size: int, file: Path, threads: int) -> An
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     feeds = {session.get_inputs()[0].name: picture.numpy()}
-
-    def run() -> float:
-        start = time.perf_counter()
-        session.run(None, feeds)
-        return time.perf_counter() - start
-
-    return run
+    return partial(session.run, None, feeds)
 
 
 def _random_dinov2() -> torch.nn.Module:

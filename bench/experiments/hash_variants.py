@@ -6,9 +6,9 @@ frozen backbones learn by the recipe of the head of ``nano``: the same views, ob
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk.hashing import nano
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
 from coverlock_sdk.images.resampling import resample
@@ -133,15 +134,11 @@ def _teach(teacher: HashNetwork, data: ComposedViews) -> torch.Tensor:
 
 def _relative_times(networks: dict[str, HashNetwork]) -> dict[str, float]:
     """Median time of one picture relative to the first network; they take turns."""
-    pictures = {
-        name: torch.rand(1, 3, n.backbone.size, n.backbone.size) for name, n in networks.items()
-    }
-    seconds = np.zeros((1 + TIMINGS, len(networks)))
+    works = []
+    for network in networks.values():
+        size = network.backbone.size
+        works.append(partial(network, torch.rand(1, 3, size, size)))
     with torch.inference_mode():
-        for turn in seconds:
-            for column, (name, network) in enumerate(networks.items()):
-                start = time.perf_counter()
-                network(pictures[name])
-                turn[column] = time.perf_counter() - start
-    ratios = np.median(seconds[1:] / seconds[1:, :1], axis=0)
+        seconds = seconds_in_turns(works, TIMINGS)
+    ratios = np.median(seconds / seconds[:, :1], axis=0)
     return dict(zip(networks, map(float, ratios), strict=True))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest
+from coverlock_bench.timing import seconds_in_turns
 from coverlock_bench.trial import distort
 from coverlock_sdk import CoverLockError, ImageHash, load_hash
 from coverlock_sdk.arrays import Logits
@@ -196,19 +197,11 @@ def fair_coins(pictures: int) -> dict[str, Any]:
 
 
 def _milliseconds(hashes: Mapping[str, ImageHash], photos: list[Path]) -> dict[str, dict[str, Any]]:
-    """The median time for one 8-bit picture, resampling included, and its ratio to `dct`.
-
-    The hashes take turns, so that a busy machine slows all of them alike.
-    """
+    """The median time for one 8-bit picture, resampling included, and its ratio to `dct`."""
     timed = {REFERENCE: load_hash(REFERENCE), **hashes}
     picture = read(photos[0]).to_bytes()
-    seconds = np.zeros((1 + TIMINGS, len(timed)))
-    for turn in seconds:
-        for column, image_hash in enumerate(timed.values()):
-            start = time.perf_counter()
-            _logits(image_hash, [picture])
-            turn[column] = time.perf_counter() - start
-    seconds = seconds[1:]  # the first turn loads weights
+    works = [partial(_logits, image_hash, [picture]) for image_hash in timed.values()]
+    seconds = seconds_in_turns(works, TIMINGS)
     medians = 1000 * np.median(seconds, axis=0)
     ratios = np.median(seconds / seconds[:, :1], axis=0)
     return {
