@@ -5,8 +5,11 @@ It plugs into the SDK through the same hooks as a vendor's package.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -51,12 +54,12 @@ def register_hashes(register: Callable[..., None]) -> None:
 
 @hookimpl
 def register_assets(register: Callable[..., None]) -> None:
-    """Photographs for the demo, and pretrained backbones to compare hashes with."""
-    from coverlock_bench.hashes.backbone_assets import AUGNET, EFFICIENTNET
+    """Photographs for the demo."""
     from coverlock_bench.photos import DEMO_PHOTOS
 
-    for asset in (DEMO_PHOTOS, AUGNET, EFFICIENTNET):
-        register(asset)
+    register(DEMO_PHOTOS)
+    for study in _experiments():
+        study.register_assets(register)
 
 
 @hookimpl
@@ -70,6 +73,8 @@ def register_commands(cli: click.Group) -> None:
     cli.add_command(audit)
     cli.add_command(demo)
     cli.add_command(bench)
+    for study in _experiments():
+        study.register_commands(bench)
     train = cli.commands["train"]
     assert isinstance(train, click.Group)
     train.add_command(train_preference_command)
@@ -79,3 +84,13 @@ def _import_wmforger(file: Path) -> Path:
     from coverlock_bench.preference.weights import import_official
 
     return import_official(file)
+
+
+def _experiments() -> list[ModuleType]:
+    """Our own studies: they lie beside this package in a checkout, and are in no wheel."""
+    folder = Path(__file__).parents[2] / "bench" / "experiments"
+    if not folder.is_dir():
+        return []
+    if str(folder.parent) not in sys.path:
+        sys.path.append(str(folder.parent))
+    return [import_module("experiments")]

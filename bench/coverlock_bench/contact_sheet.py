@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from coverlock_bench.photos import Picture8
 from coverlock_sdk.images.codecs import save_image
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ GAP = 16
 CAPTION = 56
 AMPLIFY = 8
 GOOD, BAD = "#1b7837", "#b2182b"
-
-Picture8 = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

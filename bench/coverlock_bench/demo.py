@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.contact_sheet import draw_sheet
-from coverlock_bench.photos import find_photos, load_squares, to_8_bit, to_float
-from coverlock_sdk import Key, Verdict, load_defense, load_watermark
+from coverlock_bench.measurement import images_option, watermark_option
+from coverlock_bench.photos import Picture8, find_photos, load_squares
+from coverlock_bench.settings import named_watermark
+from coverlock_bench.trial import TRANSPLANT, forge
+from coverlock_sdk import Key, Verdict, load_defense
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
@@ -26,8 +27,6 @@ SIDE = 512
 IDENTIFIER = "demo-studio"
 ARMS = ("none", "coverlock")
 DEMO_KEY = Key(b"a fixed key, so that runs agree.", id="demo")
-
-Picture8 = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,8 @@ class Arm:
 
 
 @click.command()
-@click.option(
-    "--images",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
-)
-@click.option("-w", "--watermark", default="steganogan", show_default=True)
+@images_option
+@watermark_option
 @click.option("--limit", default=6, show_default=True, help="How many photos to use at most.")
 @click.option(
     "-o",
@@ -65,7 +60,7 @@ def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bo
         raise PictureError("the demo needs at least two photos: one to steal from, one to forge")
     covers = load_squares(photos, SIDE)
     console = Console(stderr=True)
-    system = load_watermark(watermark)
+    system = named_watermark(watermark)
     arms: dict[str, Arm] = {}
     with Progress(console=console, transient=True) as progress:
         for name in ARMS:
@@ -73,7 +68,7 @@ def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bo
             protected = load_defense(name, **options).protect(system)
             assert isinstance(protected, LockedWatermark)
             task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
-            arms[name] = _run(protected, covers, lambda task=task: progress.advance(task))
+            arms[name] = _steal(protected, covers, lambda task=task: progress.advance(task))
     draw_sheet(out, covers, arms, [photo.stem for photo in photos])
     if as_json:
         click.echo(json.dumps(_document(arms, photos, watermark, out), indent=2))
@@ -81,30 +76,19 @@ def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bo
         _print(arms, photos, watermark, out)
 
 
-def _run(protected: LockedWatermark, covers: list[Picture8], advance: Any) -> Arm:
+def _steal(protected: LockedWatermark, covers: list[Picture8], advance: Any) -> Arm:
     """Mark every photo, then forge every other one with its residual."""
-    attack = GroundTruthResidual(sources=1)
-    marked, genuine, forged, verdicts = [], [], {}, {}
+    arm = Arm([], [], {}, {})
     for cover in covers:
-        marked.append(protected.embed(cover, IDENTIFIER))
-        genuine.append(_verify(protected, marked[-1]))
+        arm.marked.append(protected.embed(cover, IDENTIFIER))
+        arm.genuine.append(protected.verify(arm.marked[-1], IDENTIFIER))
         advance()
-    for source, (cover, mark) in enumerate(zip(covers, marked, strict=True)):
-        for target, victim in enumerate(covers):
-            if target == source:
-                continue
-            forgery = attack.forge(
-                to_float(mark)[None], to_float(victim)[None], originals=to_float(cover)[None]
-            )
-            forged[source, target] = to_8_bit(forgery[0])
-            verdicts[source, target] = _verify(protected, forged[source, target])
-            advance()
-    return Arm(marked, genuine, forged, verdicts)
-
-
-def _verify(protected: LockedWatermark, picture: Picture8) -> Verdict:
-    verdict: Verdict = protected.verify(picture, IDENTIFIER)
-    return verdict
+    for source, target in permutations(range(len(covers)), 2):
+        theft = forge(TRANSPLANT, [arm.marked[source]], [covers[source]], [covers[target]])
+        [arm.forged[source, target]] = theft
+        [arm.verdicts[source, target]] = protected.verify(theft, IDENTIFIER)
+        advance()
+    return arm
 
 
 def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) -> None:

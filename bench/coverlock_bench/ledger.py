@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,15 +76,23 @@ class Ledger:
 
 
 @dataclass
-class Run:
-    """One run of a measurement: its ledger, and the moment after which nothing new is begun."""
+class Session:
+    """What measurements of one command share: a ledger, and a moment to begin nothing new after."""
 
     ledger: Ledger = field(default_factory=Ledger)
     deadline: float | None = None
-    """In seconds of ``time.monotonic``; None when the run may take as long as it needs."""
+    """In seconds of ``time.monotonic``; None when there is no hurry."""
     quiet: bool = True
     out_of_time: bool = False
     """Whether something was left out because the deadline had passed."""
+
+    _known: dict[int, tuple[Any, str]] = field(default_factory=dict, repr=False)
+
+    def fingerprint(self, marker: Watermark | ProtectedWatermark) -> str:
+        """The fingerprint of a watermark or lock, which is taken once in a session."""
+        if id(marker) not in self._known:
+            self._known[id(marker)] = marker, fingerprint(marker)
+        return self._known[id(marker)][1]
 
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
         """``items`` one by one, with progress."""
@@ -95,6 +103,14 @@ class Run:
         late = self.deadline is not None and time.monotonic() > self.deadline
         self.out_of_time |= late
         return not late
+
+    def once(self, measure: Callable[[], Any], **key: Any) -> Any | None:
+        """What is kept under ``key``, or what ``measure`` finds; None where there is no time."""
+        found = self.ledger.recall(**key)
+        if found is None and self.may_begin():
+            found = measure()
+            self.ledger.keep(found, **key)
+        return found
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.models.assets import Asset, locate
 from coverlock_sdk.training.photos import HELD_OUT, split
 
@@ -69,3 +70,8 @@ def to_8_bit(image: npt.NDArray[np.float32]) -> Picture8:
 def to_float(picture: Picture8) -> npt.NDArray[np.float32]:
     """An 8-bit picture (H, W, 3) as the networks see it: (3, H, W) in [0, 1]."""
     return np.divide(np.moveaxis(picture, -1, 0), 255, dtype=np.float32)
+
+
+def resized(picture: Picture8, side: int) -> Picture8:
+    """An 8-bit picture at another size, such as a crop brought back to the size of the others."""
+    return to_8_bit(resample(to_float(picture), (side, side)))

@@ -10,8 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import click
-
 from coverlock_sdk.images.codecs import write_file
 
 SCHEMA = 1
@@ -33,23 +31,6 @@ PACKAGES = (
 def write_result(path: Path, command: str, config: dict[str, Any], figures: Any) -> None:
     """Write ``figures`` with the command, configuration, versions and revision behind them."""
     write_document(path, result_document(command, config, figures))
-
-
-def write_and_print(
-    path: Path,
-    command: str,
-    config: dict[str, Any],
-    figures: Any,
-    as_json: bool,
-    summary: str | None = None,
-) -> None:
-    """Write a result file, and print its figures or, for people, their ``summary``."""
-    write_result(path, command, config, figures)
-    if as_json:
-        click.echo(json.dumps({"file": str(path), "figures": figures}, indent=2))
-    else:
-        click.echo(summary or json.dumps(figures, indent=2))
-        click.echo(f"result file: {path}", err=True)
 
 
 def result_document(command: str, config: dict[str, Any], figures: Any) -> dict[str, Any]:

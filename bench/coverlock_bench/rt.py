@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.auditing.verification import examine
 from coverlock_bench.intervals import BOOTSTRAPS, mean_interval, percentiles
-from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
+from coverlock_bench.ledger import NotMeasuredError, Session, digest
 from coverlock_bench.photos import to_8_bit
+from coverlock_bench.trial import TRANSPLANT, forge, judge, mark
 from coverlock_sdk import Watermark
-from coverlock_sdk.arrays import Images
-from coverlock_sdk.images.kinds import Given, read
+from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.images.kinds import Given
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.plugin_calls import decode, embed, working_size
+from coverlock_sdk.plugin_calls import ANY_SIZE_SIDE, decode, embed, working_size
 
 COUNTS = (1, 10, 100, 1000)
 """The paper's numbers of sources (table 4)."""
@@ -91,16 +92,18 @@ def residual_transferability(
     messages: int = 5,
     seed: int = 0,
     eight_bit: bool = True,
+    side: int = ANY_SIZE_SIDE,
 ) -> Transferability:
     """RT@``sources`` of a watermark, on pictures of any kind the SDK reads.
 
     ``targets`` pictures are set aside; for each random message a residual is averaged over
     ``sources`` of the others and pasted onto all targets. With ``eight_bit``, marked and forged
-    pictures are rounded as saved ones are.
+    pictures are rounded as saved ones are. A watermark of any size is measured on squares of
+    ``side`` pixels.
     """
-    views = _views(images, working_size(watermark))
+    views = _views(images, working_size(watermark, side))
     _refuse_too_few(len(views), sources, targets)
-    [point] = _points(watermark, views, [sources], targets, messages, seed, [eight_bit], Run())
+    [point] = _points(watermark, views, [sources], targets, messages, seed, [eight_bit], Session())
     return point
 
 
@@ -111,19 +114,20 @@ def transferability_curve(
     targets: int = 100,
     messages: int = 5,
     seed: int = 0,
-    run: Run | None = None,
+    session: Session | None = None,
+    side: int = ANY_SIZE_SIDE,
 ) -> Curve:
     """RT@s for every s in ``counts`` that the pictures allow, in floats and in 8 bits.
 
     The sources of a smaller s are the first ones of a larger, so all counts cost one embedding of
     the largest.
     """
-    views = _views(images, working_size(watermark))
+    views = _views(images, working_size(watermark, side))
     _refuse_too_few(len(views), min(counts), targets)
     missing = {s: s + targets - len(views) for s in counts if s + targets > len(views)}
     reached = sorted(s for s in counts if s not in missing)
-    depths = [True, False]
-    points = _points(watermark, views, reached, targets, messages, seed, depths, run or Run())
+    session, depths = session or Session(), [True, False]
+    points = _points(watermark, views, reached, targets, messages, seed, depths, session)
     return Curve(tuple(points), missing)
 
 
@@ -133,35 +137,35 @@ def locked_transferability(
     sources: int = 100,
     targets: int = 100,
     seed: int = 0,
-    run: Run | None = None,
+    session: Session | None = None,
 ) -> LockedTransferability:
     """RT@1 through the lock: the residual of each of ``sources`` pictures, pasted onto another.
 
     Every source carries a random message of its own; sources and targets are disjoint, and the
     targets are used in turn. Pictures are 8-bit throughout.
     """
-    run = run or Run()
+    session = session or Session()
     views = _views(images, working_size(protected.watermark))
     _refuse_too_few(len(views), sources, targets)
     order = np.random.default_rng(seed).permutation(len(views))
-    key = {"kind": "locked rt", "lock": fingerprint(protected), "seed": seed}
+    key = {"kind": "locked rt", "lock": session.fingerprint(protected), "seed": seed}
+
+    def transplant(index: int, source: Images, victim: Images) -> dict[str, float]:
+        rng = np.random.default_rng([seed, index])
+        message = rng.integers(0, 2, protected.bits, dtype=np.uint8)
+        original = to_8_bit(source)
+        marked = mark(protected, original, message)
+        forged = forge(TRANSPLANT, [marked.picture], [original], [to_8_bit(victim)])
+        [seen] = judge(protected, forged, message, marked.code)
+        assert seen.payload_errors is not None
+        return {"message": seen.matches / seen.bits, "payload": 1 - seen.payload_errors / seen.bits}
+
     rows = []
-    for index in run.steps(range(sources), "RT@1 through the lock"):
+    for index in session.steps(range(sources), "RT@1 through the lock"):
         victim, source = views[order[index % targets]], views[order[targets + index]]
         own = {**key, "pictures": digest(source, victim), "index": index}
-        row = run.ledger.recall(**own)
-        if row is None:
-            if not run.may_begin():
-                continue
-            rng = np.random.default_rng([seed, index])
-            message = rng.integers(0, 2, protected.bits, dtype=np.uint8)
-            mark = protected.mark(to_8_bit(source), message)
-            residual = read(mark.picture).view(source.shape[1:]) - source
-            forged = to_8_bit(np.clip(victim + residual, 0, 1))
-            [seen] = examine(protected, [forged], message, [mark.code])
-            row = {"message": seen.matches / seen.bits, "payload": seen.payload_accuracy}
-            run.ledger.keep(row, **own)
-        rows.append(row)
+        row = session.once(partial(transplant, index, source, victim), **own)
+        rows += [row] if row else []
     if not rows:
         raise NotMeasuredError("there was no time to measure RT@1 through the lock")
     accuracy = [row["message"] for row in rows]
@@ -185,24 +189,25 @@ def _points(
     messages: int,
     seed: int,
     depths: Sequence[bool],
-    run: Run,
+    session: Session,
 ) -> list[Transferability]:
     order = np.random.default_rng(seed).permutation(len(views))
     victims, pool = views[order[:targets]], order[targets:]
     key = {
         "kind": "rt",
-        "watermark": fingerprint(watermark),
+        "watermark": session.fingerprint(watermark),
         "pictures": digest(views),
         "targets": targets,
         "seed": seed,
     }
     kept: dict[tuple[int, bool], list[list[float]]] = {(s, d): [] for d in depths for s in counts}
-    for index in run.steps(range(messages), f"RT of {watermark.name}"):
+    for index in session.steps(range(messages), f"RT of {watermark.name}"):
         rows: dict[tuple[int, bool], Any] = {
-            (s, d): run.ledger.recall(**key, sources=s, eight_bit=d, message=index) for s, d in kept
+            (s, d): session.ledger.recall(**key, sources=s, eight_bit=d, message=index)
+            for s, d in kept
         }
         if any(row is None for row in rows.values()):
-            if not run.may_begin():
+            if not session.may_begin():
                 continue
             rng = np.random.default_rng([seed, index])
             message = rng.integers(0, 2, watermark.bits, dtype=np.uint8)
@@ -211,7 +216,7 @@ def _points(
             for (s, d), row in rows.items():
                 if row is None:
                     rows[s, d] = _accuracy(watermark, victims, residuals[s, d], message, d)
-                    run.ledger.keep(rows[s, d], **key, sources=s, eight_bit=d, message=index)
+                    session.ledger.keep(rows[s, d], **key, sources=s, eight_bit=d, message=index)
         for which, row in rows.items():
             kept[which].append(row)
     return [_point(np.array(rows), s, d, seed) for (s, d), rows in kept.items() if rows]
@@ -221,7 +226,7 @@ def _mean_residuals(
     watermark: Watermark,
     views: Images,
     chosen: npt.NDArray[np.int64],
-    message: npt.NDArray[np.uint8],
+    message: Bits,
     counts: Sequence[int],
     depths: Sequence[bool],
 ) -> dict[tuple[int, bool], Images]:
@@ -243,7 +248,7 @@ def _accuracy(
     watermark: Watermark,
     victims: Images,
     residual: Images,
-    message: npt.NDArray[np.uint8],
+    message: Bits,
     eight_bit: bool,
 ) -> list[float]:
     """The share of ``message`` that decodes from each of ``victims`` with ``residual`` on it."""

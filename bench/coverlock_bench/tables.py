@@ -1,94 +1,86 @@
-"""Tables of the README and the docs, rendered from result files and never typed.
+"""Tables are declared: where rows come from, and a heading and a template for each column.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+A template is text with paths into a row: ``{photos}``, ``{psnr:.1f} dB``. The format ``%1`` shows a
+share in percent with one digit. ``{rt/100|-}`` makes the whole cell ``-`` where there is no value.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from coverlock_bench.adaptive import tables as adaptive
-from coverlock_bench.auditing import security_tables
-from coverlock_bench.deployment import tables as deployment
-from coverlock_bench.hashes import tables as hashes
-from coverlock_bench.markdown import figures_in, of, table
-from coverlock_bench.zoo import tables as zoo
-from coverlock_sdk.errors import CoverLockError
+Row = Mapping[str, Any]
+Columns = Sequence[tuple[str, str | Callable[[Any], str]]]
 
-_BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+RATE = "{successes} of {trials} [{low:%1}, {high:%1}] %"
+RATIO = "{median:.2f} x ({min:.2f}-{max:.2f})"
+
+_FIELD = re.compile(r"\{(?P<path>[^{}|:]+)(?:\|(?P<missing>[^{}:]*))?(?::(?P<form>[^{}]*))?\}")
 
 
-def render(text: str, results: Path) -> str:
-    """``text`` with every table made anew from the files in ``results``."""
+@dataclass(frozen=True)
+class Table:
+    """A title, rows made from the figures of a result file, and columns.
 
-    def replace(match: re.Match[str]) -> str:
-        name = match.group(2)
-        if name not in TABLES:
-            raise CoverLockError(f"there is no table '{name}': use one of {', '.join(TABLES)}")
-        return f"{match.group(1)}{TABLES[name](results)}\n{match.group(3)}"
+    A column is a heading and a template, or a function of the row where a template cannot say it.
+    """
 
-    return _BLOCK.sub(replace, text)
+    title: str
+    rows: Callable[[Any], Iterable[Row]]
+    columns: Columns | Callable[[Any], Columns]
+    """A function of the figures where they decide which columns there are."""
 
-
-def _rules_table(results: Path) -> str:
-    """Forgeries and genuine pictures, by watermark, defence and rule."""
-    rows = []
-    for watermark, figures in figures_in(results / "rules.json").items():
-        for defense in ("none", "coverlock"):
-            for rule, rates in figures[defense].items():
-                rows.append(
-                    [
-                        watermark,
-                        "CoverLock" if defense == "coverlock" else "none",
-                        rule,
-                        of(rates["asr_gt1"], figures["photos"]),
-                        of(rates["tpr"]["clean"], figures["photos"]),
-                        f"{100 * rates['tpr_mean_of_six']:.1f} %",
-                    ]
-                )
-    header = ["watermark", "defence", "rule", "forgeries accepted (GT@1)"]
-    return table([*header, "genuine accepted", "genuine accepted, six distortions"], rows)
+    def markdown(self, figures: Any) -> str:
+        """The table of ``figures``."""
+        columns = self.columns(figures) if callable(self.columns) else self.columns
+        rows = [[shown(row, cell) for _, cell in columns] for row in self.rows(figures)]
+        lines = [[heading for heading, _ in columns], ["---"] * len(columns), *rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _roundtrip_table(results: Path) -> str:
-    """Marked photos that verify as saved, and what fixed-point binding changes."""
-    rows = []
-    for watermark, figures in figures_in(results / "roundtrip.json").items():
-        for name, row in figures.items():
-            rule, _, binding = name.partition(": ")
-            rows.append(
-                [
-                    watermark,
-                    rule,
-                    binding,
-                    f"{row['accepted']} of {row['photos']}",
-                    f"{100 * row['bit_accuracy']:.2f} %",
-                    f"{100 * row['hash_bit_error']:.2f} %",
-                    f"{10 ** row['median_log10_p']:.1g}",
-                    f"{row['psnr_mean']:.1f} dB",
-                ]
-            )
-    header = ["watermark", "rule", "binding", "accepted", "bits read", "hash error"]
-    return table([*header, "median p", "PSNR"], rows)
+def shown(row: Row, cell: str | Callable[[Any], str]) -> str:
+    """A template filled in from ``row``."""
+    if callable(cell):
+        return cell(row)
+    for field in _FIELD.finditer(cell):
+        if value_at(row, field["path"]) is None:
+            return field["missing"] or ""
+    return _FIELD.sub(lambda field: _text(value_at(row, field["path"]), field["form"] or ""), cell)
 
 
-def _security_table(make: Callable[[dict[str, Any]], str]) -> Callable[[Path], str]:
-    """A table of ``coverlock bench security``."""
-    return lambda results: make(figures_in(results / "security.json"))
+def _text(value: Any, form: str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{100 * value:.{form[1:]}f}" if form.startswith("%") else format(value, form)
 
 
-TABLES: dict[str, Callable[[Path], str]] = {
-    "rules": _rules_table,
-    "roundtrip": _roundtrip_table,
-    **hashes.TABLES,
-    **zoo.TABLES,
-    **adaptive.TABLES,
-    **deployment.TABLES,
-    **{
-        f"security-{name}": _security_table(make)
-        for name, (_, make) in security_tables.TABLES.items()
-    },
-}
+def nested(*names: str) -> Callable[[Any], Iterable[Row]]:
+    """Rows of mappings within mappings; the keys on the way become the cells ``names``."""
+
+    def rows(figures: Row, left: Sequence[str] = names) -> Iterable[Row]:
+        if not left:
+            return [figures]
+        return [
+            {**row, left[0]: key} for key, inner in figures.items() for row in rows(inner, left[1:])
+        ]
+
+    return rows
+
+
+def value_at(row: Any, path: str) -> Any:
+    """The value at ``path`` in mappings within mappings, or None."""
+    for step in path.split("/"):
+        row = row.get(step) if isinstance(row, Mapping) else None
+    return row
+
+
+def below(path: str, template: str) -> str:
+    """A template whose paths all start at ``path``."""
+    return template.replace("{", f"{{{path}/")
+
+
+def counted(share: str, count: str = "photos") -> Callable[[Row], str]:
+    """Shows the share and the count at two paths as ``3 of 60``."""
+    return lambda row: f"{round(value_at(row, share) * value_at(row, count))} of {row[count]}"

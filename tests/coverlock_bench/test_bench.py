@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
-from coverlock_bench.tables import render
 from coverlock_sdk import load_attack
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
@@ -54,21 +52,6 @@ def bench(command, folder, *options):
     return document["figures"]["additive"]
 
 
-def test_round_trips_are_accepted_under_every_binding(folder):
-    figures = bench("roundtrip", folder)
-    assert len(figures) == 6
-    assert all(row["accepted"] == 4 for row in figures.values())
-    assert figures["hard: none"]["hash_bit_error"] == 0
-
-
-def test_rules_see_forgeries_pass_only_without_the_lock(folder):
-    figures = bench("rules", folder)
-    for rule in ("hard", "soft"):
-        assert figures["none"][rule]["asr_gt1"] == 1
-        assert figures["coverlock"][rule]["asr_gt1"] == 0
-        assert figures["coverlock"][rule]["tpr"]["clean"] == 1
-
-
 def test_calibration_counts_matches_of_unmarked_photos(folder):
     pytest.importorskip("scipy")
     options = ("--messages", "5", "--hash", "dct", "--hash", "phash")
@@ -92,17 +75,6 @@ def test_no_false_positive_among_few_photos_does_not_prove_that_there_are_none(f
     assert rare["expected_inside_interval"]
 
 
-def test_the_table_of_false_positives_shows_every_level_and_interval(folder):
-    pytest.importorskip("scipy")
-    bench("calibration", folder, "--messages", "2", "--hash", "dct")
-    (folder.parent / "r.json").rename(folder.parent / "calibration.json")
-    text = "<!-- table: calibration -->\n<!-- end of table -->"
-    header, _, *rows = render(text, folder.parent).splitlines()[1:-1]
-    assert [header.count(f"p <= {level}") for level in ("1e-2", "1e-3", "1e-4")] == [2, 2, 2]
-    assert len(rows) == 2
-    assert all(row.count("[") == 7 for row in rows)  # one of the variance, six of shares
-
-
 def test_result_files_are_drawn(folder):
     pytest.importorskip("scipy")
     pytest.importorskip("matplotlib")
@@ -117,16 +89,6 @@ def test_result_files_are_drawn(folder):
     assert "no picture for 'bench rules'" in result.output
 
 
-def test_hardening_is_measured_with_its_cost_and_its_forgeries(folder):
-    pytest.importorskip("torch")
-    figures = bench("hardening", folder, "--count", "2")
-    bound, hardened = figures["as bound"], figures["hardened"]
-    assert bound["psnr_mean"] - 0.5 <= hardened["psnr_mean"] < bound["psnr_mean"]
-    assert hardened["hash_bit_error_mean_of_six"] < bound["hash_bit_error_mean_of_six"]
-    assert hardened["soft"]["tpr_clean"] == 1
-    assert hardened["soft"]["asr_gt1"] == 0
-
-
 def test_the_oracle_adds_the_mean_residual():
     originals = np.full((2, 3, 4, 4), 0.5, np.float32)
     references = originals + np.float32([0.1, 0.3])[:, None, None, None]
@@ -137,26 +99,3 @@ def test_the_oracle_adds_the_mean_residual():
     assert clipped.max() == 1
     with pytest.raises(CoverLockError, match="GT@3 needs 3 marked pictures"):
         GroundTruthResidual(sources=3).forge(references, targets, originals=originals)
-
-
-def test_pages_of_text_are_measured(tmp_path):
-    out = tmp_path / "d.json"
-    arguments = ["bench", "documents", "-w", "additive", "--pages", "2", "-o", str(out)]
-    result = CliRunner().invoke(build_cli(), arguments)
-    assert result.exit_code == 0, result.output
-    figures = json.loads(out.read_text())["figures"]
-    assert set(figures) == {"nano", "dct"}
-    assert figures["nano"]["forgeries"] == 2
-    assert figures["nano"]["agreement_mean"] > figures["dct"]["agreement_mean"]
-
-
-def test_tables_come_from_result_files(tmp_path):
-    with pytest.raises(CoverLockError, match="no table 'nonsense'"):
-        render("<!-- table: nonsense -->\n<!-- end of table -->", tmp_path)
-
-
-def test_the_tables_in_the_docs_are_up_to_date():
-    root = Path(__file__).parents[2]
-    for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
-        text = path.read_text()
-        assert render(text, root / "bench" / "results") == text, f"coverlock bench tables {path}"

@@ -9,14 +9,15 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_bench.hashes import hash_report
-from coverlock_bench.hashes.hash_report import examine, fair_coins, similar_pairs
-from coverlock_bench.tables import render
+from coverlock_bench.hashes.hash_report import code_figures, fair_coins, similar_pairs
+from coverlock_bench.trial import floats
 from coverlock_sdk import ImageHash, hookimpl, load_hash
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.images.distortions import EVALUATION, HARDER
 from coverlock_sdk.locking.keys import bit_selection
 from coverlock_sdk.plugin_manager import plugin_manager
+from experiments.doc_tables import render
 
 VIEWS = 1 + len(EVALUATION) + len(HARDER)
 
@@ -125,7 +126,7 @@ def test_bit_errors_are_counted_by_distortion(coins):
     row = 1 + list(EVALUATION).index("crop")
     coins[:, row, :64] ^= True
     coins[:, -1, :128] ^= True
-    figures = examine(coins, np.array([[0, 1]]))
+    figures = code_figures(coins, np.array([[0, 1]]))
     assert figures["bit_error"]["crop"] == 0.25
     assert figures["bit_error"][list(HARDER)[-1]] == 0.5
     assert figures["bit_error"]["jpeg"] == 0
@@ -133,7 +134,7 @@ def test_bit_errors_are_counted_by_distortion(coins):
 
 
 def test_fair_coins_look_like_fair_coins(coins):
-    figures, expected = examine(coins, np.array([[0, 1]])), fair_coins(len(coins))
+    figures, expected = code_figures(coins, np.array([[0, 1]])), fair_coins(len(coins))
     for name in ("imbalance", "correlation"):
         assert figures[name] == pytest.approx(expected[name], rel=0.1)
     assert figures["different"]["mean"] == pytest.approx(0.5, abs=0.01)
@@ -144,9 +145,9 @@ def test_fair_coins_look_like_fair_coins(coins):
 def test_constant_and_repeated_bits_show(coins):
     coins[:, :, 0] = True
     coins[:, :, 2] = ~coins[:, :, 1]
-    assert examine(coins, np.array([[0, 1]]))["constant_bits"] == 1
+    assert code_figures(coins, np.array([[0, 1]]))["constant_bits"] == 1
     coins[:] = coins[:, :, 1:2]
-    figures = examine(coins, np.array([[0, 1]]))
+    figures = code_figures(coins, np.array([[0, 1]]))
     assert figures["correlation"] == pytest.approx(1)
     assert figures["constant_bits"] == 0
 
@@ -156,7 +157,7 @@ def test_a_pair_is_accepted_from_the_threshold_on(coins):
     coins[1, :, : 256 - 167] ^= True
     coins[2] = coins[1]
     coins[2, :, 256 - 167] ^= True
-    at, below = (examine(coins, np.array([[0, k]]))["similar"] for k in (1, 2))
+    at, below = (code_figures(coins, np.array([[0, k]]))["similar"] for k in (1, 2))
     assert (at["accepted"]["256"], below["accepted"]["256"]) == (1, 0)
     assert at["mean"] == 167 / 256
 
@@ -165,7 +166,7 @@ def test_short_messages_are_locked_with_the_bits_of_the_public_key(coins):
     coins[1] = ~coins[0]
     chosen = bit_selection(None, 256, 30)
     coins[1][:, chosen] = coins[0][:, chosen]
-    accepted = examine(coins, np.array([[0, 1]]))["similar"]["accepted"]
+    accepted = code_figures(coins, np.array([[0, 1]]))["similar"]["accepted"]
     assert accepted == {"30": 1, "32": 1, "64": 0, "100": 0, "256": 0}
 
 
@@ -185,7 +186,7 @@ def test_baselines_are_those_of_their_packages(name, package, photos, monkeypatc
         expected = [module.phash(Image.fromarray(p), hash_size=16).hash.ravel() for p in squares]
     else:
         expected = [module.compute(p)[0] for p in squares]
-    codes = load_hash(name).logits(squares) > 0
+    codes = load_hash(name).logits(floats(squares)) > 0
     np.testing.assert_array_equal(codes, np.array(expected, dtype=bool))
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingModelError, match=r"pip install 'coverlock-sdk\[bench\]'"):

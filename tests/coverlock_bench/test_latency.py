@@ -12,7 +12,7 @@ pytest.importorskip("onnxscript")
 from coverlock_bench.deployment.latency.flops import graph_flops, matmul_peak
 from coverlock_bench.deployment.latency.run import run_suite
 from coverlock_bench.deployment.latency.subjects import Subject, jpeg_files
-from coverlock_bench.deployment.tables import latency_summary
+from coverlock_bench.deployment.tables import LATENCY
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_sdk import wrap
 from coverlock_sdk.testing import natural_pictures
@@ -47,7 +47,7 @@ def test_every_stage_and_runtime_is_timed_against_torch(subject, tmp_path):
     assert 0 < rows["network", "cpu", "fp32", 4]["of_matmul_peak"] < 2
     assert timed["runtimes"]["cpu fp32"]["providers"] == ["CPUExecutionProvider"]
     assert any("tensorrt" in name for name in figures["left_out"])
-    assert "cpu fp32" in latency_summary(figures)
+    assert "cpu fp32" in LATENCY.markdown(figures)
     assert len(list(tmp_path.rglob("*.json"))) == 1
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coverlock_bench.ledger import Ledger, Run
+from coverlock_bench.ledger import Ledger, Session
 from coverlock_bench.rt import (
     locked_transferability,
     residual_transferability,
@@ -77,8 +77,12 @@ def test_a_curve_goes_as_far_as_the_pictures_do(additive, photos):
 
 def test_a_curve_is_kept(additive, photos, tmp_path):
     settings = {"counts": (1, 2), "targets": 3, "messages": 2}
-    first = transferability_curve(additive, photos, **settings, run=Run(Ledger(tmp_path / "l")))
-    again = transferability_curve(additive, photos, **settings, run=Run(Ledger(tmp_path / "l")))
+    first = transferability_curve(
+        additive, photos, **settings, session=Session(Ledger(tmp_path / "l"))
+    )
+    again = transferability_curve(
+        additive, photos, **settings, session=Session(Ledger(tmp_path / "l"))
+    )
     assert first == again
 
 

@@ -11,22 +11,18 @@ from PIL import Image
 from coverlock_bench.auditing import presets, security
 from coverlock_bench.auditing.assessment import Assessment, Plan
 from coverlock_bench.auditing.collection import Collection
-from coverlock_bench.auditing.security_tables import (
-    headline_table,
-    summary_table,
-    systems_table,
-)
-from coverlock_bench.auditing.settings import Setting
+from coverlock_bench.auditing.security_tables import TABLES
 from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.intervals import rate
-from coverlock_bench.ledger import Ledger, Run, fingerprint
-from coverlock_bench.tables import render
+from coverlock_bench.ledger import Ledger, Session, fingerprint
+from coverlock_bench.settings import Setting
 from coverlock_sdk import Defense, ProtectedWatermark, Watermark, hookimpl, wrap
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_manager import plugin_manager
+from experiments.doc_tables import render
 from tests.conftest import AdditivePlugin
 
 pytest.importorskip("scipy")
@@ -141,7 +137,7 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
             "div2k": {"none": behind(10, 0.95), "coverlock": behind(1, 0.93)},
         },
     }
-    text = summary_table({"systems": {"mbrs": system}})
+    text = TABLES["summary"].markdown({"systems": {"mbrs": system}})
     assert "| RT@100, lowest of 1 systems above 0.5 | 0.970 | 0.98 |" in text
     assert "| RT@1 through CoverLock, highest, 100 sources or more | 0.020 |" in text
     assert (
@@ -154,7 +150,7 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
         in text
     )
     assert "TPR lost to CoverLock (harden=true), soft, where it was above 50 % | 0.50" in text
-    [line] = headline_table({"systems": {"mbrs": system}}).splitlines()[2:]
+    [line] = TABLES["headline"].markdown({"systems": {"mbrs": system}}).splitlines()[2:]
     forged = "20 of 20 → 1 of 20 (0.1-24.9 %) | - | -"
     assert line == f"| MBRS | 0.970 [0.960, 0.980] | {forged} | 95.0 % → 93.0 % | 94.5 % |"
 
@@ -162,9 +158,11 @@ def test_the_summary_averages_cells_and_counts_what_the_lock_takes():
 def test_a_reference_model_is_described_by_its_own_training():
     recipe = {"message_loss": "mse", "adversarial_weight": 0.0, "noise": ["Blur()"]}
     system = {"card": {"recipe": recipe, "data": "MS-COCO train2017, 8,000 photos"}, "bits": 64}
-    published, ours = systems_table({"systems": {"mbrs": {}, "mbrs-published": system}}).split(
-        "\n"
-    )[2:]
+    published, ours = (
+        TABLES["systems"]
+        .markdown({"systems": {"mbrs": {}, "mbrs-published": system}})
+        .split("\n")[2:]
+    )
     assert published.startswith("| MBRS | MSE+MSE | yes | yes | CNN | ImageNet |")
     assert "| MSE+MSE | no | yes | CNN | MS-COCO train2017 |" in ours
 
@@ -178,11 +176,11 @@ def test_sources_and_targets_are_disjoint(photos):
 
 def test_work_is_kept_per_picture_payload_and_attack(additive, photos, tmp_path, monkeypatch):
     division = Division.of(list(photos), 3, seed=0)
-    first = Trials(additive, Setting("none"), 1e-6, Run(Ledger(tmp_path / "l.sqlite")))
+    first = Trials(additive, Setting("none"), 1e-6, Session(Ledger(tmp_path / "l.sqlite")))
     rows = first.forgeries(Setting("gt"), division, 2)
-    again = Trials(additive, Setting("none"), 1e-6, Run(Ledger(tmp_path / "l.sqlite")))
+    again = Trials(additive, Setting("none"), 1e-6, Session(Ledger(tmp_path / "l.sqlite")))
     marked = []
-    monkeypatch.setattr(again.verifier, "mark", lambda *a: marked.append(a) or first._mark(*a))
+    monkeypatch.setattr(again.defended, "mark", lambda *a: marked.append(a) or first._mark(*a))
     assert again.forgeries(Setting("gt"), division, 2) == rows
     assert not marked
     assert again.forgeries(Setting("gt"), division, 3)[:2] == rows
@@ -199,16 +197,16 @@ def test_other_weights_under_the_same_name_are_measured_anew(additive, photos):
         def decode(self, images):
             return additive.decode(images)
 
-    run = Run()
+    session = Session()
     rows = {}
     for system in (additive, Darker()):
-        trials = Trials(system, Setting("none"), 1e-6, run)
+        trials = Trials(system, Setting("none"), 1e-6, session)
         rows[system] = trials.genuine(photos[:1], 0, {})["clean"]
     assert rows[additive][0]["psnr"] > rows[system][0]["psnr"] + 1
 
 
 def test_payload_and_hash_errors_make_up_the_message_errors(additive, photos):
-    trials = Trials(additive, Setting.parse("coverlock:hash=dct"), 1e-6, Run())
+    trials = Trials(additive, Setting.parse("coverlock:hash=dct"), 1e-6, Session())
     noisy = {"noise": lambda picture, rng: rng.integers(0, 256, picture.shape, dtype=np.uint8)}
     [row] = trials.genuine(photos[:1], 0, noisy)["noise"]
     errors = row["bits"] - row["matches"]
@@ -257,7 +255,7 @@ def test_a_filter_is_swept_over_its_threshold(additive, photos):
     plugin_manager().add("whim", Plugin())
     collection = Collection("photos", list(photos[:8]), 128, 8)
     plan = Plan.of(replace(TINY, seeds=(0,), pairs=4), ["gt"], ["whim"], 1e-6)
-    behind = Assessment(additive, plan, Run()).security(collection, distortions=False)["whim"]
+    behind = Assessment(additive, plan, Session()).security(collection, distortions=False)["whim"]
     sweep = behind["genuine"]["clean"]["sweep"]
     assert sweep["soft"][0] == 1
     assert sweep["soft"][-1] == 0
@@ -307,7 +305,7 @@ def test_options_of_a_plain_attack_are_measured_apart(additive, photos):
             register(Brighten)
 
     plugin_manager().add("brighten", Plugin())
-    trials = Trials(additive, Setting("none"), 1e-6, Run())
+    trials = Trials(additive, Setting("none"), 1e-6, Session())
     division = Division.of(photos, 2, seed=0)
     by = {
         text: trials.forgeries(Setting.parse(text), division, 1)[0]["psnr"]

@@ -7,6 +7,8 @@ from coverlock_bench.auditing.signatures import feature_variation, residual_patt
 from coverlock_bench.ledger import NotMeasuredError
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import MissingModelError, PluginError
+from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.picture import stacked_views
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -77,9 +79,7 @@ def test_variation_by_hand(photos):
     rng = np.random.default_rng(2)
     covers = photos[rng.permutation(len(photos))[:4]]
     payloads = rng.integers(0, 2, (3, 8), dtype=np.uint8)
-    from coverlock_sdk.images.picture import read_batch
-
-    views = read_batch(covers).views((32, 32))
+    views = stacked_views([read(cover) for cover in covers], (32, 32))
     features = np.stack([sketch.embed(views, np.tile(p, (4, 1))).mean(axis=3) for p in payloads])
     over_covers = features.var(axis=1, ddof=1).sum() / 3
     over_messages = features.var(axis=0, ddof=1).sum() / 4

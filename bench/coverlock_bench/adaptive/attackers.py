@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_bench.attacks.feature_collision import FeatureCollision
-from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.attacks.same_scene import PastedObject
-from coverlock_bench.auditing.verification import examine
 from coverlock_bench.intervals import rate
-from coverlock_bench.ledger import Run, digest, fingerprint
-from coverlock_bench.photos import Picture8, load_squares, to_8_bit, to_float
-from coverlock_sdk import CoverLock, Key, codeword, load_watermark
-from coverlock_sdk.arrays import Images
+from coverlock_bench.ledger import Session, digest, fingerprint
+from coverlock_bench.photos import Picture8, load_squares, resized
+from coverlock_bench.settings import named_watermark
+from coverlock_bench.trial import TRANSPLANT, floats, forge, judge, mark
+from coverlock_sdk import CoverLock, Key, codeword
+from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import (
@@ -35,7 +34,6 @@ from coverlock_sdk.images.distortions import (
     Flip,
     Rotation,
 )
-from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.locking.keys import bit_selection
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
@@ -92,31 +90,29 @@ class Scene:
     _marked: dict[int, Picture8] = field(default_factory=dict)
 
     @property
-    def message(self) -> npt.NDArray[np.uint8]:
+    def message(self) -> Bits:
         """What every released picture carries, and every forgery should."""
         return codeword(self.identifier, self.protected.keys[0], self.protected.bits)
 
     def marked(self, index: int) -> Picture8:
         """The released version of an original; made when it is first asked for."""
         if index not in self._marked:
-            self._marked[index] = self.protected.mark(self.originals[index], self.message).picture
+            marked = mark(self.protected, self.originals[index], self.message)
+            self._marked[index] = marked.picture
         return self._marked[index]
 
-    def released(self, indices: Sequence[int]) -> tuple[Images, Images]:
-        """Marked pictures and their originals, as attacks take them."""
-        return (
-            floats([self.marked(index) for index in indices]),
-            floats([self.originals[index] for index in indices]),
-        )
+    def transplants(self, indices: Sequence[int], targets: Sequence[Picture8]) -> list[Picture8]:
+        """Each of ``targets`` with the residual of the original at the index beside it."""
+        pairs = zip(indices, targets, strict=True)
+        return [forge(TRANSPLANT, [self.marked(i)], [self.originals[i]], [t])[0] for i, t in pairs]
 
-    def judge(self, forged: Images, beside: Sequence[Picture8]) -> dict[str, Any]:
+    def judge(self, forged: Sequence[Picture8], beside: Sequence[Picture8]) -> dict[str, Any]:
         """How many of ``forged`` pass, and how far they are from the pictures ``beside`` them."""
-        saved = [to_8_bit(picture) for picture in forged]
-        looks = examine(self.protected, saved, self.message, [None] * len(saved))
+        seen = judge(self.protected, forged, self.message)
         return {
-            **{r: rate(sum(look.accepted[r] for look in looks), len(looks)) for r in RULES},
-            "bits_matched": float(np.mean([look.matches / look.bits for look in looks])),
-            "psnr": float(np.mean([_psnr(a, b) for a, b in zip(saved, beside, strict=True)])),
+            **{r: rate(sum(outcome.accepted[r] for outcome in seen), len(seen)) for r in RULES},
+            "bits_matched": float(np.mean([outcome.matches / outcome.bits for outcome in seen])),
+            "psnr": float(np.mean([_psnr(a, b) for a, b in zip(forged, beside, strict=True)])),
         }
 
 
@@ -127,7 +123,7 @@ def adaptive(
     count: int,
     fpr: float,
     seed: int,
-    run: Run,
+    session: Session,
     only: Sequence[str] = ATTACKS,
 ) -> dict[str, Any]:
     """ASR of each adaptive attacker against its budget, on ``count`` targets each."""
@@ -136,7 +132,7 @@ def adaptive(
             f"{count} targets and as many released pictures need {2 * count} photos, "
             f"but there are {len(photos)}"
         )
-    system = load_watermark(watermark)
+    system = named_watermark(watermark)
     order = np.random.default_rng(seed).permutation(len(photos))
     squares = load_squares([photos[row] for row in order], working_size(system)[0])
     scenes = {
@@ -156,13 +152,9 @@ def adaptive(
         "seed": seed,
         "photos": digest(*squares),
     }
-    for cell in run.steps([cell for cell in cells if cell.attack in only], "adaptive"):
+    for cell in session.steps([cell for cell in cells if cell.attack in only], "adaptive"):
         key = {**depends, "attack": cell.attack, "budget": cell.budget, "setting": cell.setting}
-        found = run.ledger.recall(**key)
-        if found is None:
-            found = cell.measure()
-            run.ledger.keep(found, **key)
-        figures.setdefault(cell.attack, {})[cell.budget] = found
+        figures.setdefault(cell.attack, {})[cell.budget] = session.once(cell.measure, **key)
     return figures
 
 
@@ -182,11 +174,8 @@ def _best_match(scenes: dict[str, Scene], hash: str) -> list[Cell]:
     scene, attack = scenes["key"], BestMatch(hash)
 
     def measure(pool: int) -> dict[str, Any]:
-        candidates = floats(scene.originals[:pool])
-        chosen = attack.choose(candidates, floats(scene.targets))
-        marked, originals = scene.released([int(row) for row in chosen])
-        forged = np.clip(floats(scene.targets) + marked - originals, 0, 1)
-        return scene.judge(forged, scene.targets)
+        chosen = attack.choose(floats(scene.originals[:pool]), floats(scene.targets))
+        return scene.judge(scene.transplants(list(map(int, chosen)), scene.targets), scene.targets)
 
     pools = [pool for pool in POOLS if pool <= len(scene.originals)]
     return [Cell("best match", f"{n} released", repr(attack), partial(measure, n)) for n in pools]
@@ -195,11 +184,12 @@ def _best_match(scenes: dict[str, Scene], hash: str) -> list[Cell]:
 def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
     def measure(arm: str, attack: FeatureCollision) -> dict[str, Any]:
         scene = scenes[arm]
-        marked, originals = scene.released(range(len(scene.targets)))
+        everyone = range(len(scene.targets))
         used = bit_selection(None, CODE_BITS, scene.protected.bits)
         bits = tuple(map(int, used)) if arm == "no key" else None
         informed = replace(attack, hash=hash, bits=bits)
-        forged = informed.forge(marked, floats(scene.targets), originals=originals)
+        marked, originals = map(scene.marked, everyone), scene.originals[: len(everyone)]
+        forged = forge(informed, list(marked), originals, scene.targets)
         return scene.judge(forged, scene.targets)
 
     attacks = {f"{levels:g} levels": FeatureCollision(budget=levels) for levels in BUDGETS}
@@ -216,21 +206,15 @@ def _same_scene(scenes: dict[str, Scene], seed: int) -> list[Cell]:
     everyone = range(len(scene.targets))
 
     def paste(attack: PastedObject) -> dict[str, Any]:
-        marked, _ = scene.released(everyone)
-        forged = attack.forge(marked, floats(scene.targets))
-        return scene.judge(forged, [scene.marked(index) for index in everyone])
+        marked = [scene.marked(index) for index in everyone]
+        return scene.judge(forge(attack, marked, (), scene.targets), marked)
 
     def duplicate(change: Distortion) -> dict[str, Any]:
         rng = np.random.default_rng(seed)
         others = [change(scene.originals[index], rng) for index in everyone]
         side = working_size(scene.protected.watermark)[0]
-        targets = [to_8_bit(resample(to_float(p), (side, side))) for p in others]
-        forged = []
-        for index, target in zip(everyone, targets, strict=True):
-            marked, original = scene.released([index])
-            attack = GroundTruthResidual(sources=1)
-            forged.append(attack.forge(marked, floats([target]), originals=original)[0])
-        return scene.judge(np.stack(forged), targets)
+        targets = [resized(picture, side) for picture in others]
+        return scene.judge(scene.transplants(everyone, targets), targets)
 
     return [
         *(Cell("pasted object", name, repr(a), partial(paste, a)) for name, a in OBJECTS.items()),
@@ -239,11 +223,6 @@ def _same_scene(scenes: dict[str, Scene], seed: int) -> list[Cell]:
             for name, change in DUPLICATES.items()
         ),
     ]
-
-
-def floats(pictures: Sequence[Picture8]) -> Images:
-    """8-bit pictures of one size as networks take them: (N, 3, H, W) in [0, 1]."""
-    return np.stack([to_float(picture) for picture in pictures])
 
 
 def _psnr(one: Picture8, other: Picture8) -> float:

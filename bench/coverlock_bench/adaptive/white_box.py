@@ -10,9 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coverlock_bench.adaptive.levers import draw_views
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.loading import load_hash
 
@@ -36,43 +34,6 @@ class Public:
         module, side = _module(self.name)
         logits: Tensor = module(resampled(pictures, side))
         return logits
-
-
-@dataclass(frozen=True)
-class Several:
-    """Several hashes at once, each brought to logits of mean magnitude one."""
-
-    inner: tuple[WhiteBox, ...]
-
-    def logits(self, pictures: Tensor, rng: np.random.Generator) -> Tensor:
-        """The first bits of each hash, as ``SeveralHashes`` takes them."""
-        share = CODE_BITS // len(self.inner)
-        parts = [hash.logits(pictures, rng)[:, :share] for hash in self.inner]
-        return torch.cat([part / part.detach().abs().mean() for part in parts], dim=1)
-
-
-@dataclass(frozen=True)
-class GuessedViews:
-    """A hash behind secret or random views: the attacker draws their own, new ones at each step."""
-
-    inner: WhiteBox
-    views: int
-    least: float
-    covered: float
-    noise: float = 0.0
-    """Deviation of noise that is added to every view."""
-
-    def logits(self, pictures: Tensor, rng: np.random.Generator) -> Tensor:
-        """The mean of the logits over freshly drawn views."""
-        height, width = pictures.shape[-2:]
-        total = torch.zeros(())
-        for view in draw_views(rng, self.views, self.least, self.covered):
-            visible = torch.from_numpy(view.visible(height, width))
-            rows, columns = view.window(height, width)
-            seen = (0.5 + (pictures - 0.5) * visible)[:, :, rows, columns]
-            grain = rng.standard_normal(seen.shape[1:], dtype=np.float32)
-            total = total + self.inner.logits(seen + self.noise * torch.from_numpy(grain), rng)
-        return total / self.views
 
 
 def white_box(name: str) -> WhiteBox:

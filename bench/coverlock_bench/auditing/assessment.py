@@ -12,12 +12,13 @@ import numpy as np
 
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.presets import Preset
-from coverlock_bench.auditing.settings import Setting
 from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
-from coverlock_bench.auditing.trials import CLEAN, Division, Row, Trials
+from coverlock_bench.auditing.trials import Division, Row, Trials
 from coverlock_bench.intervals import rate, spread
-from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
+from coverlock_bench.ledger import NotMeasuredError, Session, digest
 from coverlock_bench.rt import locked_transferability, transferability_curve
+from coverlock_bench.settings import Setting
+from coverlock_bench.trial import CLEAN
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import (
     CorruptModelError,
@@ -25,15 +26,20 @@ from coverlock_sdk.errors import (
     PluginError,
     UnknownNameError,
 )
-from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.images.distortions import EVALUATION, Distortion
+from coverlock_sdk.loading import load_distortion
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
-from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.plugin_manager import BUILTIN, plugin_manager
 
 NONE = Setting("none")
 COVERLOCK = Setting("coverlock")
 SIGNATURE_PICTURES = 20
 NO_TIME = "there was no time"
+SIDES = (256, 512, 1024)
+"""Pixels at which RT of a watermark of any size is measured: transferability may grow with them."""
+MOST_AT_A_SIDE = 10
+"""Sources, and targets, of RT at one of these sides: large pictures fill the memory."""
 THRESHOLDS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 """Of a filter's score, for the trade-off."""
 ABSENT = (NotMeasuredError, MissingModelError, CorruptModelError, UnknownNameError)
@@ -49,17 +55,28 @@ class Plan:
     """Attacks, and how many targets each forges at most."""
     defenses: tuple[Setting, ...]
     fpr: float
+    distortions: Mapping[str, Distortion]
 
     @classmethod
     def of(
-        cls, preset: Preset, attacks: Sequence[str], defenses: Sequence[str], fpr: float
+        cls,
+        preset: Preset,
+        attacks: Sequence[str],
+        defenses: Sequence[str],
+        fpr: float,
+        distortions: Sequence[str] = (),
     ) -> Plan:
-        """What was named; otherwise the attacks of the preset, and the paper's defences at hand."""
+        """What was named; otherwise the attacks of the preset, and the paper's defences at hand.
+
+        Distortions are the paper's six and those of plugins, unless some are named.
+        """
         at_hand = plugin_manager().names("defense")
         chosen = {Setting.parse(text): preset.pairs for text in attacks} or preset.settings()
         usual = [text for text in preset.defenses if Setting.parse(text).name in at_hand]
         behind = defenses or usual
-        plan = cls(preset, chosen, tuple(Setting.parse(text) for text in behind), fpr)
+        names = distortions or [*EVALUATION, *_distortions_of_plugins()]
+        changes = {name: load_distortion(name) for name in names}
+        plan = cls(preset, chosen, tuple(Setting.parse(text) for text in behind), fpr, changes)
         for role, settings in (("attack", chosen if attacks else ()), ("defense", plan.defenses)):
             for setting in settings:
                 plugin_manager().get(role, setting.name)  # says what there is instead
@@ -72,22 +89,23 @@ class Plan:
             "attacks": {str(attack): count for attack, count in self.attacks.items()},
             "defenses": [str(defense) for defense in self.defenses],
             "fpr": self.fpr,
+            "distortions": list(self.distortions),
         }
 
 
 class Assessment:
     """One watermark under one plan."""
 
-    def __init__(self, watermark: Watermark, plan: Plan, run: Run) -> None:
+    def __init__(self, watermark: Watermark, plan: Plan, session: Session) -> None:
         self.watermark = watermark
         self.plan = plan
-        self.run = run
+        self.session = session
         self._trials: dict[Setting, Trials] = {}
 
     def trials(self, defense: Setting) -> Trials:
         """The trials behind ``defense``, which remember the pictures they have marked."""
         if defense not in self._trials:
-            self._trials[defense] = Trials(self.watermark, defense, self.plan.fpr, self.run)
+            self._trials[defense] = Trials(self.watermark, defense, self.plan.fpr, self.session)
         return self._trials[defense]
 
     def division(self, collection: Collection, seed: int) -> Division:
@@ -108,15 +126,48 @@ class Assessment:
         """RT@s as far as the pictures go, and RT@1 through the lock."""
         preset, pictures = self.plan.preset, collection.pictures
         targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
-        common: dict[str, Any] = {"targets": targets, "seed": preset.seeds[0], "run": self.run}
+        common: dict[str, Any] = {
+            "targets": targets,
+            "seed": preset.seeds[0],
+            "session": self.session,
+        }
         curve = transferability_curve(
             self.watermark, pictures, preset.rt_sources, messages=preset.rt_messages, **common
         )
-        locked = COVERLOCK.defense(fpr=self.plan.fpr).protect(self.watermark)
+        locked = self.trials(COVERLOCK).defended.protected
         assert isinstance(locked, LockedWatermark)
         sources = min(preset.locked_sources, len(pictures) - targets)
         through = partial(locked_transferability, locked, pictures, sources, **common)
-        return {**curve.to_dict(), "locked": _or_reason(lambda: asdict(through()))}
+        figures = {**curve.to_dict(), "locked": _or_reason(lambda: asdict(through()))}
+        if self.watermark.native_size is None:
+            figures["sizes"] = {
+                str(side): _or_reason(partial(self._transferability_at, collection, side))
+                for side in SIDES
+            }
+        return figures
+
+    def _transferability_at(self, collection: Collection, side: int) -> dict[str, Any]:
+        """RT@s on squares of ``side`` pixels, from photos that are large enough."""
+        preset = self.plan.preset
+        counts = [count for count in preset.rt_sources if count <= MOST_AT_A_SIDE]
+        wanted = min(preset.rt_targets, MOST_AT_A_SIDE)
+        pictures = collection.squares(side, max(counts) + wanted)
+        if len(pictures) < 2:
+            raise NotMeasuredError(
+                f"the photos are too small: {len(pictures)} of {len(collection.pictures)} have "
+                f"{side} pixels a side, and RT@1 needs at least 2"
+            )
+        targets = min(wanted, len(pictures) // 2)
+        common: dict[str, Any] = {"targets": targets, "seed": preset.seeds[0], "side": side}
+        curve = transferability_curve(
+            self.watermark,
+            pictures,
+            counts,
+            messages=preset.rt_messages,
+            session=self.session,
+            **common,
+        )
+        return {"pictures": len(pictures), **curve.to_dict()}
 
     def signatures(self, collection: Collection) -> dict[str, Any]:
         """Correlations of residuals and the variation of the decoder's features."""
@@ -124,19 +175,19 @@ class Assessment:
         exposed = type(self.watermark).decoder_module is not Watermark.decoder_module
         kept = {
             "kind": "signatures",
-            "watermark": fingerprint(self.watermark),
+            "watermark": self.session.fingerprint(self.watermark),
             "pictures": digest(*pictures),
             "decoder": exposed,
             "layer": self.watermark.feature_layer,
         }
         figures = {}
         parts = {"residuals": _correlations, "features": _variation}
-        for name in self.run.steps(list(parts), f"{self.watermark.name}: signatures"):
-            found = self.run.ledger.recall(**kept, part=name)
-            if found is None and self.run.may_begin():
+        for name in self.session.steps(list(parts), f"{self.watermark.name}: signatures"):
+            found = self.session.ledger.recall(**kept, part=name)
+            if found is None and self.session.may_begin():
                 found = _or_reason(partial(parts[name], self.watermark, pictures))
                 if "not_measured" not in found or not exposed:  # one that fails may be mended
-                    self.run.ledger.keep(found, **kept, part=name)
+                    self.session.ledger.keep(found, **kept, part=name)
             figures[name] = found or {"not_measured": NO_TIME}
         return figures
 
@@ -148,7 +199,7 @@ class Assessment:
         ``share`` of the pictures is used, so that a run with little time first measures everything
         on a few. Without ``distortions`` genuine pictures are only verified as they are.
         """
-        changes = EVALUATION if distortions else {}
+        changes = self.plan.distortions if distortions else {}
         attacks = self.plan.attacks
         figures = {
             str(defense): _or_reason(
@@ -198,6 +249,11 @@ class Assessment:
                 for name, by_seed in forged.items()
             },
         }
+
+
+def _distortions_of_plugins() -> list[str]:
+    plugins = [plugin for plugin in plugin_manager().plugins if plugin.name != BUILTIN]
+    return [name for plugin in plugins for name in plugin.registered.get("distortion", ())]
 
 
 def _plain(card: Mapping[str, Any]) -> dict[str, Any]:

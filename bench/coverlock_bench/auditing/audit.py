@@ -24,11 +24,11 @@ from coverlock_bench.auditing.findings import (
     metrics,
 )
 from coverlock_bench.auditing.gate import Condition
-from coverlock_bench.auditing.options import plan_options
-from coverlock_bench.auditing.presets import PRESETS
-from coverlock_bench.ledger import Ledger, Run, resumable
+from coverlock_bench.auditing.options import planned
+from coverlock_bench.ledger import Ledger, Session, resumable
+from coverlock_bench.measurement import FOLDER
 from coverlock_bench.results import result_document, write_document
-from coverlock_sdk import load_watermark
+from coverlock_bench.settings import named_watermark
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.codecs import write_file
@@ -50,7 +50,7 @@ FIRST_SHARE = 0.25
 @click.argument("watermark")
 @click.option(
     "--images",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FOLDER,
     required=True,
     help="Folder of photos of any size.",
 )
@@ -61,7 +61,7 @@ FIRST_SHARE = 0.25
     required=True,
     help="Folder for report.html, results.json and pictures; an interrupted audit goes on there.",
 )
-@plan_options
+@planned
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
@@ -79,26 +79,22 @@ def audit(
     watermark: str,
     images: Path,
     out: Path,
-    preset: str,
+    plan: Plan,
     minutes: float | None,
-    attacks: tuple[str, ...],
-    defenses: tuple[str, ...],
-    fpr: float,
     conditions: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Find out how forgeable WATERMARK is, and what locking it would change.
 
-    Any installed plugin, any folder of photos. The exit code is 0, or 1 when a condition of
-    --fail-if holds, or 2 when the audit could not be made.
+    WATERMARK is NAME or NAME:OPTION=VALUE,... Any installed plugin, any folder of photos. The exit
+    code is 0, or 1 when a condition of --fail-if holds, or 2 when the audit could not be made.
     """
     from coverlock_bench.auditing.report import require_packages
 
     require_packages()
     started = time.monotonic()
     gates = [Condition.parse(text) for text in conditions]
-    system = load_watermark(watermark)
-    plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
+    system = named_watermark(watermark)
     for gate in gates:
         if gate.metric not in metric_names(plan):
             names = ", ".join(metric_names(plan))
@@ -110,27 +106,27 @@ def audit(
     if len(collection.pictures) < FEWEST_PICTURES:
         raise CoverLockError(
             f"an audit needs at least {FEWEST_PICTURES} pictures, half to steal from and half to "
-            f"forge, and '{preset}' uses {wanted}: {images} has "
+            f"forge, and '{plan.preset.name}' uses {wanted}: {images} has "
             f"{len(collection.pictures)} that can be read"
         )
     deadline = None if minutes is None else started + 60 * minutes
-    run = Run(Ledger(out / "measurements.sqlite"), deadline, quiet=False)
-    assessment = Assessment(system, plan, run)
+    session = Session(Ledger(out / "measurements.sqlite"), deadline, quiet=False)
+    assessment = Assessment(system, plan, session)
     with resumable(out):
         figures = _measure(assessment, collection)
         shown = exhibits(assessment, collection)
-    figures["out_of_time"] = run.out_of_time
+    figures["out_of_time"] = session.out_of_time
     verdict = findings(figures)
     document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)
     document["verdict"] = {**asdict(verdict), "paragraph": verdict.paragraph}
     decided = [gate for gate in gates if gate.metric in figures["metrics"]]
     failed = [gate for gate in decided if gate.holds(figures["metrics"])]
     document["failed"] = [str(gate) for gate in failed]
-    _write(out, document, verdict, shown, _command(images, plan, watermark, attacks, defenses))
+    _write(out, document, verdict, shown, _command(images, watermark))
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
-        _print(verdict, out, run, failed)
+        _print(verdict, out, session, failed)
     for gate in gates:
         gate.holds(figures["metrics"])  # one that cannot be decided is an error, not a pass
     if failed:
@@ -139,7 +135,7 @@ def audit(
 
 def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
     figures = assessment.description()
-    if assessment.run.deadline is not None:
+    if assessment.session.deadline is not None:
         assessment.security(collection, share=FIRST_SHARE)
     figures["rt"] = assessment.transferability(collection)
     figures["signatures"] = assessment.signatures(collection)
@@ -147,13 +143,7 @@ def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
     figures["defenses"] = [str(defense) for defense in assessment.plan.defenses]
     attacks = [str(attack) for attack in assessment.plan.attacks]
     figures["oracles"] = [attack for attack in attacks if is_oracle(attack)]
-    figures["pictures"] = {
-        "name": collection.name,
-        "read": len(collection.pictures),
-        "found": collection.found,
-        "side": collection.side,
-        "left_out": collection.left_out,
-    }
+    figures["pictures"] = {"name": collection.name, **collection.described()}
     figures["metrics"] = metrics(figures)
     return figures
 
@@ -171,23 +161,22 @@ def _write(
     write_file(out / "report.html", render(document, verdict, shown, command).encode())
 
 
-def _command(
-    images: Path, plan: Plan, watermark: str, attacks: tuple[str, ...], defenses: tuple[str, ...]
-) -> str:
+def _command(images: Path, watermark: str) -> str:
     """The command that makes the same figures again."""
-    words = ["coverlock", "audit", watermark, "--images", images.name]
-    words += ["--preset", plan.preset.name]
-    for option, settings in (("-a", attacks), ("-d", defenses)):
-        words += [word for setting in settings for word in (option, setting)]
-    words += [] if plan.fpr == DEFAULT_FPR else ["--fpr", f"{plan.fpr:g}"]
+    given = click.get_current_context().params
+    words = ["coverlock", "audit", watermark, "--images", images.name, "--preset", given["preset"]]
+    repeated = {"-a": "attacks", "-d": "defenses", "--distortion": "distortions"}
+    for option, name in repeated.items():
+        words += [word for setting in given[name] for word in (option, setting)]
+    words += [] if given["fpr"] == DEFAULT_FPR else ["--fpr", f"{given['fpr']:g}"]
     return shlex.join([*words, "--out", "audit"])
 
 
-def _print(verdict: Findings, out: Path, run: Run, failed: list[Condition]) -> None:
+def _print(verdict: Findings, out: Path, session: Session, failed: list[Condition]) -> None:
     console = Console(soft_wrap=False)
     console.print(f"[bold {COLOURS[verdict.level]}]{verdict.headline}[/]", highlight=False)
     console.print(verdict.paragraph, highlight=False, markup=False)
-    if run.out_of_time:
+    if session.out_of_time:
         console.print("Time ran out: the same command goes on from here.", highlight=False)
     for gate in failed:
         console.print(f"[red]failed:[/] {gate}", highlight=False)

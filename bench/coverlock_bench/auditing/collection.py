@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from PIL import Image
 
 from coverlock_bench.ledger import digest
-from coverlock_bench.photos import find_photos, load_squares
+from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.progress import progress
 
@@ -21,14 +22,34 @@ class Collection:
     """Middle squares of photos, all ``side`` pixels wide, in an order that the seed decides."""
 
     name: str
-    pictures: list[npt.NDArray[np.uint8]]
+    pictures: list[Picture8]
     side: int
     found: int
     """Pictures in the folder, of which only as many were read as can be used."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Files that were not used, and why: unreadable, or the same picture as another."""
-    naturals: list[npt.NDArray[np.uint8]] = field(default_factory=list)
+    naturals: list[Picture8] = field(default_factory=list)
     """Further photos, for attackers who need unmarked pictures of their own."""
+    files: list[Path] = field(default_factory=list)
+    """Where the pictures were read, for those who want them larger."""
+
+    def described(self) -> dict[str, Any]:
+        """How many pictures there are, of what size, and which were not used, for a result file."""
+        return {
+            "read": len(self.pictures),
+            "found": self.found,
+            "side": self.side,
+            "left_out": self.left_out,
+        }
+
+    def squares(self, side: int, limit: int) -> list[Picture8]:
+        """Middle squares of up to ``limit`` photos that have ``side`` pixels or more each way."""
+        large: list[Path] = []
+        for file in self.files:
+            if len(large) < limit:
+                with Image.open(file) as picture:
+                    large += [file] if min(picture.size) >= side else []
+        return load_squares(large, side)
 
 
 def collect(
@@ -47,7 +68,7 @@ def collect(
     """
     photos = [photo for photo in find_photos(folder) if not _below(photo, outside)]
     order = np.random.default_rng(seed).permutation(len(photos))
-    pictures: dict[str, npt.NDArray[np.uint8]] = {}
+    pictures: dict[str, tuple[Path, Picture8]] = {}
     left_out: dict[str, str] = {}
     for index in progress(order, "reading photos", quiet=quiet):
         if len(pictures) == limit + naturals:
@@ -61,10 +82,11 @@ def collect(
         if shown in pictures:
             left_out[photos[index].name] = f"{photos[index].name} is a copy of another picture"
         else:
-            pictures[shown] = picture
+            pictures[shown] = photos[index], picture
     name = folder.resolve().name if folder else "photos"
-    used = list(pictures.values())
-    return Collection(name, used[:limit], side, len(photos), left_out, used[limit:])
+    files, used = [file for file, _ in pictures.values()], [seen for _, seen in pictures.values()]
+    naturals_used, files = used[limit:], files[:limit]
+    return Collection(name, used[:limit], side, len(photos), left_out, naturals_used, files)
 
 
 def _below(path: Path, folder: Path | None) -> bool:

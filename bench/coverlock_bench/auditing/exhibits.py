@@ -16,10 +16,10 @@ from PIL import Image
 from coverlock_bench.auditing.assessment import ABSENT, COVERLOCK, NONE, Assessment
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.security_tables import attack_name
-from coverlock_bench.auditing.settings import Setting
 from coverlock_bench.auditing.signatures import residual_patterns
-from coverlock_bench.ledger import NotMeasuredError, digest, fingerprint
+from coverlock_bench.ledger import NotMeasuredError, digest
 from coverlock_bench.photos import to_8_bit
+from coverlock_bench.settings import Setting
 from coverlock_sdk.arrays import Images
 
 TILE = 256
@@ -52,10 +52,10 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
     wanted = dict.fromkeys([GT, GT_100, *assessment.plan.attacks])
     for setting in wanted:
         makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
-    watermark, run, plan = assessment.watermark, assessment.run, assessment.plan
+    watermark, session, plan = assessment.watermark, assessment.session, assessment.plan
     key = {
         "kind": "exhibit",
-        "watermark": fingerprint(watermark),
+        "watermark": session.fingerprint(watermark),
         "lock": assessment.trials(COVERLOCK).lock,
         "pictures": digest(*collection.pictures),
         "naturals": digest(*collection.naturals),
@@ -64,16 +64,16 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
         "fpr": plan.fpr,
     }
     shown: list[Exhibit] = []
-    for name in run.steps(list(makers), f"{watermark.name}: pictures"):
-        kept = run.ledger.recall(**key, exhibit=name)
-        if kept is None and run.may_begin():
+    for name in session.steps(list(makers), f"{watermark.name}: pictures"):
+        kept = session.ledger.recall(**key, exhibit=name)
+        if kept is None and session.may_begin():
             try:
                 kept = [vars(exhibit) for exhibit in makers[name]()]
             except NotMeasuredError:
                 kept = []  # there are too few of these pictures, and always will be
             except ABSENT:
                 continue  # what is missing now may be here the next time
-            run.ledger.keep(kept, **key, exhibit=name)
+            session.ledger.keep(kept, **key, exhibit=name)
         shown += [Exhibit(**fields) for fields in kept or ()]
     return shown
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_bench.auditing.security_tables import defense_name, error_parts, sweeps, tradeoff
-from coverlock_bench.hashes.hash_picture import COLOURS, DASHES, MARKERS
-from coverlock_sdk.errors import needs
+from coverlock_bench.drawing import COLOURS, DASHES, MARKERS, new_figure, save
 
 # Fixed for the defences that appear everywhere, so that a reader learns them once.
 _STYLES = {
@@ -17,16 +16,6 @@ _STYLES = {
     "mhdw": ("#E69F00", "s"),
     "convnext": ("#CC79A7", "D"),
 }
-
-
-def new_figure(width: float, height: float) -> Any:
-    """A matplotlib figure, or one sentence where matplotlib is missing."""
-    with needs("a picture of results", "matplotlib", "bench"):
-        from matplotlib import rcParams
-        from matplotlib.figure import Figure
-    rcParams["svg.fonttype"] = "path"
-    rcParams["svg.hashsalt"] = "coverlock"
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def draw_tradeoff(figures: dict[str, Any], file: Path) -> None:
@@ -40,7 +29,7 @@ def draw_tradeoff(figures: dict[str, Any], file: Path) -> None:
         tradeoff_panel(axes, points, next(iter(figures["systems"][name]["security"].values())))
         axes.set_title(name, fontsize=10)
     _shared_legend(figure, panels)
-    figure.savefig(file, dpi=150)
+    save(figure, file)
 
 
 def tradeoff_panel(
@@ -98,7 +87,7 @@ def draw_errors(figures: dict[str, Any], file: Path) -> None:
     axes.set_xlabel("bit errors, mean of six distortions (%)")
     axes.legend(fontsize=8, frameon=False)
     _plain(axes)
-    figure.savefig(file, dpi=150)
+    save(figure, file)
 
 
 def rt_panel(axes: Any, curve: dict[str, Any]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal
 
-from coverlock_bench.auditing.assessment import Plan
-from coverlock_bench.auditing.security_tables import attack_name
+from coverlock_bench.auditing.assessment import SIDES, Plan
+from coverlock_bench.auditing.security_tables import attack_name, under_distortion
 from coverlock_bench.intervals import rate
-from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_bench.tables import shown
+from coverlock_bench.trial import CLEAN
 from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.plugin_manager import plugin_manager
@@ -50,18 +52,23 @@ def metrics(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> dict[str, flo
             named[f"{prefix}asr_high"] = max(r["high"] for r in rates.values())
         named |= {f"{prefix}asr_{name}": r["rate"] for name, r in rates.items()}
         genuine = behind.get("genuine", {})
-        if "tpr" in genuine.get("clean", {}):
+        if "tpr" in genuine.get(CLEAN, {}):
             named[f"{prefix}tpr"] = genuine["clean"]["tpr"][rule]["rate"]
             named[f"{prefix}psnr"] = genuine["clean"]["psnr"]
             named[f"{prefix}ssim"] = genuine["clean"]["ssim"]
-        distorted = [genuine.get(name, {}) for name in EVALUATION]
-        if all("tpr" in cell for cell in distorted):
-            named[f"{prefix}tpr_distorted"] = _mean([c["tpr"][rule]["rate"] for c in distorted])
-            named[f"{prefix}bit_accuracy_distorted"] = _mean([c["bit_accuracy"] for c in distorted])
-    points = [p for p in figures["rt"]["points"] if p["eight_bit"]]
-    named |= {f"rt@{p['sources']}": p["rt"] for p in points}
-    if points:
-        named["rt"] = max(points, key=lambda p: p["sources"])["rt"]
+        changed = {name: cell for name, cell in genuine.items() if name != CLEAN and "tpr" in cell}
+        named |= {f"{prefix}tpr_{n}": cell["tpr"][rule]["rate"] for n, cell in changed.items()}
+        read, bits = (
+            under_distortion(behind, path) for path in (f"tpr/{rule}/rate", "bit_accuracy")
+        )
+        if read and bits:
+            named[f"{prefix}tpr_distorted"] = fmean(read)
+            named[f"{prefix}bit_accuracy_distorted"] = fmean(bits)
+    named |= {f"rt@{p['sources']}": p["rt"] for p in _eight_bit(figures["rt"])}
+    largest = {"rt": _largest(figures["rt"])}
+    sizes = figures["rt"].get("sizes", {})
+    largest |= {f"rt_{side}px": _largest(curve) for side, curve in sizes.items()}
+    named |= {name: point["rt"] for name, point in largest.items() if point}
     if "rt" in figures["rt"].get("locked", {}):
         named["locked_rt"] = figures["rt"]["locked"]["rt"]
     return named
@@ -71,12 +78,14 @@ def metric_names(plan: Plan) -> list[str]:
     """Every metric that a run of ``plan`` may have, to refuse a misspelt one before it starts."""
     attacks = [f"asr_{attack}" for attack in plan.attacks]
     genuine = ["tpr", "tpr_distorted", "bit_accuracy_distorted", "psnr", "ssim"]
+    genuine += [f"tpr_{name}" for name in plan.distortions]
     behind = {str(defense) for defense in plan.defenses}
     arms = [prefix for prefix, defense in ARMS.items() if defense in behind]
     names = [
         f"{prefix}{name}" for prefix in arms for name in ("asr", "asr_high", *attacks, *genuine)
     ]
-    return [*names, "rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
+    names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
+    return [*names, *(f"rt_{side}px" for side in SIDES)]
 
 
 def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
@@ -92,6 +101,7 @@ def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
         _attack_sentence(figures, unlocked, successes, rule),
         _omission_sentence(figures),
         _transfer_sentence(figures),
+        _size_sentence(figures),
         _lock_sentence(figures, rule),
         _cost_sentence(figures, rule),
     ]
@@ -139,14 +149,33 @@ def _omission_sentence(figures: dict[str, Any]) -> str:
 
 
 def _transfer_sentence(figures: dict[str, Any]) -> str:
-    points = [p for p in figures["rt"]["points"] if p["eight_bit"]]
-    if not points:
-        return ""
-    point = max(points, key=lambda p: p["sources"])
-    return (
-        f"RT@{point['sources']} is {point['rt']:.2f} (95 % interval {point['low']:.2f} to "
-        f"{point['high']:.2f}; 0 is chance, 1 a mark that ignores its picture)."
+    return shown(
+        _largest(figures["rt"]) or {},
+        "RT@{sources} is {rt:.2f} (95 % interval {low:.2f} to {high:.2f}; 0 is chance, 1 a mark "
+        "that ignores its picture).",
     )
+
+
+def _size_sentence(figures: dict[str, Any]) -> str:
+    """What a watermark of any size does at each, and where the photos were too small to tell."""
+    parts = []
+    for side, curve in figures["rt"].get("sizes", {}).items():
+        found = shown(_largest(curve) or {}, "RT@{sources} {rt:.2f}")
+        parts.append(f"{int(side):,} pixels {found or f'not measured ({_reason(curve)})'}")
+    return f"By the size of pictures: {'; '.join(parts)}." if parts else ""
+
+
+def _reason(curve: dict[str, Any]) -> str:
+    return str(curve.get("not_measured", "there was no time"))
+
+
+def _eight_bit(curve: dict[str, Any]) -> list[dict[str, Any]]:
+    return [point for point in curve.get("points", ()) if point["eight_bit"]]
+
+
+def _largest(curve: dict[str, Any]) -> dict[str, Any] | None:
+    """The point with the most sources, of 8-bit pictures."""
+    return max(_eight_bit(curve), key=lambda point: point["sources"], default=None)
 
 
 def accepted(figures: dict[str, Any], defense: str, rule: Rule = DEFAULT_RULE) -> dict[str, Any]:
@@ -184,7 +213,3 @@ def _cost_sentence(figures: dict[str, Any], rule: Rule) -> str:
 
 def _attacks(behind: dict[str, Any]) -> dict[str, Any]:
     return {name: cell for name, cell in behind.get("attacks", {}).items() if "asr" in cell}
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)

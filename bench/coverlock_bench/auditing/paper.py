@@ -53,7 +53,9 @@ RT: dict[str, dict[str, float]] = {
 }
 """Table 4."""
 
-DATASETS = ("coco", "imagenet", "div2k")
+COUNTS = (1, 10, 100, 1000)
+"""Sources of RT@s in table 4."""
+
 DEFENSES = ("convnext", "mhdw", "coverlock")
 ATTACKS = ("gt", "averaging", "wmforger")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coverlock_bench.auditing.settings import Setting
+from coverlock_bench.settings import Setting
 
 PAPERS_AND_HARDENED = ("none", "convnext", "mhdw", "coverlock", "coverlock:harden=true")
 

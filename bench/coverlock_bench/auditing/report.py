@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from coverlock_bench.auditing.exhibits import Exhibit
-from coverlock_bench.auditing.figures import distortion_panel, new_figure, rt_panel, tradeoff_panel
+from coverlock_bench.auditing.figures import distortion_panel, rt_panel, tradeoff_panel
 from coverlock_bench.auditing.findings import ARMS, Findings, accepted, is_oracle
 from coverlock_bench.auditing.security_tables import (
     attack_name,
@@ -17,9 +17,9 @@ from coverlock_bench.auditing.security_tables import (
     rate_text,
     tradeoff,
 )
+from coverlock_bench.drawing import new_figure
 from coverlock_bench.intervals import LEVEL
-from coverlock_sdk.errors import MissingModelError, install
-from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.errors import needs
 from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES
 
@@ -29,10 +29,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 def require_packages() -> None:
     """Say what is missing for a report before anything is measured for it."""
     for package in ("jinja2", "matplotlib", "scipy"):
-        if find_spec(package) is None:
-            raise MissingModelError(
-                f"an audit needs the package '{package}': {install('bench,torch')}"
-            )
+        with needs("an audit", None, "bench,torch"):
+            import_module(package)
 
 
 def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], command: str) -> str:
@@ -61,10 +59,10 @@ def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], c
         findings=findings,
         forged={arm: accepted(figures, arm) for arm in ARMS.values()},
         exhibits={group: [e for e in shown if e.group == group] for group in _groups(shown)},
-        plots=_plots(figures),
+        plots=_plots(figures, document["config"]["distortions"]),
         rules=sorted(RULES, key=lambda rule: rule != DEFAULT_RULE),
         default_rule=DEFAULT_RULE,
-        distortions=list(EVALUATION),
+        distortions=document["config"]["distortions"],
         level=LEVEL,
         reduced=is_reduced(figures),
         command=command,
@@ -76,14 +74,14 @@ def _groups(shown: list[Exhibit]) -> list[str]:
     return list(dict.fromkeys(exhibit.group for exhibit in shown))
 
 
-def _plots(figures: dict[str, Any]) -> dict[str, str]:
+def _plots(figures: dict[str, Any], distortions: list[str]) -> dict[str, str]:
     """Plots as inline SVG, by name; one without figures is left out."""
     plots = {}
     if figures["rt"]["points"]:
         figure = new_figure(5.2, 3.3)
         rt_panel(figure.subplots(), figures["rt"])
         plots["rt"] = _svg(figure)
-    names = ["clean", *EVALUATION]
+    names = ["clean", *distortions]
     genuine = [cell.get("genuine", {}) for cell in figures["security"].values()]
     if any(all("tpr" in cell.get(name, {}) for name in names) for cell in genuine):
         figure = new_figure(8.2, 3.4)

@@ -12,11 +12,12 @@ import click
 from coverlock_bench.auditing import paper
 from coverlock_bench.auditing.assessment import Assessment, Plan
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
-from coverlock_bench.auditing.options import plan_options
-from coverlock_bench.auditing.presets import PRESETS, Preset
-from coverlock_bench.ledger import Ledger, Run, resumable
+from coverlock_bench.auditing.options import planned
+from coverlock_bench.auditing.presets import Preset
+from coverlock_bench.ledger import Ledger, Session, resumable
+from coverlock_bench.measurement import FOLDER
 from coverlock_bench.results import write_result
-from coverlock_sdk import load_watermark
+from coverlock_bench.settings import named_watermark
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import (
     CorruptModelError,
@@ -35,16 +36,17 @@ CACHE = Path("runs/security.sqlite")
     "--watermark",
     "watermarks",
     multiple=True,
-    help="May be repeated; otherwise all that are installed, and the paper's as empty rows.",
+    help="NAME or NAME:OPTION=VALUE,... May be repeated; otherwise all that are installed, and "
+    "the paper's as empty rows.",
 )
 @click.option(
     "--images",
     "folders",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folder of photos. May be repeated: distortions and RT are measured on the first.",
 )
-@plan_options
+@planned
 @click.option(
     "--cache",
     type=click.Path(path_type=Path),
@@ -63,10 +65,7 @@ CACHE = Path("runs/security.sqlite")
 def security_command(
     watermarks: tuple[str, ...],
     folders: tuple[Path, ...],
-    preset: str,
-    attacks: tuple[str, ...],
-    defenses: tuple[str, ...],
-    fpr: float,
+    plan: Plan,
     cache: Path,
     out: Path,
     as_json: bool,
@@ -79,15 +78,14 @@ def security_command(
     from coverlock_bench.auditing.figures import draw_errors, draw_tradeoff
     from coverlock_bench.auditing.security_tables import document
 
-    plan = Plan.of(PRESETS[preset], attacks, defenses, fpr)
-    run = Run(Ledger(cache), quiet=False)
+    session = Session(Ledger(cache), quiet=False)
     names = watermarks or sorted({*plugin_manager().names("watermark"), *paper.SYSTEMS})
     with resumable(cache):
         collections = _collections(folders, plan.preset)
-        systems = {name: assess(name, collections, plan, run) for name in names}
+        systems = {name: assess(name, collections, plan, session) for name in names}
     figures = {
         "defenses": [str(defense) for defense in plan.defenses],
-        "pictures": {name: _sizes(c) for name, c in collections.items()},
+        "pictures": {name: collection.described() for name, collection in collections.items()},
         "systems": systems,
     }
     write_result(out, "bench security", plan.to_dict(), figures)
@@ -98,11 +96,13 @@ def security_command(
     click.echo(json.dumps({"file": str(out), "figures": figures}, indent=2) if as_json else text)
 
 
-def assess(name: str, collections: dict[str, Collection], plan: Plan, run: Run) -> dict[str, Any]:
+def assess(
+    name: str, collections: dict[str, Collection], plan: Plan, session: Session
+) -> dict[str, Any]:
     """All figures of one watermark; without its weights, the reason why there are none."""
     started = time.monotonic()
     try:
-        watermark = load_watermark(name)
+        watermark = named_watermark(name)
     except (MissingModelError, CorruptModelError, UnknownNameError) as error:
         return {"not_measured": str(error)}
     first = next(iter(collections.values()))
@@ -110,7 +110,7 @@ def assess(name: str, collections: dict[str, Collection], plan: Plan, run: Run) 
         raise CoverLockError(
             f"a forgery needs at least 2 pictures, but {first.name} has {len(first.pictures)}"
         )
-    assessment = Assessment(watermark, plan, run)
+    assessment = Assessment(watermark, plan, session)
     figures = assessment.description()
     figures["rt"] = assessment.transferability(first)
     figures["signatures"] = assessment.signatures(first)
@@ -133,12 +133,3 @@ def _collections(folders: tuple[Path, ...], preset: Preset) -> dict[str, Collect
             )
         found[collection.name] = collection
     return found
-
-
-def _sizes(collection: Collection) -> dict[str, Any]:
-    return {
-        "read": len(collection.pictures),
-        "found": collection.found,
-        "side": collection.side,
-        "left_out": collection.left_out,
-    }

@@ -1,14 +1,16 @@
-"""The paper's tables from the figures of ``coverlock bench security``, as Markdown."""
+"""The paper's tables from the figures of ``coverlock bench security``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from coverlock_bench.auditing import paper
 from coverlock_bench.intervals import rate
-from coverlock_bench.markdown import table
+from coverlock_bench.tables import Columns, Row, Table, below, shown, value_at
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES, Rule
@@ -23,12 +25,7 @@ ATTACK_NAMES = {
     "wmforger": "WMForger",
     "denoise": "denoising",
 }
-DEFENSE_NAMES = {
-    "none": "none",
-    "coverlock": "CoverLock",
-    "mhdw": "MHDW-style",
-    "convnext": "ConvNeXt filter",
-}
+DEFENSE_NAMES = {"coverlock": "CoverLock", "mhdw": "MHDW-style", "convnext": "ConvNeXt filter"}
 REDUCED = "†"
 LOCKS = ("coverlock", "coverlock:harden=true")
 """Whose forgeries and price the summary tells."""
@@ -36,16 +33,7 @@ HIGH_RT = 0.5
 """RT above which a system counts as one whose marks move."""
 PUBLISHED = "-published"
 """Ends the name of a plugin that runs the published weights of a system a user has imported."""
-
-
-def system_of(name: str) -> str:
-    """The paper's system that a plugin runs."""
-    return name.removesuffix(PUBLISHED)
-
-
-def is_reduced(system: Figures) -> bool:
-    """Whether weights are a reference model of ours: its card then says how it was trained."""
-    return "commands" in system.get("card", {})
+INTERVAL = "{rt:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def attack_name(setting: str) -> str:
@@ -57,466 +45,63 @@ def attack_name(setting: str) -> str:
 def defense_name(setting: str) -> str:
     """How a defence is called in tables."""
     name, _, options = setting.partition(":")
-    shown = DEFENSE_NAMES.get(name, name)
-    return f"{shown} ({options})" if options else shown
+    return DEFENSE_NAMES.get(name, name) + (f" ({options})" if options else "")
 
 
-def rate_text(cell: Figures) -> str:
+def rate_text(cell: Row) -> str:
     """A rate with its count and interval: ``0 of 100 (0.0-3.6 %)``."""
-    interval = f"{100 * cell['low']:.1f}-{100 * cell['high']:.1f} %"
-    text = f"{cell['successes']} of {cell['trials']} ({interval})"
-    deviation = cell.get("over_seeds", {}).get("std")
-    return text if deviation is None else f"{text} ± {100 * deviation:.1f}"
+    text = shown(cell, "{successes} of {trials} ({low:%1}-{high:%1} %)")
+    return text + shown(cell, " ± {over_seeds/std:%1}")
 
 
-def systems_table(figures: Figures) -> str:
-    """Table 1: the systems, their settings, and RT@100."""
-    rows = []
-    for name, system in figures["systems"].items():
-        settings: Any = paper.SYSTEMS.get(system_of(name), {}) | _training(system.get("card", {}))
-        rows.append(
-            [
-                _label(name, system),
-                str(settings.get("loss", "")),
-                _yes_no(settings.get("discriminator")),
-                _yes_no(settings.get("noise")),
-                str(settings.get("architecture", "")),
-                str(settings.get("dataset", "")),
-                "x".join(map(str, system.get("native_size", []))),
-                str(system.get("bits", "")),
-                _rt(system, 100),
-                _paper_rt(name, "100"),
-            ]
-        )
-    header = ["system", "loss", "discriminator", "noise", "architecture", "trained on"]
-    return table([*header, "size", "bits", "RT@100", "paper"], rows)
+def is_reduced(system: Row) -> bool:
+    """Whether weights are a reference model of ours: its card then says how it was trained."""
+    return "commands" in system.get("card", {})
 
 
-def headline_table(figures: Figures) -> str:
-    """Each system in one row, unlocked and locked under the default rule.
-
-    Forgeries are those on all collections, distortions are measured on the first.
-    """
-    rows = []
-    for name, system in _measured(figures):
-        cells = [_label(name, system), _rt(system, 100)]
-        for attack in paper.ATTACKS:
-            cells.append(_without_and_with(system, attack))
-        bare, locked, hardened = (
-            _under_distortion(_first(system).get(defense, {}), "tpr", DEFAULT_RULE, "rate")
-            for defense in ("none", *LOCKS)
-        )
-        cells.append(" → ".join(f"{100 * _mean(r):.1f} %" if r else "-" for r in (bare, locked)))
-        cells.append(f"{100 * _mean(hardened):.1f} %" if hardened else "-")
-        rows.append(cells)
-    names = [f"{attack_name(attack)} accepted" for attack in paper.ATTACKS]
-    header = ["system", "RT@100", *names, "genuine under six distortions", "and hardened"]
-    return table(header, rows)
-
-
-def asr_table(figures: Figures, rule: Rule) -> str:
-    """Table 2: forgeries accepted, by system, pictures, attack and defence, under one rule."""
-    rows = []
-    for name, system in _measured(figures):
-        for dataset, defenses in system["security"].items():
-            attacks = {a: None for d in defenses.values() for a in d.get("attacks", {})}
-            for attack in attacks:
-                cells = [
-                    _asr_cell(defenses.get(defense, {}), name, dataset, attack, defense, rule)
-                    for defense in figures["defenses"]
-                ]
-                rows.append([_label(name, system), dataset, attack_name(attack), *cells])
-    for name, system in _absent(figures):
-        for dataset, attack in product(figures["pictures"], paper.ATTACKS):
-            theirs = [_published(name, dataset, attack, d, rule) for d in figures["defenses"]]
-            if any(theirs):
-                cells = [f"-{published}" for published in theirs]
-                rows.append([_label(name, system), dataset, attack_name(attack), *cells])
-    header = ["system", "pictures", "attack", *map(defense_name, figures["defenses"])]
-    return table(header, rows)
-
-
-def summary_table(figures: Figures) -> str:
-    """What the tables come to: transferability, forgeries, and the price of the lock."""
-    rows = []
-    points = {n: _point(s, 100) for n, s in _measured(figures)}
-    high = [p["rt"] for p in points.values() if p and p["rt"] > HIGH_RT]
-    if high:
-        rows.append(
-            [f"RT@100, lowest of {len(high)} systems above {HIGH_RT}", f"{min(high):.3f}", "0.98"]
-        )
-    locked = [s["rt"]["locked"] for _, s in _measured(figures) if "rt" in s["rt"]["locked"]]
-    if locked:
-        sources = min(figure["sources"] for figure in locked)
-        worst = f"{max(figure['rt'] for figure in locked):.3f}"
-        rows.append([f"RT@1 through CoverLock, highest, {sources} sources or more", worst, ""])
-    for lock in LOCKS:
-        rows += _forgeries_behind(lock, figures) + _price_of(lock, figures)
-    return table(["figure", "ours", "paper"], rows)
-
-
-def _forgeries_behind(lock: str, figures: Figures) -> list[list[str]]:
-    """Forgeries that a lock accepted: the mean rate of each attack, under both rules."""
-    rows = []
-    for rule in RULES:
-        for attack, published in paper.AVERAGE_ASR.items():
-            cells = _cells(figures, lock, attack, rule)
-            if cells:
-                count = "1 cell" if len(cells) == 1 else f"mean of {len(cells)} cells"
-                label = f"{attack_name(attack)} behind {defense_name(lock)}, {rule}: {count}"
-                like_ours = lock == "coverlock" and rule == "hard"
-                shown = f"{published:.3f} %" if like_ours else ""
-                rows.append([label, _mean_rate(cells), shown])
-    return rows
-
-
-def _price_of(lock: str, figures: Figures) -> list[list[str]]:
-    """What a lock costs under distortion: bits, and genuine pictures under both rules."""
-    rows = []
-    lost = _lost(figures, lock, "bit_accuracy")
-    if lost:
-        published = "3.2-4.8 points" if lock == "coverlock" else ""
-        label = f"bit accuracy lost to {defense_name(lock)}, mean"
-        rows.append([label, f"{100 * _mean(lost):.2f} points", published])
-    for rule in RULES:
-        lost = _lost(figures, lock, "tpr", rule, "rate", above=0.5)
-        if lost:
-            label = f"TPR lost to {defense_name(lock)}, {rule}, where it was above 50 %"
-            rows.append([label, f"{100 * _mean(lost):.2f} points", ""])
-    locked, bare = _genuine(figures, lock, "soft"), _genuine(figures, "none", "hard")
-    if locked and len(locked) == len(bare):
-        label = f"genuine under distortion: {defense_name(lock)}, soft, and no lock, hard"
-        rows.append([label, f"{100 * _mean(locked):.1f} % and {100 * _mean(bare):.1f} %", ""])
-    return rows
-
-
-def _genuine(figures: Figures, defense: str, rule: Rule) -> list[float]:
-    """Shares of genuine pictures accepted, of every system and distortion."""
-    shares: list[float] = []
-    for _, system in _measured(figures):
-        cell = _first(system).get(defense, {})
-        shares += _under_distortion(cell, "tpr", rule, "rate") or []
-    return shares
-
-
-def bit_accuracy_table(figures: Figures) -> str:
-    """Table 3: bits read under the six distortions, on the first collection."""
-    rows = []
-    for name, system in _measured(figures):
-        for defense, cell in _first(system).items():
-            accuracy = _under_distortion(cell, "bit_accuracy")
-            if accuracy is None:
-                continue
-            published = paper.BIT_ACCURACY.get(system_of(name), {}).get(defense)
-            mean = sum(accuracy) / len(accuracy)
-            cells = [f"{100 * value:.2f}" for value in (*accuracy, mean)]
-            if published:
-                cells = [f"{c} ({p:.2f})" for c, p in zip(cells, published, strict=True)]
-            rows.append([_label(name, system), defense_name(defense), *cells])
-    for name, system in _absent(figures):
-        for defense, published in paper.BIT_ACCURACY.get(system_of(name), {}).items():
-            cells = [f"- ({value:.2f})" for value in published]
-            rows.append([_label(name, system), defense_name(defense), *cells])
-    return table(["system", "defence", *EVALUATION, "average"], rows)
-
-
-def tpr_table(figures: Figures) -> str:
-    """Genuine pictures accepted under the six distortions, soft and hard, like with like."""
-    rows = []
-    for name, system in _measured(figures):
-        for defense, cell in _first(system).items():
-            for rule in RULES:
-                shares = _under_distortion(cell, "tpr", rule)
-                if shares is None:
-                    continue
-                clean = cell["genuine"]["clean"]["tpr"][rule]
-                rows.append(
-                    [
-                        _label(name, system),
-                        defense_name(defense),
-                        rule,
-                        *(rate_text(share) for share in (clean, *shares)),
-                        f"{100 * _mean([share['rate'] for share in shares]):.1f} %",
-                    ]
-                )
-    for name, system in _absent(figures):
-        rows.append([_label(name, system), "-", "-", "-", *["-" for _ in EVALUATION], "-"])
-    return table(["system", "defence", "rule", "undistorted", *EVALUATION, "average"], rows)
-
-
-def error_parts(figures: Figures) -> list[tuple[str, float, float]]:
-    """For every system and lock the mean payload and hash errors under the six distortions."""
-    parts = []
-    for name, system in _measured(figures):
-        for defense, cell in _first(system).items():
-            payload, code = (_under_distortion(cell, "error", part) for part in paper.PARTS)
-            if payload is not None:
-                label = f"{_label(name, system)}, {defense_name(defense)}"
-                mean = sum(payload) / len(payload)
-                parts.append((label, mean, sum(code) / len(code) if code else 0.0))
-    return parts
-
-
-def error_table(figures: Figures) -> str:
-    """Figure 4b: where bit errors under the six distortions come from."""
-    rows = []
-    for name, system in _measured(figures):
-        for defense, cell in _first(system).items():
-            parts = [_under_distortion(cell, "error", part) for part in (*paper.PARTS, "message")]
-            if parts[0] is None:
-                continue
-            cells = [
-                "" if part is None else f"{100 * sum(part) / len(part):.2f} %" for part in parts
-            ]
-            rows.append([_label(name, system), defense_name(defense), *cells])
-    for defense, published in paper.ERRORS.items():
-        cells = [f"{100 * published[part]:.1f} %" for part in paper.PARTS]
-        rows.append(["*paper*", defense_name(defense), *cells, ""])
-    return table(["system", "defence", "payload", "hash", "message"], rows)
-
-
-def rt_table(figures: Figures) -> str:
-    """Table 4: RT@s with quality, ours over the paper's."""
-    counts = ("1", "10", "100", "1000")
-    rows = []
-    for name, system in figures["systems"].items():
-        clean = _clean(system)
-        rows.append(
-            [
-                _label(name, system),
-                f"{clean['bit_accuracy']:.3f}" if clean else "",
-                f"{clean['psnr']:.2f}" if clean else "",
-                *(_rt(system, int(count)) for count in counts),
-                _rt(system, 100, eight_bit=False),
-                _locked(system),
-            ]
-        )
-        if system_of(name) in paper.RT:
-            cells = paper.RT[system_of(name)]
-            quality = [f"{cells['bit_accuracy']:.3f}", f"{cells['psnr']:.2f}"]
-            rows.append(["*paper*", *quality, *(f"{cells[c]:.3f}" for c in counts), "", ""])
-    header = ["system", "bit accuracy", "PSNR", *(f"RT@{count}" for count in counts)]
-    return table([*header, "RT@100, floats", "locked: RT@1 (raw accuracy)"], rows)
-
-
-def sweeps(cell: Figures, rule: Rule) -> list[tuple[float, float]]:
-    """(mean TPR under distortion, ASR of GT@1) for every threshold of a defence that filters."""
-    tpr = _under_distortion(cell, "sweep", rule)
-    asr = cell.get("attacks", {}).get("gt", {}).get("sweep", {}).get(rule)
-    if tpr is None or asr is None:
-        return []
-    means = [sum(shares) / len(shares) for shares in zip(*tpr, strict=True)]
-    return list(zip(means, asr, strict=True))
-
-
-def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]]:
-    """Figure 4c: for every system (defence, rule, mean TPR under distortion, ASR of GT@1)."""
-    points: dict[str, list[tuple[str, Rule, float, float]]] = {}
-    for name, system in _measured(figures):
-        for defense, cell in _first(system).items():
-            for rule in RULES:
-                rates = _under_distortion(cell, "tpr", rule, "rate")
-                attack = cell.get("attacks", {}).get("gt", {})
-                if rates and "asr" in attack:
-                    point = (defense, rule, sum(rates) / len(rates), attack["asr"][rule]["rate"])
-                    points.setdefault(name, []).append(point)
-    return points
-
-
-def signatures_table(figures: Figures) -> str:
-    """How alike residuals are on different covers, and what the decoder's last features follow."""
-    rows = []
-    for name, system in _measured(figures):
-        residuals, features = (system["signatures"][part] for part in ("residuals", "features"))
-        row = [_label(name, system)]
-        for figure in ("single_correlation", "averaged_correlation"):
-            row.append(f"{residuals[figure]:.2f}" if figure in residuals else "-")
-        for figure in ("cover", "message"):
-            row.append(f"{100 * features[figure]:.0f} %" if figure in features else "-")
-        rows.append([*row, features.get("layer", features.get("not_measured", ""))])
-    header = ["system", "residuals correlate", "averaged over five covers"]
-    return table([*header, "features follow the cover", "the message", "layer"], rows)
-
-
-TABLES: dict[str, tuple[str, Callable[[Figures], str]]] = {
-    "headline": ("Without the lock → with it", headline_table),
-    "summary": ("What it comes to", summary_table),
-    "systems": ("Systems and RT@100 (table 1)", systems_table),
-    "asr-hard": ("Forgeries accepted, hard rule (table 2)", lambda f: asr_table(f, "hard")),
-    "asr-soft": ("Forgeries accepted, soft rule", lambda f: asr_table(f, "soft")),
-    "bit-accuracy": ("Bits read under distortion, % (table 3)", bit_accuracy_table),
-    "tpr": ("Genuine pictures accepted", tpr_table),
-    "errors": ("Where bit errors come from (figure 4b)", error_table),
-    "rt": ("RT@s (table 4)", rt_table),
-    "signatures": ("Signatures (section 3.2)", signatures_table),
-}
-"""Heading and maker of every table, by the name under which the docs ask for it."""
-
-
-def document(figures: Figures) -> str:
-    """All tables of a security run, with headings."""
-    text = "\n\n".join(f"## {title}\n\n{make(figures)}" for title, make in TABLES.values())
-    notes = [
-        f"- {REDUCED} reference models of ours, trained at reduced width; not the paper's weights.",
-        "- The paper's figures are in brackets, in percent; it did not use crops of DIV2K.",
-    ]
-    for name, system in figures["systems"].items():
-        if is_reduced(system):
-            notes.append(f"- {name} {REDUCED}: {_text(system['card'].get('settings', {}))}.")
-        if "not_measured" in system:
-            notes.append(f"- {name}: {system['not_measured']}.")
-        for defense, cell in _first(system).items() if system.get("security") else ():
-            if "not_measured" in cell:
-                notes.append(f"- {name} behind {defense_name(defense)}: {cell['not_measured']}.")
-    return f"{text}\n\n" + "\n".join(notes) + "\n"
-
-
-def _asr_cell(
-    behind: Figures, name: str, dataset: str, attack: str, defense: str, rule: Rule
-) -> str:
-    cell = behind.get("attacks", {}).get(attack)
-    if cell is None:
-        return "-"
-    if "not_measured" in cell:
-        return f"*{cell['not_measured']}*"
-    return rate_text(cell["asr"][rule]) + _published(name, dataset, attack, defense, rule)
-
-
-def _published(name: str, dataset: str, attack: str, defense: str, rule: Rule) -> str:
-    """What the paper has for a cell, whose rule is the hard one, in brackets."""
-    share = paper.asr(system_of(name), dataset, attack, defense) if rule == "hard" else None
-    return "" if share is None else f" [{share:.2f}]"
-
-
-def _cells(figures: Figures, defense: str, attack: str, rule: Rule) -> list[Figures]:
-    """The ASR of every system and collection for one attack and defence."""
-    found = [
-        behind.get(defense, {}).get("attacks", {}).get(attack, {})
-        for _, system in _measured(figures)
-        for behind in system["security"].values()
-    ]
-    return [cell["asr"][rule] for cell in found if "asr" in cell]
-
-
-def _without_and_with(system: Figures, attack: str) -> str:
-    """Forgeries accepted over all collections, before and behind the lock."""
-    bare, locked = (
-        _cells({"systems": {"": system}}, defense, attack, DEFAULT_RULE)
-        for defense in ("none", "coverlock")
-    )
-    if not bare or not locked:
-        return "-"
-    before = _pooled(bare)
-    return f"{before['successes']} of {before['trials']} → {rate_text(_pooled(locked))}"
-
-
-def _mean_rate(cells: list[Figures]) -> str:
-    pooled = _pooled(cells)
-    counted = f"{pooled['successes']} of {pooled['trials']}, at most {100 * pooled['high']:.2f} %"
-    return f"{100 * _mean([cell['rate'] for cell in cells]):.3f} % ({counted})"
-
-
-def _pooled(cells: list[Figures]) -> Figures:
-    """Several cells as one; those of several seeds count the pictures of one."""
-    accepted, tried = (
-        round(sum(cell[part] / cell["over_seeds"]["seeds"] for cell in cells))
-        for part in ("successes", "trials")
-    )
-    return rate(accepted, tried)
-
-
-def _lost(figures: Figures, lock: str, *path: str, above: float = 0.0) -> list[float]:
-    """What a lock takes from a figure under each distortion where it was higher than that."""
-    lost = []
-    for _, system in _measured(figures):
-        first = _first(system)
-        bare = _under_distortion(first.get("none", {}), *path)
-        locked = _under_distortion(first.get(lock, {}), *path)
-        if bare and locked:
-            pairs = zip(bare, locked, strict=True)
-            lost += [before - after for before, after in pairs if before > above]
-    return lost
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _under_distortion(cell: Figures, *path: str) -> list[Any] | None:
+def under_distortion(cell: Row, path: str) -> list[Any] | None:
     """The figure at ``path`` under each of the six distortions; None unless all have it."""
-    values: list[Any] = []
-    for name in EVALUATION:
-        value: Any = cell.get("genuine", {}).get(name, {})
-        for step in path:
-            value = (value or {}).get(step)
-        values.append(value)
+    values = [value_at(cell, f"genuine/{name}/{path}") for name in EVALUATION]
     return None if None in values else values
 
 
-def _measured(figures: Figures) -> list[tuple[str, Figures]]:
-    return [(n, s) for n, s in figures["systems"].items() if s.get("security")]
+def _systems(figures: Figures) -> Iterator[Figures]:
+    """Every system: the paper's name for it, how it is called here, and RT by sources."""
+    for name, system in figures["systems"].items():
+        published = name.removesuffix(PUBLISHED)
+        known: Figures = {**paper.SYSTEMS.get(published, {})}
+        label = known.get("method", name)
+        label += ", published weights" if name.endswith(PUBLISHED) else ""
+        if "not_measured" in system:
+            label += " (no weights here)"
+        elif is_reduced(system):
+            label += f" {REDUCED}"
+        row = {**system, "plugin": name, "paper": published, "label": label}
+        row["settings"] = known | _training(system.get("card", {}))
+        yield {
+            **row,
+            "rt@": _rt_by_sources(system.get("rt", {})),
+            "theirs": paper.RT.get(published),
+        }
 
 
-def _absent(figures: Figures) -> list[tuple[str, Figures]]:
+def _measured(figures: Figures) -> list[Figures]:
+    """Systems that were attacked; ``first`` is the collection with distortions."""
+    rows = [system for system in _systems(figures) if system.get("security")]
+    return [{**system, "first": next(iter(system["security"].values()))} for system in rows]
+
+
+def _absent(figures: Figures) -> list[Figures]:
     """Systems of the paper whose weights are not here: they keep their row."""
-    systems: list[tuple[str, Figures]] = list(figures["systems"].items())
-    return [(n, s) for n, s in systems if "not_measured" in s and system_of(n) in paper.SYSTEMS]
+    rows = _systems(figures)
+    return [row for row in rows if "not_measured" in row and row["paper"] in paper.SYSTEMS]
 
 
-def _first(system: Figures) -> Figures:
-    first: Figures = next(iter(system["security"].values()))
-    return first
-
-
-def _clean(system: Figures) -> Figures | None:
-    if not system.get("security"):
-        return None
-    cell: Figures = _first(system).get("none", {}).get("genuine", {}).get("clean", {})
-    return cell if "psnr" in cell else None
-
-
-def _label(name: str, system: Figures) -> str:
-    settings = paper.SYSTEMS.get(system_of(name))
-    shown = settings["method"] if settings else name
-    if name.endswith(PUBLISHED):
-        shown += ", published weights"
-    if "not_measured" in system:
-        return f"{shown} (no weights here)"
-    return f"{shown} {REDUCED}" if is_reduced(system) else shown
-
-
-def _point(system: Figures, sources: int, eight_bit: bool = True) -> Figures | None:
-    points: list[Figures] = system.get("rt", {}).get("points", [])
-    return next((p for p in points if (p["sources"], p["eight_bit"]) == (sources, eight_bit)), None)
-
-
-def _rt(system: Figures, sources: int, eight_bit: bool = True) -> str:
-    point = _point(system, sources, eight_bit)
-    if point:
-        return f"{point['rt']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
-    if not system.get("rt") or not eight_bit:
-        return ""
-    missing = system["rt"].get("missing", {}).get(str(sources))
-    return f"*{missing} pictures short*" if missing else "*not in this preset*"
-
-
-def _locked(system: Figures) -> str:
-    locked = system.get("rt", {}).get("locked", {})
-    if "rt" not in locked:
-        return str(locked.get("not_measured", ""))
-    return (
-        f"{locked['rt']:.3f} [{locked['low']:.3f}, {locked['high']:.3f}] over {locked['sources']} "
-        f"sources ({locked['raw_accuracy']:.3f})"
-    )
-
-
-def _paper_rt(name: str, sources: str) -> str:
-    published = paper.RT.get(system_of(name))
-    return f"{published[sources]:.2f}" if published else ""
-
-
-def _text(settings: Figures) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
+def _behind(figures: Figures) -> Iterator[Figures]:
+    """Every measured system behind each defence, on the collection with distortions."""
+    for system in _measured(figures):
+        for defense, cell in system["first"].items():
+            yield {**system, "plain": defense, "defense": defense_name(defense), "cell": cell}
 
 
 def _training(card: Figures) -> Figures:
@@ -532,5 +117,369 @@ def _training(card: Figures) -> Figures:
     }
 
 
-def _yes_no(value: bool | None) -> str:
-    return "" if value is None else "yes" if value else "no"
+def _rt_by_sources(curve: Figures) -> Figures:
+    """RT@s with its interval, by s; a count is absent where the preset or the pictures end."""
+    if not curve:
+        return {}
+    cells: Figures = {str(count): "*not in this preset*" for count in paper.COUNTS}
+    cells |= {s: f"*{n} pictures short*" for s, n in curve.get("missing", {}).items()}
+    for point in curve["points"]:
+        depth = "" if point["eight_bit"] else " floats"
+        cells[f"{point['sources']}{depth}"] = shown(point, INTERVAL)
+    return cells
+
+
+def _rt_100(system: Row) -> float | None:
+    points = value_at(system, "rt/points") or []
+    return next((p["rt"] for p in points if p["sources"] == 100 and p["eight_bit"]), None)
+
+
+def _asr_of(systems: list[Figures], defense: str, attack: str, rule: Rule) -> list[Figures]:
+    """The ASR of every system and collection for one attack and defence."""
+    found = [
+        value_at(behind, f"{defense}/attacks/{attack}/asr/{rule}")
+        for system in systems
+        for behind in system["security"].values()
+    ]
+    return [cell for cell in found if cell is not None]
+
+
+def _pooled(cells: list[Figures]) -> Figures:
+    """Several cells as one; those of several seeds count the pictures of one."""
+    accepted, tried = (
+        round(sum(cell[part] / cell["over_seeds"]["seeds"] for cell in cells))
+        for part in ("successes", "trials")
+    )
+    return rate(accepted, tried)
+
+
+def _headline_rows(figures: Figures) -> Iterator[Figures]:
+    """Each system unlocked and locked under the default rule.
+
+    Forgeries are those on all collections, distortions are measured on the first.
+    """
+    for system in _measured(figures):
+        row: Figures = {**system, "forged": {}, "genuine": {}}
+        for attack in paper.ATTACKS:
+            bare, locked = (
+                _asr_of([system], defense, attack, DEFAULT_RULE) for defense in ("none", LOCKS[0])
+            )
+            if bare and locked:
+                before = shown(_pooled(bare), "{successes} of {trials}")
+                row["forged"][attack] = f"{before} → {rate_text(_pooled(locked))}"
+        for name, defense in zip(("bare", "locked", "hardened"), ("none", *LOCKS), strict=True):
+            rates = under_distortion(system["first"].get(defense, {}), f"tpr/{DEFAULT_RULE}/rate")
+            row["genuine"][name] = f"{100 * fmean(rates):.1f} %" if rates else "-"
+        yield row
+
+
+def _asr_cell(row: Row, defense: str, rule: Rule) -> str:
+    share = paper.asr(row["paper"], row["dataset"], row["attack"], defense)
+    published = "" if share is None or rule != "hard" else f" [{share:.2f}]"
+    if row["behind"] is None:
+        return f"-{published}"
+    cell = row["behind"].get(defense, {}).get("attacks", {}).get(row["attack"])
+    if cell is None:
+        return "-"
+    if "not_measured" in cell:
+        return f"*{cell['not_measured']}*"
+    return rate_text(cell["asr"][rule]) + published
+
+
+def _asr_rows(figures: Figures, rule: Rule) -> Iterator[Figures]:
+    for system in _measured(figures):
+        for dataset, behind in system["security"].items():
+            for attack in dict.fromkeys(a for d in behind.values() for a in d.get("attacks", {})):
+                yield {**system, "dataset": dataset, "attack": attack, "behind": behind}
+    for system in _absent(figures):
+        for dataset, attack in product(figures["pictures"], paper.ATTACKS):
+            row = {**system, "dataset": dataset, "attack": attack, "behind": None}
+            if any(_asr_cell(row, defense, rule) != "-" for defense in figures["defenses"]):
+                yield row
+
+
+def _asr_columns(figures: Figures, rule: Rule) -> Columns:
+    cells = [
+        (defense_name(d), partial(_asr_cell, defense=d, rule=rule)) for d in figures["defenses"]
+    ]
+    attack = ("attack", lambda row: attack_name(row["attack"]))
+    return [("system", "{label}"), ("pictures", "{dataset}"), attack, *cells]
+
+
+def _accuracy_rows(figures: Figures) -> Iterator[Figures]:
+    """Bits read, and what the paper has for the same system and defence in brackets."""
+    names = (*EVALUATION, "average")
+    for row in _behind(figures):
+        ours = under_distortion(row["cell"], "bit_accuracy")
+        if ours is not None:
+            cells = [f"{100 * value:.2f}" for value in (*ours, fmean(ours))]
+            theirs = paper.BIT_ACCURACY.get(row["paper"], {}).get(row["plain"])
+            if theirs:
+                cells = [f"{c} ({p:.2f})" for c, p in zip(cells, theirs, strict=True)]
+            yield {**row, **dict(zip(names, cells, strict=True))}
+    for system in _absent(figures):
+        for defense, theirs in paper.BIT_ACCURACY.get(system["paper"], {}).items():
+            cells = [f"- ({value:.2f})" for value in theirs]
+            row = dict(zip(names, cells, strict=True))
+            yield {**system, "defense": defense_name(defense), **row}
+
+
+def _tpr_rows(figures: Figures) -> Iterator[Figures]:
+    for row, rule in product(_behind(figures), RULES):
+        shares = under_distortion(row["cell"], f"tpr/{rule}")
+        if shares is not None:
+            shares.insert(0, row["cell"]["genuine"]["clean"]["tpr"][rule])
+            seen = dict(zip(("undistorted", *EVALUATION), map(rate_text, shares), strict=True))
+            average = fmean(share["rate"] for share in shares[1:])
+            yield {**row, "rule": rule, **seen, "average": average}
+    yield from _absent(figures)
+
+
+def _error_rows(figures: Figures) -> Iterator[Figures]:
+    parts = (*paper.PARTS, "message")
+    for row in _behind(figures):
+        errors = {part: under_distortion(row["cell"], f"error/{part}") for part in parts}
+        if errors["payload"] is not None:
+            yield {**row, **{part: fmean(values) for part, values in errors.items() if values}}
+    for defense, published in paper.ERRORS.items():
+        shares = {part: f"{100 * share:.1f}" for part, share in published.items()}
+        yield {"label": "*paper*", "defense": defense_name(defense), **shares}
+
+
+def _rt_rows(figures: Figures) -> Iterator[Figures]:
+    """RT@s with quality, ours over the paper's."""
+    for system in _systems(figures):
+        first = next(iter((system.get("security") or {"": {}}).values()))
+        clean = value_at(first, "none/genuine/clean") or {}
+        locked = value_at(system, "rt/locked") or {}
+        text = shown(locked, INTERVAL + " over {sources} sources ({raw_accuracy:.3f})")
+        through = text or locked.get("not_measured", "")
+        yield {**system, "clean": clean if "psnr" in clean else {}, "locked": through}
+        if system["theirs"]:
+            cells = {count: f"{value:.3f}" for count, value in system["theirs"].items()}
+            yield {"label": "*paper*", "clean": system["theirs"], "rt@": cells}
+
+
+def _summary_rows(figures: Figures) -> Iterator[Figures]:
+    """What the tables come to: transferability, forgeries, and the price of the lock."""
+    systems = _measured(figures)
+    high = [rt for rt in map(_rt_100, systems) if rt and rt > HIGH_RT]
+    if high:
+        label = f"RT@100, lowest of {len(high)} systems above {HIGH_RT}"
+        yield {"figure": label, "ours": min(high), "paper": "0.98", "form": "{ours:.3f}"}
+    locked = [s["rt"]["locked"] for s in systems if "rt" in s["rt"]["locked"]]
+    if locked:
+        sources = min(figure["sources"] for figure in locked)
+        label = f"RT@1 through CoverLock, highest, {sources} sources or more"
+        yield {"figure": label, "ours": max(row["rt"] for row in locked), "form": "{ours:.3f}"}
+    for lock in LOCKS:
+        yield from _forgeries_behind(lock, systems)
+        yield from _price_of(lock, systems)
+
+
+def _forgeries_behind(lock: str, systems: list[Figures]) -> Iterator[Figures]:
+    """Forgeries that a lock accepted: the mean rate of each attack, under both rules."""
+    for rule, (attack, published) in product(RULES, paper.AVERAGE_ASR.items()):
+        cells = _asr_of(systems, lock, attack, rule)
+        if cells:
+            count = "1 cell" if len(cells) == 1 else f"mean of {len(cells)} cells"
+            like_ours = lock == "coverlock" and rule == "hard"
+            yield {
+                **_pooled(cells),
+                "figure": f"{attack_name(attack)} behind {defense_name(lock)}, {rule}: {count}",
+                "ours": fmean(cell["rate"] for cell in cells),
+                "form": "{ours:%3} % ({successes} of {trials}, at most {high:%2} %)",
+                "paper": f"{published:.3f} %" if like_ours else "",
+            }
+
+
+def _price_of(lock: str, systems: list[Figures]) -> Iterator[Figures]:
+    """What a lock costs under distortion: bits, and genuine pictures under both rules."""
+    name, points = defense_name(lock), "{ours:%2} points"
+    lost = _lost(systems, lock, "bit_accuracy")
+    if lost:
+        label = f"bit accuracy lost to {name}, mean"
+        published = "3.2-4.8 points" if lock == "coverlock" else ""
+        yield {"figure": label, "ours": fmean(lost), "form": points, "paper": published}
+    for rule in RULES:
+        lost = _lost(systems, lock, f"tpr/{rule}/rate", above=0.5)
+        if lost:
+            label = f"TPR lost to {name}, {rule}, where it was above 50 %"
+            yield {"figure": label, "ours": fmean(lost), "form": points}
+    locked, bare = (
+        [
+            share
+            for system in systems
+            for share in under_distortion(system["first"].get(behind, {}), f"tpr/{rule}/rate") or ()
+        ]
+        for behind, rule in ((lock, "soft"), ("none", "hard"))
+    )
+    if locked and len(locked) == len(bare):
+        label = f"genuine under distortion: {name}, soft, and no lock, hard"
+        form = "{ours:%1} % and {bare:%1} %"
+        yield {"figure": label, "ours": fmean(locked), "bare": fmean(bare), "form": form}
+
+
+def _lost(systems: list[Figures], lock: str, path: str, above: float = 0.0) -> list[float]:
+    """What a lock takes from a figure under each distortion where it was higher than that."""
+    lost: list[float] = []
+    for system in systems:
+        bare, locked = (
+            under_distortion(system["first"].get(defense, {}), path) for defense in ("none", lock)
+        )
+        if bare and locked:
+            pairs = zip(bare, locked, strict=True)
+            lost += [before - after for before, after in pairs if before > above]
+    return lost
+
+
+def _yes_no(path: str) -> Callable[[Row], str]:
+    return lambda row: {None: "", False: "no"}.get(value_at(row, path), "yes")
+
+
+def _size(system: Row) -> str:
+    return "x".join(map(str, system.get("native_size", ()) or ("any",))) if "bits" in system else ""
+
+
+LOCKED = (("system", "{label}"), ("defence", "{defense|-}"))
+TABLES = {
+    "headline": Table(
+        "Without the lock → with it",
+        _headline_rows,
+        (
+            ("system", "{label}"),
+            ("RT@100", "{rt@/100}"),
+            *((f"{attack_name(a)} accepted", f"{{forged/{a}|-}}") for a in paper.ATTACKS),
+            ("genuine under six distortions", "{genuine/bare} → {genuine/locked}"),
+            ("and hardened", "{genuine/hardened}"),
+        ),
+    ),
+    "summary": Table(
+        "What it comes to",
+        _summary_rows,
+        (("figure", "{figure}"), ("ours", lambda r: shown(r, r["form"])), ("paper", "{paper}")),
+    ),
+    "systems": Table(
+        "Systems and RT@100 (table 1)",
+        _systems,
+        (
+            ("system", "{label}"),
+            ("loss", "{settings/loss}"),
+            ("discriminator", _yes_no("settings/discriminator")),
+            ("noise", _yes_no("settings/noise")),
+            ("architecture", "{settings/architecture}"),
+            ("trained on", "{settings/dataset}"),
+            ("size", _size),
+            ("bits", "{bits}"),
+            ("RT@100", "{rt@/100}"),
+            ("paper", "{theirs/100:.2f}"),
+        ),
+    ),
+    **{
+        f"asr-{rule}": Table(
+            f"Forgeries accepted, {rule} rule{' (table 2)' if rule == 'hard' else ''}",
+            partial(_asr_rows, rule=rule),
+            partial(_asr_columns, rule=rule),
+        )
+        for rule in RULES
+    },
+    "bit-accuracy": Table(
+        "Bits read under distortion, % (table 3)",
+        _accuracy_rows,
+        (*LOCKED, *((name, f"{{{name}}}") for name in (*EVALUATION, "average"))),
+    ),
+    "tpr": Table(
+        "Genuine pictures accepted",
+        _tpr_rows,
+        (
+            *LOCKED,
+            ("rule", "{rule|-}"),
+            *((name, f"{{{name}|-}}") for name in ("undistorted", *EVALUATION)),
+            ("average", "{average|-:%1} %"),
+        ),
+    ),
+    "errors": Table(
+        "Where bit errors come from (figure 4b)",
+        _error_rows,
+        (*LOCKED, *((part, f"{{{part}:%2}} %") for part in (*paper.PARTS, "message"))),
+    ),
+    "rt": Table(
+        "RT@s (table 4)",
+        _rt_rows,
+        (
+            ("system", "{label}"),
+            ("bit accuracy", "{clean/bit_accuracy:.3f}"),
+            ("PSNR", "{clean/psnr:.2f}"),
+            *((f"RT@{count}", f"{{rt@/{count}}}") for count in paper.COUNTS),
+            ("RT@100, floats", "{rt@/100 floats}"),
+            ("locked: RT@1 (raw accuracy)", "{locked}"),
+        ),
+    ),
+    "signatures": Table(
+        "Signatures (section 3.2)",
+        _measured,
+        (
+            ("system", "{label}"),
+            ("residuals correlate", "{signatures/residuals/single_correlation|-:.2f}"),
+            ("averaged over five covers", "{signatures/residuals/averaged_correlation|-:.2f}"),
+            ("features follow the cover", "{signatures/features/cover|-:%0} %"),
+            ("the message", "{signatures/features/message|-:%0} %"),
+            (
+                "layer",
+                lambda row: "".join(
+                    shown(row, below("signatures/features", field))
+                    for field in ("{layer}", "{not_measured}")
+                ),
+            ),
+        ),
+    ),
+}
+"""Every table by the name under which the docs ask for it."""
+
+
+def error_parts(figures: Figures) -> list[tuple[str, float, float]]:
+    """For every system and lock the mean payload and hash errors under the six distortions."""
+    return [
+        (f"{row['label']}, {row['defense']}", row["payload"], row.get("hash", 0.0))
+        for row in _error_rows(figures)
+        if "cell" in row
+    ]
+
+
+def sweeps(cell: Figures, rule: Rule) -> list[tuple[float, float]]:
+    """(mean TPR under distortion, ASR of GT@1) for every threshold of a defence that filters."""
+    tpr = under_distortion(cell, f"sweep/{rule}")
+    asr = value_at(cell, f"attacks/gt/sweep/{rule}")
+    if tpr is None or asr is None:
+        return []
+    return list(zip(map(fmean, zip(*tpr, strict=True)), asr, strict=True))
+
+
+def tradeoff(figures: Figures) -> dict[str, list[tuple[str, Rule, float, float]]]:
+    """Figure 4c: for every system (defence, rule, mean TPR under distortion, ASR of GT@1)."""
+    points: dict[str, list[tuple[str, Rule, float, float]]] = {}
+    for row, rule in product(_behind(figures), RULES):
+        rates = under_distortion(row["cell"], f"tpr/{rule}/rate")
+        asr = value_at(row["cell"], f"attacks/gt/asr/{rule}/rate")
+        if rates and asr is not None:
+            points.setdefault(row["plugin"], []).append((row["plain"], rule, fmean(rates), asr))
+    return points
+
+
+def document(figures: Figures) -> str:
+    """All tables of a security run, with headings and notes."""
+    parts = [f"## {table.title}\n\n{table.markdown(figures)}" for table in TABLES.values()]
+    notes = [
+        f"- {REDUCED} reference models of ours, trained at reduced width; not the paper's weights.",
+        "- The paper's figures are in brackets, in percent; it did not use crops of DIV2K.",
+    ]
+    for name, system in figures["systems"].items():
+        if is_reduced(system):
+            settings = system["card"].get("settings", {}).items()
+            notes.append(f"- {name} {REDUCED}: {', '.join(f'{k} {v}' for k, v in settings)}.")
+        if "not_measured" in system:
+            notes.append(f"- {name}: {system['not_measured']}.")
+        for row in _behind({"systems": {name: system}}):
+            if "not_measured" in row["cell"]:
+                notes.append(f"- {name} behind {row['defense']}: {row['cell']['not_measured']}.")
+    return "\n\n".join(parts) + "\n\n" + "\n".join(notes) + "\n"

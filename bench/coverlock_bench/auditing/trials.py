@@ -8,29 +8,32 @@ one message, as they do when a vendor marks everything with its name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from coverlock_bench.auditing.settings import Setting
-from coverlock_bench.auditing.verification import Seen, Verifier
-from coverlock_bench.ledger import NotMeasuredError, Run, digest, fingerprint
-from coverlock_bench.photos import to_8_bit, to_float
+from coverlock_bench.ledger import NotMeasuredError, Session, digest
+from coverlock_bench.photos import Picture8, to_float
+from coverlock_bench.settings import Setting
+from coverlock_bench.trial import (
+    CLEAN,
+    DefendedWatermark,
+    Outcome,
+    distorted,
+    floats,
+    forge,
+    forgeries,
+)
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
-from coverlock_sdk.arrays import Images
+from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.errors import needs
-from coverlock_sdk.images.distortions import Distortion
+from coverlock_sdk.images.distortions import EVALUATION, Distortion
 from coverlock_sdk.images.kinds import read
 
-CLEAN = "clean"
 TARGETS_AT_ONCE = 10
 MARKS_IN_MEMORY = 1000
 
-Picture8 = npt.NDArray[np.uint8]
-Bits = npt.NDArray[np.uint8]
 Row = dict[str, Any]
 
 
@@ -68,56 +71,62 @@ class Division:
 class Trials:
     """One watermark behind one defence."""
 
-    def __init__(self, watermark: Watermark, defense: Setting, fpr: float, run: Run) -> None:
-        self.verifier = Verifier(watermark, defense, fpr)
+    def __init__(
+        self, watermark: Watermark, defense: Setting, fpr: float, session: Session
+    ) -> None:
+        self.defended = DefendedWatermark(watermark, defense, fpr)
         self.label = f"{watermark.name}, {defense}"
         self._defense = str(defense)
-        self._run = run
+        self._session = session
         self._fpr = fpr
         self._marks: dict[str, tuple[Picture8, Bits | None]] = {}
 
-    @cached_property
+    @property
     def lock(self) -> str:
         """Changes when the watermark or the defence does."""
-        return fingerprint(self.verifier.protected)
+        return self._session.fingerprint(self.defended.protected)
 
     def message(self, seed: int, source: int | None = None) -> Bits:
         """The message of a source, or the one that all sources carry for attacks that average."""
         whose = "all" if source is None else f"source {source}"
-        return codeword(f"bench, seed {seed}, {whose}", None, self.verifier.protected.bits)
+        return codeword(f"bench, seed {seed}, {whose}", None, self.defended.protected.bits)
 
     def genuine(
         self, sources: Sequence[Picture8], seed: int, distortions: Mapping[str, Distortion]
     ) -> dict[str, list[Row]]:
         """What verification says of marked pictures as they are and after each distortion."""
-        changes: dict[str, Distortion | None] = {CLEAN: None, **distortions}
-        rows: dict[str, list[Row]] = {name: [] for name in changes}
-        for index, source in enumerate(self._run.steps(sources, f"{self.label}: genuine pictures")):
+        names = (CLEAN, *distortions)
+        rows: dict[str, list[Row]] = {name: [] for name in names}
+        steps = self._session.steps(sources, f"{self.label}: genuine pictures")
+        for index, source in enumerate(steps):
             message = self.message(seed, index)
             own = {"picture": digest(source), "message": digest(message)}
             keys = {
-                name: self._key("genuine", seed, **own, distortion=repr(change))
-                for name, change in changes.items()
+                name: self._key("genuine", seed, **own, distortion=_change(name, distortions))
+                for name in names
             }
-            kept: dict[str, Any] = {n: self._run.ledger.recall(**key) for n, key in keys.items()}
+            kept: dict[str, Any] = {
+                name: self._session.ledger.recall(**key) for name, key in keys.items()
+            }
             missing = [name for name, row in kept.items() if row is None]
             if missing:
-                if not self._run.may_begin():
+                if not self._session.may_begin():
                     continue
                 marked, code = self._mark(source, message)
-                seen = []
-                for name in missing:
-                    change = changes[name]
-                    rng = np.random.default_rng([seed, index, list(changes).index(name)])
-                    seen.append(change(marked, rng) if change else marked)
-                looks = self.verifier.examine(seen, message, [code] * len(seen))
-                for name, look in zip(missing, looks, strict=True):
-                    row = look.to_dict()
+                seen = [
+                    marked
+                    if name == CLEAN
+                    else distorted(marked, name, distortions[name], _noise(seed, index, name))
+                    for name in missing
+                ]
+                outcomes = self.defended.judge(seen, message, code)
+                for name, outcome in zip(missing, outcomes, strict=True):
+                    row = outcome.to_dict()
                     if name == CLEAN:
                         row |= similarity(source, marked)
-                    self._run.ledger.keep(row, **keys[name])
+                    self._session.ledger.keep(row, **keys[name])
                     kept[name] = row
-            for name in rows:
+            for name in names:
                 rows[name].append(kept[name])
         return rows
 
@@ -133,7 +142,7 @@ class Trials:
         step = 1 if wanted == 1 else TARGETS_AT_ONCE
         rows: list[Row] = []
         label = f"{self.label}: {setting}"
-        for start in self._run.steps(range(0, len(targets), step), label):
+        for start in self._session.steps(range(0, len(targets), step), label):
             alone = wanted == 1
             sources = division.sources[start : start + 1] if alone else division.sources[:wanted]
             message = self.message(division.seed, start if alone else None)
@@ -146,18 +155,18 @@ class Trials:
         attack = _attack(setting, division)
         sources = division.sources[: attack.references]
         grey = np.full_like(division.targets[0], 127)
-        forged = self._forged(attack, sources, self.message(division.seed), [grey])
-        return forged[0] - to_float(grey)
+        marked = self._marked(sources, self.message(division.seed))
+        lifted: Images = forgeries(attack, marked, sources, [grey])[0] - to_float(grey)
+        return lifted
 
-    def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Seen]:
+    def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Outcome]:
         """A marked source, the first target forged from it, and what verification says of that."""
         attack = _attack(setting, division)
         sources = division.sources[: attack.references]
         message = self.message(division.seed)
-        [forged] = self._forged(attack, sources, message, division.targets[:1])
-        picture = to_8_bit(forged)
-        [seen] = self.verifier.examine([picture], message, [None])
-        return self._mark(sources[0], message)[0], picture, seen
+        marked = self._marked(sources, message)
+        forged = forge(attack, marked, sources, division.targets[:1])
+        return marked[0], forged[0], self.defended.judge(forged, message)[0]
 
     def _forge(
         self,
@@ -176,37 +185,29 @@ class Trials:
             "message": digest(message),
         }
         keys = [self._key("forgery", seed, **attacker, target=digest(target)) for target in targets]
-        rows = [self._run.ledger.recall(**key) for key in keys]
+        rows = [self._session.ledger.recall(**key) for key in keys]
         missing = [i for i, row in enumerate(rows) if row is None]
-        if missing and self._run.may_begin():
+        if missing and self._session.may_begin():
             victims = [targets[i] for i in missing]
-            forged = self._forged(attack, sources, message, victims)
-            pictures = [to_8_bit(picture) for picture in forged]
+            pictures = forge(attack, self._marked(sources, message), sources, victims)
             code = self._mark(sources[0], message)[1] if len(sources) == 1 else None
-            looks = self.verifier.examine(pictures, message, [code] * len(pictures))
-            for i, look, victim, picture in zip(missing, looks, victims, pictures, strict=True):
-                rows[i] = look.to_dict() | similarity(victim, picture)
-                self._run.ledger.keep(rows[i], **keys[i])
+            outcomes = self.defended.judge(pictures, message, code)
+            for i, outcome, victim, picture in zip(
+                missing, outcomes, victims, pictures, strict=True
+            ):
+                rows[i] = outcome.to_dict() | similarity(victim, picture)
+                self._session.ledger.keep(rows[i], **keys[i])
         return [row for row in rows if row is not None]
 
-    def _forged(
-        self,
-        attack: Attack | OracleAttack,
-        sources: Sequence[Picture8],
-        message: Bits,
-        targets: Sequence[Picture8],
-    ) -> Images:
-        marked = _stack([self._mark(source, message)[0] for source in sources])
-        if isinstance(attack, OracleAttack):
-            return attack.forge(marked, _stack(targets), originals=_stack(sources))
-        return attack.forge(marked, _stack(targets))
+    def _marked(self, sources: Sequence[Picture8], message: Bits) -> list[Picture8]:
+        return [self._mark(source, message)[0] for source in sources]
 
     def _mark(self, source: Picture8, message: Bits) -> tuple[Picture8, Bits | None]:
         name = digest(source, message)
         if name not in self._marks:
             if len(self._marks) >= MARKS_IN_MEMORY:
                 self._marks.clear()
-            self._marks[name] = self.verifier.mark(source, message)
+            self._marks[name] = self.defended.mark(source, message)
         return self._marks[name]
 
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
@@ -216,7 +217,7 @@ class Trials:
 
 def _attack(setting: Setting, division: Division) -> Attack | OracleAttack:
     """The attack, once it is clear that there are pictures enough for it."""
-    attack = setting.attack(naturals=_stack(division.naturals))
+    attack = setting.attack(naturals=floats(division.naturals))
     wanted = attack.references
     if wanted > len(division.sources):
         raise NotMeasuredError(
@@ -242,5 +243,15 @@ def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
     return {"psnr": min(psnr, 100.0), "ssim": float(ssim)}
 
 
-def _stack(pictures: Sequence[Picture8]) -> Images:
-    return np.stack([to_float(picture) for picture in pictures])
+def _change(name: str, distortions: Mapping[str, Distortion]) -> str:
+    """What a distortion does, as far as it says so; a plain function only has its name."""
+    if name == CLEAN:
+        return repr(None)
+    return repr(distortions[name]) if is_dataclass(distortions[name]) else name
+
+
+def _noise(seed: int, index: int, name: str) -> np.random.Generator:
+    """The randomness of one distortion of one picture, whichever others are measured."""
+    six = list(EVALUATION)
+    stream = 1 + six.index(name) if name in six else int(digest(name), 16)
+    return np.random.default_rng([seed, index, stream])

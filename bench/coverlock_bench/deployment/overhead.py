@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx.utils import Extractor
 
+from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
 from coverlock_sdk.images.kinds import read
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
@@ -39,14 +40,13 @@ def overhead(bundle: Path, photos: list[Path], batch: int, rounds: int) -> dict[
             cpu_session(graph.extract_model([INPUT], [output]).SerializeToString(), 1)
             for output in OUTPUTS
         ]
-        seconds = _in_turns(
-            {
-                "fused": lambda: fused.run(None, {INPUT: images}),
-                "apart": lambda: [session.run(None, {INPUT: images}) for session in apart],
-                "verifier": lambda: verifier.verify(images, "overhead"),
-            },
-            rounds,
-        )
+        works: dict[str, Callable[[], Any]] = {
+            "fused": lambda: fused.run(None, {INPUT: images}),
+            "apart": lambda: [session.run(None, {INPUT: images}) for session in apart],
+            "verifier": lambda: verifier.verify(images, "overhead"),
+        }
+        taken = seconds_in_turns(list(works.values()), rounds, clock=time.process_time)
+    seconds = dict(zip(works, taken.T.tolist(), strict=True))
     return {
         "batch": len(images),
         "rounds": rounds,
@@ -55,17 +55,6 @@ def overhead(bundle: Path, photos: list[Path], batch: int, rounds: int) -> dict[
         "fused_to_apart": _ratio(seconds["fused"], seconds["apart"]),
         "import_and_open_seconds": statistics.median(_opening(bundle) for _ in range(3)),
     }
-
-
-def _in_turns(works: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(rounds + 1):
-        for name, work in works.items():
-            start = time.process_time()
-            work()
-            if turn:  # the first one warms up
-                seconds[name].append(time.process_time() - start)
-    return seconds
 
 
 def _ratio(these: list[float], those: list[float]) -> float:

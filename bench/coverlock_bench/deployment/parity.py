@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coverlock_bench.settings import named_watermark
 from coverlock_export.exporting import LEAST_PHOTOS, Request, export_bundle
 from coverlock_export.parity import Answers, Run, Trial
 from coverlock_sdk.locking.coverlock import wrap
@@ -24,14 +25,9 @@ def parity(
     photos: list[Path],
     precisions: tuple[str, ...],
     seed: int,
-    report: Callable[[dict[str, Any]], None],
-) -> None:
-    """Export ``watermark`` and compare it photo by photo; ``report`` hears of each chunk's end.
-
-    The figures are those of all photos so far, so that an interrupted run leaves a smaller
-    measurement and not none.
-    """
-    lock = wrap(watermark, hash=image_hash)
+) -> Iterator[dict[str, Any]]:
+    """Export ``watermark`` and compare it photo by photo; the figures of all photos so far."""
+    lock = wrap(named_watermark(watermark), hash=image_hash)
     with tempfile.TemporaryDirectory() as folder:
         # The first photos serve the export's own gate; the figures here are on the others.
         wanted = tuple({"fp32", *precisions})
@@ -47,12 +43,10 @@ def parity(
         for name, run in runs.items():
             answers[name].append(trial.run(run, lambda: None))
         reference = _joined(answers["sdk"])
-        report(
-            {
-                name: _joined(answers[name]).compared(reference, lock, np.concatenate(messages))
-                for name in precisions
-            }
-        )
+        yield {
+            name: _joined(answers[name]).compared(reference, lock, np.concatenate(messages))
+            for name in precisions
+        }
 
 
 def _joined(parts: list[Answers]) -> Answers:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.auditing.pictures import new_figure
+from coverlock_bench.drawing import new_figure, save
 from coverlock_sdk.locking.statistics import binomial_tail
 
 
@@ -35,5 +35,4 @@ def draw_calibration(figures: dict[str, Any], file: Path) -> None:
     for axes in panels[-1]:
         axes.set_xlabel("matching bits", fontsize=8)
     panels[0][0].legend(fontsize=7)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
+    save(figure, file)

@@ -8,16 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.auditing.pictures import new_figure
+from coverlock_bench.drawing import COLOURS, DASHES, MARKERS, new_figure, save
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
-
-# Okabe and Ito's palette, which readers with any colour vision can tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
 
 SUMMARY = "mean of six"
 
@@ -44,8 +39,7 @@ def draw_hashes(figures: dict[str, Any], file: Path) -> None:
         _draw_agreement(panels[kind], lines, coins, kind)
     legend = [*(line for line, _ in lines), coins]
     figure.legend(handles=legend, loc="outside lower center", ncols=min(len(legend), 6))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
+    save(figure, file)
 
 
 def _draw_errors(axes: Any, lines: Lines) -> None:

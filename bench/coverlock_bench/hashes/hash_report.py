@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_bench.kept_rows import kept_rows
+from coverlock_bench.ledger import digest
+from coverlock_bench.timing import seconds_in_turns
+from coverlock_bench.trial import distort
 from coverlock_sdk import CoverLockError, ImageHash, load_hash
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.errors import PictureError
@@ -24,7 +27,6 @@ from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import bit_selection
 from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
 from coverlock_sdk.plugin_manager import plugin_manager
-from coverlock_sdk.progress import progress
 
 LENGTHS = (30, 32, 64, 100, 256)
 """Payload lengths of the watermarks there are; each locks with that many of the 256 bits."""
@@ -33,7 +35,6 @@ THUMBNAIL = (8, 8)
 TIMINGS = 100
 REFERENCE = "dct"
 CACHE = Path("runs/hashed")
-SAVE_EVERY = 100
 
 DISTORTIONS = {**EVALUATION, **HARDER}
 
@@ -62,7 +63,7 @@ def hash_report(names: tuple[str, ...], photos: list[Path], seed: int) -> dict[s
     speed = _milliseconds(hashes, photos)
     figures = {
         name: {
-            **examine(distorted_codes(image_hash, photos, seed), similar),
+            **code_figures(distorted_codes(image_hash, photos, seed), similar),
             **_size(image_hash),
             **speed[name],
         }
@@ -94,24 +95,22 @@ def distorted_codes(image_hash: ImageHash, photos: list[Path], seed: int) -> Cod
     Every hash sees the same distorted pictures. What was hashed is kept, so that an interrupted
     run goes on from there; the first photo tells whether hash and distortions are still the same.
     """
-    key = hashlib.sha256(_logits(image_hash, _distorted(photos[0], [seed, 0])).tobytes())
-    key.update(repr([seed, [str(photo.resolve()) for photo in photos]]).encode())
-    path = CACHE / f"{image_hash.name}-{key.hexdigest()[:16]}.npy"
-    done = list(np.load(path)) if path.exists() else []
-    rest = range(len(done), len(photos))
-    for index in progress(rest, image_hash.name):
+    first = _logits(image_hash, _distorted(photos[0], [seed, 0]))
+    name = digest(first, seed, [str(photo.resolve()) for photo in photos])
+
+    def code(index: int) -> Any:
         logits = _logits(image_hash, _distorted(photos[index], [seed, index]))
-        done.append(np.packbits(logits > 0, axis=1))
-        if len(done) % SAVE_EVERY == 0 or len(done) == len(photos):
-            CACHE.mkdir(parents=True, exist_ok=True)
-            np.save(path, np.stack(done))
-    return np.unpackbits(np.stack(done), axis=2).astype(np.bool_)
+        return np.packbits(logits > 0, axis=1)
+
+    path = CACHE / f"{image_hash.name}-{name}.npy"
+    packed = kept_rows(path, range(len(photos)), code, image_hash.name)
+    return np.unpackbits(packed, axis=2).astype(np.bool_)
 
 
 def _distorted(photo: Path, seed: list[int]) -> list[Picture]:
     """The photo as it is, and under every distortion."""
-    clean, rng = read(photo).to_bytes(), np.random.default_rng(seed)
-    return [clean, *(distortion(clean, rng) for distortion in DISTORTIONS.values())]
+    clean = read(photo).to_bytes()
+    return [clean, *distort(clean, DISTORTIONS, np.random.default_rng(seed)).values()]
 
 
 def _logits(image_hash: ImageHash, pictures: Sequence[Any]) -> Logits:
@@ -119,7 +118,7 @@ def _logits(image_hash: ImageHash, pictures: Sequence[Any]) -> Logits:
     return image_hash.logits(stacked_views([read(p) for p in pictures], image_hash.input_size))
 
 
-def examine(codes: Codes, similar: Counts) -> dict[str, Any]:
+def code_figures(codes: Codes, similar: Counts) -> dict[str, Any]:
     """The figures of codes (N, 1 + distortions, 256), and of ``similar`` pairs (M, 2) of them."""
     clean = codes[:, 0]
     changed = (codes[:, 1:] != clean[:, None]).mean(axis=(0, 2))
@@ -198,19 +197,11 @@ def fair_coins(pictures: int) -> dict[str, Any]:
 
 
 def _milliseconds(hashes: Mapping[str, ImageHash], photos: list[Path]) -> dict[str, dict[str, Any]]:
-    """The median time for one 8-bit picture, resampling included, and its ratio to `dct`.
-
-    The hashes take turns, so that a busy machine slows all of them alike.
-    """
+    """The median time for one 8-bit picture, resampling included, and its ratio to `dct`."""
     timed = {REFERENCE: load_hash(REFERENCE), **hashes}
     picture = read(photos[0]).to_bytes()
-    seconds = np.zeros((1 + TIMINGS, len(timed)))
-    for turn in seconds:
-        for column, image_hash in enumerate(timed.values()):
-            start = time.perf_counter()
-            _logits(image_hash, [picture])
-            turn[column] = time.perf_counter() - start
-    seconds = seconds[1:]  # the first turn loads weights
+    works = [partial(_logits, image_hash, [picture]) for image_hash in timed.values()]
+    seconds = seconds_in_turns(works, TIMINGS)
     medians = 1000 * np.median(seconds, axis=0)
     ratios = np.median(seconds / seconds[:, :1], axis=0)
     return {

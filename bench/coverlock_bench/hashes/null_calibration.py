@@ -12,17 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.decoded import decoded_logits
 from coverlock_bench.intervals import percentiles, rate
-from coverlock_sdk import codeword, load_hash, load_watermark
+from coverlock_bench.kept_rows import kept_rows
+from coverlock_bench.ledger import digest, fingerprint
+from coverlock_bench.settings import named_watermark
+from coverlock_sdk import Watermark, codeword, load_hash
+from coverlock_sdk.arrays import Logits
 from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.verdict import RULES, Rule
 from coverlock_sdk.plugin_calls import Networks
 
 LEVELS = (1e-2, 1e-3, 1e-4)
 BOOTSTRAPS = 1000
+CACHE = Path("runs/decoded")
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -31,8 +35,8 @@ def null_calibration(
     watermark: str, hashes: Sequence[str], photos: list[Path], messages: int, seed: int
 ) -> dict[str, Any]:
     """Match counts and p-values of unmarked photos against fixed messages, vanilla and locked."""
-    system = load_watermark(watermark)
-    payload_logits = decoded_logits(system, photos)
+    system = named_watermark(watermark)
+    payload_logits = _decoded(system, photos)
     vanilla = LockFormat(system.bits, system.calibration, None)
     arms = {"vanilla": vanilla.readings(payload_logits, payload_logits, None)}
     for image_hash in map(load_hash, hashes):
@@ -46,10 +50,26 @@ def null_calibration(
         [np.zeros(system.bits, dtype=np.uint8)]
         + [codeword(f"fixed message {k}", None, system.bits) for k in range(1, messages)]
     )
-    return {name: _examine(readings, fixed, seed) for name, readings in arms.items()}
+    return {name: _compared(readings, fixed, seed) for name, readings in arms.items()}
 
 
-def _examine(readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int) -> dict[str, Any]:
+def _decoded(watermark: Watermark, photos: list[Path]) -> Logits:
+    """What ``watermark`` decodes from each of ``photos`` as they are: (N, bits)."""
+    networks = Networks(watermark, None)
+    names = "\n".join(str(photo.resolve()) for photo in photos)
+    path = CACHE / f"{watermark.name}-{digest(fingerprint(watermark), names)}.npy"
+    return kept_rows(
+        path,
+        photos,
+        lambda photo: networks.decoded(networks.views([read(photo)]))[0],
+        watermark.name,
+    )
+
+
+def _compared(
+    readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int
+) -> dict[str, Any]:
+    """Match counts and p-values of pictures against each message."""
     bits = messages.shape[1]
     matches = np.stack([(reading.bits == messages) for reading in readings], axis=1)
     counts = matches.sum(axis=2)  # (messages, pictures)
@@ -58,7 +78,6 @@ def _examine(readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int
     resamples = rng.integers(len(readings), size=(BOOTSTRAPS, len(readings)))
     drawn = np.array([_variance_ratios(counts[:, rows], bits).mean() for rows in resamples])
     low, high = percentiles(drawn)
-    rules: tuple[Rule, ...] = ("hard", "soft")
     return {
         "pictures": len(readings),
         "messages": len(messages),
@@ -73,7 +92,7 @@ def _examine(readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int
         },
         "exceedance": {
             rule: _exceedance(_p_values(matches, readings, rule), rule, bits, resamples)
-            for rule in rules
+            for rule in RULES
         },
         "match_histogram": np.bincount(counts.ravel(), minlength=bits + 1).tolist(),
     }

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images
+from coverlock_sdk.images.picture import LUMA
 
-LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 OVERLAP = 0.3
 """The share of the smaller effect that is lost because the larger one is there already."""
 

@@ -19,6 +19,7 @@ from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import Defense, ImageHash, Watermark
 from coverlock_sdk.hashing.dct_features import dct_basis
 from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.images.picture import LUMA
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_RULE, CoverLock
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
@@ -30,8 +31,6 @@ GRID = SIDE // BLOCK
 
 FREQUENCIES = ((0, 1), (1, 0), (2, 0), (1, 1), (0, 2), (0, 3), (1, 2), (2, 1))
 """The lowest ones after the mean, in zig-zag order: (vertical, horizontal)."""
-
-_LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)  # ITU-R BT.601, as in JPEG
 
 
 class MhdwHash(ImageHash):
@@ -60,7 +59,7 @@ class MhdwHash(ImageHash):
 
 def block_magnitudes(images: Images) -> npt.NDArray[np.float32]:
     """|DCT| of each luminance block at each of the frequencies: (N, 8, 64)."""
-    luminance = np.einsum("c,nchw->nhw", _LUMA, images)
+    luminance = np.einsum("c,nchw->nhw", LUMA, images)
     blocks = luminance.reshape(-1, GRID, BLOCK, GRID, BLOCK).swapaxes(2, 3)
     basis = dct_basis(BLOCK)
     spectra = basis @ blocks @ basis.T  # (N, 8, 8, 32, 32)

@@ -1,0 +1,111 @@
+"""``coverlock bench parity``, ``overhead``, ``service`` and ``scaling``"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coverlock_bench.measurement import Measured, count_option, measurement, number_option
+from coverlock_bench.photos import find_photos
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.errors import CoverLockError, needs
+
+
+@measurement(
+    "parity",
+    "watermark hash images seed",
+    count_option(500, "How many photos to compare on."),
+    click.option("--precision", "precisions", multiple=True, default=("fp32",), show_default=True),
+)
+def parity(
+    watermark: str,
+    hash: str,
+    images: Path | None,
+    count: int,
+    precisions: tuple[str, ...],
+    seed: int,
+) -> Iterator[Measured]:
+    """Compare exported graphs with the SDK; the result file grows with every twenty photos."""
+    from coverlock_bench.deployment.parity import parity as measure
+    from coverlock_export.exporting import LEAST_PHOTOS
+
+    photos = find_photos(images)[: count + LEAST_PHOTOS]
+    if len(photos) <= LEAST_PHOTOS:
+        raise CoverLockError(
+            f"the export needs {LEAST_PHOTOS} photos, and the comparison others: "
+            f"there are {len(photos)}"
+        )
+    config = {"watermark": watermark, "hash": hash, "seed": seed}
+    for figures in measure(watermark, hash, photos, precisions, seed):
+        yield Measured(config, figures)
+
+
+@measurement("overhead", "bundle images", number_option("--batch", 8), number_option("--rounds", 9))
+def overhead(bundle: Path, images: Path | None, batch: int, rounds: int) -> Measured:
+    """Compare the Verifier with a bare session, and one fused graph with two."""
+    from coverlock_bench.deployment.overhead import overhead as measure
+
+    manifest = Bundle.open(bundle).manifest
+    graph = {"graph": manifest.files[manifest.graphs["verify"]["fp32"]]}
+    figures = measure(bundle, find_photos(images), batch, rounds)
+    return Measured({**_networks(bundle), **graph}, figures)
+
+
+@measurement(
+    "service",
+    "bundle images side runtime",
+    number_option("--requests", 10_000),
+    number_option("--connections", 8, "Busy at once."),
+    number_option("--threads", 1),
+)
+def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measured:
+    """Load 'coverlock serve' on this machine, first steadily and then with far too much.
+
+    The client shares the machine with the service. Memory is looked at after a warm-up, ten times
+    along the way, and at the end. It fails when a request gets no answer.
+    """
+    with needs("the load test", None, "bench,serve"):
+        from coverlock_bench.deployment.latency.subjects import jpeg_files
+        from coverlock_bench.deployment.service import load_test
+
+    pictures = list(jpeg_files(find_photos(images), 32, side))
+    options = ("--runtime", load["runtime"], "--threads", str(load["threads"]))
+    figures = load_test(bundle, pictures, load["requests"], load["connections"], options)
+    return Measured({**_networks(bundle), "side": side, **load}, figures)
+
+
+@measurement(
+    "scaling",
+    "bundle images runtime",
+    count_option(320, "Pictures; photos repeat if need be."),
+    number_option("--workers", 2),
+    number_option("--batch", 8),
+    number_option("--turns", 3),
+)
+def scaling(
+    bundle: Path,
+    images: Path | None,
+    count: int,
+    workers: int,
+    batch: int,
+    turns: int,
+    runtime: str,
+) -> Measured:
+    """Compare several processes of one thread each with a single one, turn by turn.
+
+    The speed ratio is of pictures a second, and means something on a quiet machine only. The cost
+    ratio is of processor time a picture, and shows how far the processes hinder each other.
+    """
+    from coverlock_bench.deployment.scaling import scaling as measure
+
+    figures = measure(bundle, find_photos(images), count, workers, batch, turns, runtime)
+    config = {"pictures": count, "workers": workers, "batch": batch, "runtime": runtime}
+    return Measured({**_networks(bundle), **config}, figures)
+
+
+def _networks(bundle: Path) -> dict[str, Any]:
+    manifest = Bundle.open(bundle).manifest
+    return {"watermark": manifest.watermark, "hash": manifest.hash}

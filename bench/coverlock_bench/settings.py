@@ -1,0 +1,69 @@
+"""Plugins with options as users write them, made into watermarks, attacks and defences."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any
+
+from coverlock_sdk import (
+    Attack,
+    Defense,
+    OracleAttack,
+    Watermark,
+    load_attack,
+    load_defense,
+    load_watermark,
+)
+from coverlock_sdk.arrays import Images
+from coverlock_sdk.named_options import parse_setting
+from coverlock_sdk.plugin_manager import plugin_manager
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The name of a plugin, and the options that differ from its defaults."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Setting:
+        """Read ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE``."""
+        name, options = parse_setting(text)
+        return cls(name, tuple(options.items()))
+
+    def __str__(self) -> str:
+        options = ",".join(f"{option}={_text(value)}" for option, value in self.options)
+        return f"{self.name}:{options}" if options else self.name
+
+    def attack(self, naturals: Images) -> Attack | OracleAttack:
+        """The attack of this setting; one that asks for ``naturals`` gets these unmarked pictures.
+
+        An attack asks by having a parameter of that name.
+        """
+        given = _accepted("attack", self.name, {"naturals": naturals})
+        return load_attack(self.name, **given, **dict(self.options))
+
+    def defense(self, **common: Any) -> Defense:
+        """The defence of this setting, with those ``common`` options that it knows."""
+        given = _accepted("defense", self.name, common)
+        return load_defense(self.name, **{**given, **dict(self.options)})
+
+
+def named_watermark(text: str) -> Watermark:
+    """The watermark that a user named, with the options that were given."""
+    name, options = parse_setting(text)
+    return load_watermark(name, **options)
+
+
+def _accepted(role: str, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Those of ``options`` that the plugin's factory has a parameter for."""
+    parameters = signature(plugin_manager().get(role, name)).parameters
+    anything = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    return {name: value for name, value in options.items() if anything or name in parameters}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,190 @@
+"""mark -> distort -> forge -> judge: the way that every measurement takes, written once.
+
+Pictures are 8-bit RGB (H, W, 3) throughout, as they are saved; networks and attacks see floats.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+from coverlock_bench.photos import Picture8, to_8_bit, to_float
+from coverlock_bench.settings import Setting
+from coverlock_sdk import Attack, Marked, OracleAttack, ProtectedWatermark, Watermark
+from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.errors import PluginError, WeakMarkWarning
+from coverlock_sdk.images.distortions import EVALUATION, Distortion
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.locking.verdict import RULES, Rule
+
+CLEAN = "clean"
+FORGED = "forged"
+TRANSPLANT = GroundTruthResidual(sources=1)
+"""The strongest theft from one picture: its true residual, pasted elsewhere."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What verification made of one picture."""
+
+    accepted: dict[Rule, bool]
+    matches: int
+    bits: int
+    payload_errors: int | None = None
+    """Bits that the decoder read differently from what was embedded, before the lock is undone."""
+    hash_errors: int | None = None
+    """Bits in which the picture's code is not the code that was embedded; None without a lock."""
+    score: float | None = None
+    """How genuine a filter finds the picture, where the defence has one."""
+    carried: dict[Rule, bool] | None = None
+    """Whether the message was found, whatever the filter's score."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON values."""
+        return asdict(self)
+
+
+def mark(lock: LockedWatermark, picture: Picture8, message: Any) -> Marked:
+    """Mark a picture; a weak mark is no surprise in a measurement, which counts them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakMarkWarning)
+        return lock.mark(picture, message)
+
+
+def distort(
+    picture: Picture8, distortions: Mapping[str, Distortion], rng: np.random.Generator
+) -> dict[str, Picture8]:
+    """The picture under each distortion."""
+    return {name: distorted(picture, name, change, rng) for name, change in distortions.items()}
+
+
+def distorted(
+    picture: Picture8, name: str, change: Distortion, rng: np.random.Generator
+) -> Picture8:
+    """The picture under one distortion, which may be a plugin's and is held to its promise."""
+    try:
+        result = np.asarray(change(picture.copy(), rng))
+    except Exception as error:
+        raise PluginError(
+            f"the distortion '{name}' failed: {type(error).__name__}: {error}"
+        ) from error
+    if result.dtype != np.uint8 or result.ndim != 3 or result.shape[2] != 3:
+        raise PluginError(
+            f"the distortion '{name}' returned {result.dtype} of shape {result.shape}: "
+            "it must return an 8-bit RGB picture (H, W, 3)"
+        )
+    return result
+
+
+def forge(
+    attack: Attack | OracleAttack,
+    marked: Sequence[Picture8],
+    originals: Sequence[Picture8],
+    targets: Sequence[Picture8],
+) -> list[Picture8]:
+    """The targets as the attack forges them, saved as 8-bit pictures."""
+    return [to_8_bit(forged) for forged in forgeries(attack, marked, originals, targets)]
+
+
+def forgeries(
+    attack: Attack | OracleAttack,
+    marked: Sequence[Picture8],
+    originals: Sequence[Picture8],
+    targets: Sequence[Picture8],
+) -> Images:
+    """The targets as the attack forges them; only an oracle sees the originals of the marked."""
+    if isinstance(attack, OracleAttack):
+        return attack.forge(floats(marked), floats(targets), originals=floats(originals))
+    return attack.forge(floats(marked), floats(targets))
+
+
+def judge(
+    lock: LockedWatermark, pictures: Iterable[Picture8], message: Bits, code: Bits | None = None
+) -> list[Outcome]:
+    """Judge ``pictures`` under both rules from one pass of decoder and hash.
+
+    ``code`` is the one that was embedded; against it the errors of payload and hash are counted.
+    """
+    decoded, hashed = lock.logits(list(pictures))
+    key, form = lock.keys[0], lock.format
+    payloads = (form.log_odds(decoded) > 0).astype(np.uint8)
+    codes = form.code(hashed, key)
+    outcomes = []
+    for row, reading in enumerate(form.readings(decoded, hashed, key)):
+        payload_errors = hash_errors = None
+        if code is not None:
+            payload_errors = int((payloads[row] != message ^ code).sum())
+            if lock.hash is not None:
+                hash_errors = int((codes[row] != code).sum())
+        outcomes.append(
+            Outcome(
+                accepted={r: reading.p_value(message, r) <= lock.fpr for r in RULES},
+                matches=int((reading.bits == message).sum()),
+                bits=len(message),
+                payload_errors=payload_errors,
+                hash_errors=hash_errors,
+            )
+        )
+    return outcomes
+
+
+def transplant_trial(
+    lock: LockedWatermark,
+    cover: Picture8,
+    marked: Marked,
+    victim: Picture8,
+    message: Bits,
+    rng: np.random.Generator,
+) -> dict[str, Outcome]:
+    """One marked cover as it is, under the six distortions, and robbed for the victim."""
+    seen = {CLEAN: marked.picture, **distort(marked.picture, EVALUATION, rng)}
+    [seen[FORGED]] = forge(TRANSPLANT, [marked.picture], [cover], [victim])
+    return dict(zip(seen, judge(lock, seen.values(), message, marked.code), strict=True))
+
+
+class DefendedWatermark:
+    """A watermark behind any defence, which marks pictures and is asked under every rule."""
+
+    def __init__(self, watermark: Watermark, defense: Setting, fpr: float) -> None:
+        self.by_rule: Mapping[Rule, ProtectedWatermark] = {
+            rule: defense.defense(fpr=fpr, rule=rule).protect(watermark) for rule in RULES
+        }
+        self.protected = self.by_rule[RULES[-1]]
+
+    def mark(self, picture: Picture8, message: Bits) -> tuple[Picture8, Bits | None]:
+        """The marked picture, and the code its payload was bound to where that is known."""
+        if isinstance(self.protected, LockedWatermark):
+            marked = mark(self.protected, picture, message)
+            return marked.picture, marked.code
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WeakMarkWarning)
+            return self.protected.embed([picture], message)[0], None
+
+    def judge(
+        self, pictures: Sequence[Picture8], message: Bits, code: Bits | None = None
+    ) -> list[Outcome]:
+        """What verification says of ``pictures`` that should, or should not, carry ``message``."""
+        if isinstance(self.protected, LockedWatermark):
+            return judge(self.protected, pictures, message, code)
+        judged = {rule: p.verify(list(pictures), message) for rule, p in self.by_rule.items()}
+        scores = self.protected.scores(list(pictures))
+        return [
+            Outcome(
+                accepted={rule: bool(judged[rule][row].accepted) for rule in RULES},
+                matches=judged[RULES[0]][row].matches,
+                bits=judged[RULES[0]][row].bits,
+                score=None if scores is None else float(scores[row]),
+                carried={r: judged[r][row].p_value <= judged[r][row].fpr for r in RULES},
+            )
+            for row in range(len(pictures))
+        ]
+
+
+def floats(pictures: Sequence[Picture8]) -> Images:
+    """8-bit pictures of one size as networks take them: (N, 3, H, W) in [0, 1]."""
+    return np.stack([to_float(picture) for picture in pictures])

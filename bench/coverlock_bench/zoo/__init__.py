@@ -1,1 +1,0 @@
-"""Watermarks trained for a comparison: interventions, training choices, filters."""

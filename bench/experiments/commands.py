@@ -1,0 +1,296 @@
+"""The commands of our own studies, below ``coverlock bench``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coverlock_bench.adaptive.command import chosen, work_option
+from coverlock_bench.ledger import Ledger, Session, resumable
+from coverlock_bench.measurement import (
+    FOLDER,
+    Measured,
+    count_option,
+    hashes_option,
+    measurement,
+    number_option,
+)
+from coverlock_bench.photos import find_photos
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.loading import DEFAULT_HASH
+from coverlock_sdk.locking.coverlock import DEFAULT_ROUNDS
+from coverlock_sdk.locking.hardening import Hardening
+from coverlock_sdk.plugin_manager import plugin_manager
+from experiments import tables as declared
+
+Names = tuple[str, ...]
+
+photos_argument = click.argument("photos", type=FOLDER)
+unseen_option = click.option(
+    "--images",
+    type=FOLDER,
+    required=True,
+    help="Photos to measure RT on, which no training has seen; 200 for RT@100.",
+)
+runs_option = click.option(
+    "--runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the training runs; what is there is loaded or goes on.",
+)
+seeds_option = click.option(
+    "--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True
+)
+bf16_option = click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
+
+
+@measurement("roundtrip", "watermarks images hash fpr", number_option("--rounds", DEFAULT_ROUNDS))
+def roundtrip(
+    watermarks: Names, images: Path | None, hash: str, rounds: int, fpr: float
+) -> Measured:
+    """Mark photos and verify them as saved: unlocked, locked once, locked to a fixed point."""
+    from experiments.roundtrip import roundtrip as measure
+
+    photos = find_photos(images)
+    figures = {name: measure(name, photos, hash, rounds, fpr) for name in watermarks}
+    return Measured({"hash": hash, "rounds": rounds, "fpr": fpr, "photos": len(photos)}, figures)
+
+
+@measurement("rules", "watermarks images hash held_out fpr seed", count_option(100))
+def rules(
+    watermarks: Names, images: Path | None, held_out: bool, count: int, **common: Any
+) -> Measured:
+    """Compare the hard and the soft rule: genuine pictures under distortion, and forgeries."""
+    from experiments.rules import compare_rules
+
+    photos = find_photos(images, held_out)[:count]
+    figures = {name: compare_rules(name, photos=photos, **common) for name in watermarks}
+    return Measured({"photos": len(photos), "held_out": held_out, **common}, figures)
+
+
+@measurement(
+    "hardening",
+    "images hash held_out fpr seed",
+    click.option("-w", "--watermark", "watermarks", multiple=True, help="Otherwise all here."),
+    count_option(40),
+)
+def hardening(
+    watermarks: Names, images: Path | None, held_out: bool, count: int, **common: Any
+) -> Measured:
+    """Errors of the code on marked photos, as bound and hardened: gain, cost, and forgeries."""
+    from experiments.hardening import hardening as measure
+
+    photos = find_photos(images, held_out)[:count]
+    names = watermarks or tuple(plugin_manager().names("watermark"))
+    figures = {name: measure(name, photos=photos, **common) for name in names}
+    config = {"photos": len(photos), "held_out": held_out, **common}
+    config["settings"] = asdict(Hardening())
+    return Measured(config, figures, declared.HARDENING.markdown(figures))
+
+
+@measurement(
+    "documents", "watermark fpr", hashes_option("nano", "dct"), number_option("--pages", 6)
+)
+def documents(watermark: str, hashes: Names, pages: int, fpr: float) -> Measured:
+    """Forge between pages of text, where the lock is weaker than between photos."""
+    from experiments.documents import documents as measure
+
+    figures = measure(watermark, list(hashes), pages, fpr)
+    return Measured({"watermark": watermark, "pages": pages, "fpr": fpr}, figures)
+
+
+@measurement(
+    "levers",
+    "images held_out only fpr seed",
+    count_option(24, "Forgeries of each attack."),
+    number_option("--bits", 32, "Bits of a message."),
+    work_option,
+)
+def levers(images: Path | None, held_out: bool, only: Names, work: Path, **common: Any) -> Measured:
+    """Measure what would raise the bar for a feature collision, and what it would cost."""
+    from experiments.lever_study import LEVERS, lever_study
+
+    wanted = chosen(only, tuple(LEVERS), "lever")
+    with resumable(work):
+        session = Session(Ledger(work), quiet=False)
+        figures = lever_study(find_photos(images, held_out), session=session, only=wanted, **common)
+    config = {"held_out": held_out, **common}
+    return Measured(config, figures, declared.LEVERS.markdown(figures))
+
+
+@measurement(
+    "hash-variants",
+    "",
+    click.option(
+        "--images",
+        type=FOLDER,
+        required=True,
+        help="Folder of training photos; a tenth of them is held out for the figures.",
+    ),
+    click.option(
+        "--run",
+        type=click.Path(file_okay=False, path_type=Path),
+        required=True,
+        help="Folder that keeps cached features and checkpoints.",
+    ),
+)
+def hash_variants_command(images: Path, run: Path) -> Measured:
+    """Compare hashes from scratch, on frozen pretrained backbones, and distilled."""
+    from experiments.hash_variants import hash_variants, settings
+
+    figures = hash_variants(images, run)
+    return Measured(settings(images), figures, declared.HASH_VARIANTS.markdown(figures))
+
+
+@measurement(
+    "hash-latency",
+    "",
+    hashes_option(DEFAULT_HASH),
+    number_option("--threads", 2),
+    number_option("--turns", 50, "Pictures hashed by each graph."),
+)
+def hash_latency_command(hashes: Names, threads: int, turns: int) -> Measured:
+    """Time hashes in ONNX Runtime beside a network of the shape of DINOv2-S."""
+    from experiments.hash_latency import hash_latency
+
+    config = {"threads": threads, "turns": turns, "reference": "dinov2-s, random weights"}
+    return Measured(config, hash_latency(hashes, threads, turns))
+
+
+@measurement("references", "watermarks seed", unseen_option)
+def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
+    """Put the cards of watermarks that were trained here together, and measure their RT."""
+    from experiments.references import references
+
+    measured = find_photos(images)
+    figures = references(watermarks, measured, seed)
+    config = {"images": images.name, "measured_on": len(measured), "seed": seed}
+    return Measured(config, figures, declared.REFERENCES.markdown(figures))
+
+
+@measurement(
+    "interventions",
+    "picture",
+    photos_argument,
+    unseen_option,
+    runs_option,
+    click.option("--variant", "variants", multiple=True, help="Only these; may be repeated."),
+    seeds_option,
+    bf16_option,
+)
+def interventions(
+    photos: Path,
+    images: Path,
+    runs: Path,
+    variants: Names,
+    seeds: tuple[int, ...],
+    bf16: bool,
+    picture: Path | None,
+) -> Measured:
+    """Train the paper's architectural variants on PHOTOS and compare their RT."""
+    from experiments.intervention_picture import draw_interventions
+    from experiments.interventions import interventions as measure
+
+    measured = find_photos(images)
+    figures = measure(variants, photos, measured, runs, seeds, bf16)
+    if picture:
+        draw_interventions(figures, picture)
+    config = {"photos": photos.name, **_trained(images, measured, seeds, bf16)}
+    return Measured(config, figures, declared.INTERVENTIONS.markdown(figures))
+
+
+@measurement(
+    "training-factors",
+    "",
+    photos_argument,
+    click.option("--other-photos", type=FOLDER, help="A second dataset to train on."),
+    unseen_option,
+    runs_option,
+    click.option(
+        "-w", "--watermark", "systems", multiple=True, default=("hidden", "mbrs"), show_default=True
+    ),
+    click.option("--change", "changes", multiple=True, help="Only these; may be repeated."),
+    seeds_option,
+    bf16_option,
+)
+def training_factors_command(
+    photos: Path,
+    other_photos: Path | None,
+    images: Path,
+    runs: Path,
+    systems: Names,
+    changes: Names,
+    seeds: tuple[int, ...],
+    bf16: bool,
+) -> Measured:
+    """Vary dataset, message length, loss weight and noise, and see whether RT follows."""
+    from experiments.training_factors import training_factors
+
+    measured = find_photos(images)
+    figures = training_factors(systems, changes, photos, other_photos, measured, runs, seeds, bf16)
+    other = other_photos.name if other_photos else None
+    config = {"photos": photos.name, "other_photos": other}
+    config |= _trained(images, measured, seeds, bf16)
+    return Measured(config, figures, declared.TRAINING_FACTORS.markdown(figures))
+
+
+def _trained(images: Path, measured: list[Path], seeds: tuple[int, ...], bf16: bool) -> Any:
+    """What the figures of networks trained here depend on."""
+    on = {"images": images.name, "measured_on": len(measured)}
+    return {**on, "seeds": list(seeds), "bfloat16": bf16}
+
+
+@measurement(
+    "filters",
+    "watermarks seed",
+    photos_argument,
+    runs_option,
+    click.option("--pictures", default=1000, show_default=True, help="Photos to mark."),
+    click.option("--validation", default=500, show_default=True, help="Held-out photos."),
+    click.option("--steps", default=1800, show_default=True),
+)
+def filters_command(photos: Path, watermarks: Names, runs: Path, **recipe: int) -> Measured:
+    """Train classifiers that tell forgeries from genuine pictures, and compare their ROC-AUC."""
+    from coverlock_plugins.convnext.training import FilterRecipe
+    from experiments.filters import filters
+
+    figures = filters(watermarks, photos, runs, FilterRecipe(**recipe))
+    config = {"photos": photos.name, **recipe}
+    return Measured(config, figures, declared.FILTERS.markdown(figures))
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
+@click.option("--check", is_flag=True, help="Only say whether the tables are up to date.")
+def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:
+    """Render the tables of Markdown FILES from result files."""
+    from experiments.doc_tables import render
+
+    texts = {path: path.read_text() for path in files}
+    rendered = {path: render(text, results) for path, text in texts.items()}
+    stale = [path for path in files if rendered[path] != texts[path]]
+    if check and stale:
+        names = " ".join(map(str, stale))
+        raise CoverLockError(f"tables are out of date: run 'coverlock bench tables {names}'")
+    for path in stale:
+        path.write_text(rendered[path])
+
+
+COMMANDS = (
+    roundtrip,
+    rules,
+    hardening,
+    documents,
+    levers,
+    hash_variants_command,
+    hash_latency_command,
+    references_command,
+    interventions,
+    training_factors_command,
+    filters_command,
+    tables,
+)

@@ -1,0 +1,99 @@
+"""Tables of the README and the docs, rendered from result files and never typed.
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from coverlock_bench.adaptive.tables import ADAPTIVE
+from coverlock_bench.auditing import security_tables
+from coverlock_bench.deployment.tables import LATENCY
+from coverlock_bench.hashes.tables import HASHES
+from coverlock_bench.tables import Table
+from coverlock_sdk.errors import CoverLockError
+from experiments import tables
+
+_BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+Documents = list[dict[str, Any]]
+
+
+def render(text: str, results: Path) -> str:
+    """``text`` with every table made anew from the files in ``results``."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(2)
+        if name not in TABLES:
+            raise CoverLockError(f"there is no table '{name}': use one of {', '.join(TABLES)}")
+        pattern, table, figures_of = TABLES[name]
+        documents = [json.loads(path.read_text()) for path in sorted(results.glob(pattern))]
+        return f"{match.group(1)}{table.markdown(figures_of(documents))}\n{match.group(3)}"
+
+    return _BLOCK.sub(replace, text)
+
+
+def _together(documents: Documents) -> Any:
+    """The figures of one file, or of several that each tell of other watermarks."""
+    return {name: value for document in documents for name, value in document["figures"].items()}
+
+
+def _with_settings(documents: Documents) -> Any:
+    """One row a file: its settings and figures."""
+    return [{**document["config"], **document["figures"]} for document in documents]
+
+
+def _by_precision(documents: Documents) -> Any:
+    """One row a file and precision: its settings and figures."""
+    return [
+        {**document["config"], "precision": precision, **figures}
+        for document in documents
+        for precision, figures in document["figures"].items()
+    ]
+
+
+def _subjects(documents: Documents) -> Any:
+    """Of all latency runs: each watermark and hash was timed in one of them."""
+    subjects: dict[str, Any] = {}
+    for document in documents:
+        random = document["config"]["random_weights"]
+        for name, subject in document["figures"]["subjects"].items():
+            made_up = name.partition("+")[2] in random
+            subjects[f"{name} (random weights)" if made_up else name] = subject
+    return {"subjects": subjects}
+
+
+TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
+    "rules": ("rules.json", tables.RULES_TABLE, _together),
+    "roundtrip": ("roundtrip.json", tables.ROUNDTRIP, _together),
+    "calibration": ("calibration.json", tables.CALIBRATION, _together),
+    "hardening": ("hardening/*.json", tables.HARDENING, _together),
+    "hash": ("hash.json", HASHES, _together),
+    "hash-distortions": ("hash.json", tables.HASH_DISTORTIONS, _together),
+    "hash-lengths": ("hash.json", tables.HASH_LENGTHS, _together),
+    "hash-latency": ("hash-latency.json", tables.HASH_LATENCY, _together),
+    "hash-variants": ("hash-variants.json", tables.HASH_VARIANTS, _together),
+    "documents": ("documents.json", tables.DOCUMENTS, _together),
+    "references": ("references.json", tables.REFERENCES, _together),
+    "interventions": ("interventions.json", tables.INTERVENTIONS, _together),
+    "training-factors": ("training-factors.json", tables.TRAINING_FACTORS, _together),
+    "training-speed": ("training-factors.json", tables.TRAINING_SPEED, _together),
+    "filters": ("filters.json", tables.FILTERS, _together),
+    "adaptive": ("adaptive.json", ADAPTIVE, _together),
+    "levers": ("levers.json", tables.LEVERS, _together),
+    "overhead": ("overhead.json", tables.OVERHEAD, _with_settings),
+    "scaling": ("scaling.json", tables.SCALING, _with_settings),
+    "parity": ("parity-*.json", tables.PARITY, _by_precision),
+    "latency": ("latency*.json", LATENCY, _subjects),
+    "latency-stages": ("latency*.json", tables.LATENCY_STAGES, _subjects),
+    **{
+        f"security-{name}": ("security.json", table, _together)
+        for name, table in security_tables.TABLES.items()
+    },
+}
+"""Of each table the result files it is made from, what it is, and which figures it shows."""

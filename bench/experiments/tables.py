@@ -1,0 +1,363 @@
+"""The tables of our own studies, and those that only the docs show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import fmean, stdev
+from typing import Any
+
+from coverlock_bench.tables import (
+    RATE,
+    RATIO,
+    Columns,
+    Row,
+    Table,
+    below,
+    counted,
+    nested,
+    shown,
+)
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.locking.verdict import RULES
+from experiments.trained import COUNTS, covers_seen
+
+WATERMARK = ("watermark", "{watermark}")
+HASH = ("hash", "{hash}")
+
+
+def _by_arm(*arms: str) -> Any:
+    """Rows of figures that hold the number of photos beside their arms."""
+    return lambda figures: [
+        {**row[arm], "watermark": watermark, "arm": arm, "photos": row["photos"]}
+        for watermark, row in figures.items()
+        for arm in arms
+    ]
+
+
+RULES_TABLE = Table(
+    "Forgeries and genuine pictures, by watermark, defence and rule",
+    lambda figures: [
+        {**row[rule], **row, "rule": rule}
+        for row in _by_arm("none", "coverlock")(figures)
+        for rule in RULES
+    ],
+    (
+        WATERMARK,
+        ("defence", lambda row: "CoverLock" if row["arm"] == "coverlock" else "none"),
+        ("rule", "{rule}"),
+        ("forgeries accepted (GT@1)", counted("asr_gt1")),
+        ("genuine accepted", counted("tpr/clean")),
+        ("genuine accepted, six distortions", "{tpr_mean_of_six:%1} %"),
+    ),
+)
+ROUNDTRIP = Table(
+    "Marked photos that verify as saved, and what fixed-point binding changes",
+    nested("watermark", "arm"),
+    (
+        WATERMARK,
+        ("rule", lambda row: row["arm"].partition(": ")[0]),
+        ("binding", lambda row: row["arm"].partition(": ")[2]),
+        ("accepted", "{accepted} of {photos}"),
+        ("bits read", "{bit_accuracy:%2} %"),
+        ("hash error", "{hash_bit_error:%2} %"),
+        ("median p", lambda row: f"{10 ** row['median_log10_p']:.1g}"),
+        ("PSNR", "{psnr_mean:.1f} dB"),
+    ),
+)
+HARDENING = Table(
+    "Marked photos as bound and hardened, by watermark",
+    _by_arm("as bound", "hardened"),
+    (
+        WATERMARK,
+        ("", "{arm}"),
+        ("code error as marked", "{hash_bit_error/none:%2} %"),
+        ("six distortions", "{hash_bit_error_mean_of_six:%2} %"),
+        ("80 % crop", "{hash_bit_error/crop:%2} %"),
+        ("genuine accepted, hard", "{hard/tpr_mean_of_six:%1} %"),
+        ("soft", "{soft/tpr_mean_of_six:%1} %"),
+        ("code of forged and source agree", "{forged_code_agreement:%1} %"),
+        (
+            "forgeries accepted, hard / soft",
+            lambda row: " / ".join(counted(f"{rule}/asr_gt1")(row) for rule in RULES),
+        ),
+        ("PSNR", "{psnr_mean:.2f} dB"),
+        ("time", "{seconds_median:.1f} s"),
+    ),
+)
+
+
+def _variance(row: Row) -> str:
+    """Older files have no interval."""
+    interval = shown(row["variance_ratio"], " [{low:.2f}, {high:.2f}]")
+    return shown(row["variance_ratio"], "{mean:.2f}" + interval + " ({min:.2f}-{max:.2f})")
+
+
+def _share(digits: int) -> str:
+    observed = "{observed:%D} % [{low:%D}, {high:%D}] expected {expected:%D}"
+    return observed.replace("D", str(digits))
+
+
+CALIBRATION = Table(
+    "Unmarked photos against fixed messages",
+    nested("watermark", "arm"),
+    (
+        WATERMARK,
+        ("", "{arm}"),
+        ("variance / binomial (min-max over messages)", _variance),
+        *(
+            (f"{rule}, p <= 1e-{digits}", below(f"exceedance/{rule}/{level}", _share(digits)))
+            for rule in RULES
+            for level, digits in {"0.01": 2, "0.001": 3, "0.0001": 4}.items()
+        ),
+    ),
+)
+
+
+def _distortion_rows(figures: Any) -> Iterator[Row]:
+    hashes = figures["hashes"]
+    for distortion in next(iter(hashes.values()))["bit_error"]:
+        errors = {name: row["bit_error"][distortion] for name, row in hashes.items()}
+        yield {"distortion": distortion, **errors}
+
+
+HASH_DISTORTIONS = Table(
+    "Bit error of each hash under each distortion",
+    _distortion_rows,
+    lambda figures: [
+        ("distortion", "{distortion}"),
+        *((name, f"{{{name}:%2}} %") for name in figures["hashes"]),
+    ],
+)
+
+
+def _length_columns(figures: Any) -> Columns:
+    lengths = next(iter(figures["hashes"].values()))["similar"]["accepted"]
+    shares = [(f"L = {length}", f"{{accepted/{length}:%3}} %") for length in lengths]
+    return [HASH, ("pairs", "{pairs:,} {kind}"), *shares]
+
+
+HASH_LENGTHS = Table(
+    "Pairs of pictures that would be accepted for one another, by length of the message",
+    lambda figures: [
+        {"hash": name, "kind": kind, **row[kind]}
+        for name, row in figures["hashes"].items()
+        for kind in ("different", "similar")
+    ],
+    _length_columns,
+)
+HASH_LATENCY = Table(
+    "Time of one picture relative to DINOv2-S; milliseconds of a busy machine tell nothing",
+    nested("hash"),
+    (HASH, ("pictures in the time of one by DINOv2-S", "{speed_up:.0f}")),
+)
+HASH_VARIANTS = Table(
+    "Each way to a hash in one line, on held-out photos",
+    nested("hash"),
+    (
+        HASH,
+        ("bit error, six distortions", "{error:%2} %"),
+        ("under an 80 % crop", "{error_crop:%2} %"),
+        ("agreement of different pictures", "{pairs_mean:.3f} ± {pairs_deviation:.3f}"),
+        ("accepted", "{pairs_accepted:%3} %"),
+        ("parameters", "{parameters:,}"),
+        ("time / nano", "{times_nano:.1f}"),
+    ),
+)
+DOCUMENTS = Table(
+    "Transplants between pages of text",
+    nested("hash"),
+    (
+        HASH,
+        ("bits in which codes agree", "{agreement_mean:%0} % (at most {agreement_max:%0} %)"),
+        ("accepted, hard", "{forgeries_accepted/hard} of {forgeries}"),
+        ("accepted, soft", "{forgeries_accepted/soft} of {forgeries}"),
+    ),
+)
+
+
+def _lever_columns(figures: Any) -> Columns:
+    budgets = list(next(iter(figures.values()))["forgeries"])
+    cells = {f"collisions within {b} levels": f"forgeries/{b}" for b in budgets}
+    cells["genuine, distorted"] = "genuine"
+    matched = " / ".join(f"{{{cell}/bits_matched:%0}} %" for cell in cells.values())
+    return [
+        ("lever", "{lever}"),
+        *((heading, below(cell, RATE)) for heading, cell in cells.items()),
+        ("bits that match in each", matched),
+    ]
+
+
+LEVERS = Table("Collisions and genuine pictures that pass", nested("lever"), _lever_columns)
+REFERENCES = Table(
+    "The watermarks trained here: quality, bits read under the six distortions, and RT",
+    lambda figures: [
+        {
+            **row,
+            **row["card"]["held_out"],
+            "covers": covers_seen(row["card"], row["card"]["recipe"]),
+        }
+        for row in nested("watermark")(figures)
+    ],
+    (
+        WATERMARK,
+        ("bits", "{bits} at {side} px"),
+        ("covers seen", "{covers:,}"),
+        ("bits read", "{bit_accuracy:.3f}"),
+        ("PSNR", "{psnr_mean:.1f} dB"),
+        *((name, f"{{accuracy_under_distortion/{name}:.3f}}") for name in EVALUATION),
+        *((f"RT@{count}", f"{{rt/{count}/rt|-:.3f}}") for count in COUNTS),
+    ),
+)
+
+
+def _over_seeds(row: Row) -> Row:
+    """A network that was trained with one or more seeds, or with none, as means over them."""
+    runs = list(row.get("seeds", {}).values())
+    means: dict[str, Any] = {"runs": len(runs)}
+    if runs:
+        means |= {name: fmean(run[name] for run in runs) for name in ("bit_accuracy", "psnr")}
+        means["covers"] = covers_seen(runs[0], row["recipe"])
+    for count in map(str, COUNTS):
+        values = [run["rt"][count]["rt"] for run in runs if count in run["rt"]]
+        spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+        means[f"rt@{count}"] = f"{fmean(values):.2f}{spread}" if values else None
+    return {**row, **means}
+
+
+TRAINED: Columns = (("seeds", "{runs}"), ("covers seen", "{covers|-:,}"))
+MEASURED: Columns = (
+    ("bits read", "{bit_accuracy|-:.3f}"),
+    ("PSNR", "{psnr|-:.1f} dB"),
+    *((f"RT@{count}", f"{{rt@{count}|-}}") for count in COUNTS),
+)
+
+
+def _intervention_columns(figures: Any) -> Columns:
+    """Ours, and what the paper reports in brackets; where it has no RT, training failed there."""
+    published = ["{accuracy:.3f}", "{psnr:.2f} dB", *(f"{{rt/{count}:.3f}}" for count in COUNTS)]
+
+    def beside(ours: Any, theirs: str) -> Any:
+        def text(row: Row) -> str:
+            failed = theirs.startswith("{rt") and "rt" not in row["paper"]
+            paper = "training failure" if failed else shown(row["paper"], theirs)
+            return f"{shown(row, ours)} ({paper})" if paper else shown(row, ours)
+
+        return text
+
+    pairs = zip(MEASURED, published, strict=True)
+    compared = [(f"{heading} (paper)", beside(ours, theirs)) for (heading, ours), theirs in pairs]
+    return [("variant", "{variant}"), *TRAINED, *compared]
+
+
+INTERVENTIONS = Table(
+    "Each variant with its quality and RT, as the mean over seeds, and the paper's in brackets",
+    lambda figures: [
+        _over_seeds({**row, "variant": label.replace("-", " ")})
+        for part in ("trained", "untrained")
+        for label, row in figures[part].items()
+    ],
+    _intervention_columns,
+)
+TRAINING_FACTORS = Table(
+    "Each training choice with what became of quality and RT",
+    lambda figures: map(_over_seeds, nested("watermark", "changed")(figures)),
+    (WATERMARK, ("changed", "{changed}"), *TRAINED, *MEASURED),
+)
+PHASES = ("loading", "encoding", "noise", "decoding", "learning", "validation")
+"""Of training, in the order of a step."""
+
+TRAINING_SPEED = Table(
+    "Pictures a second on the machine of the training factors, and what the time went into",
+    lambda figures: [
+        {**row, **run, "share": {**dict.fromkeys(PHASES, 0), **run["seconds_share"]}}
+        for row in nested("watermark", "changed")(figures)
+        for run in row["seeds"].values()
+        if run.get("seconds_share")
+    ],
+    (
+        WATERMARK,
+        ("changed", "{changed}"),
+        ("pictures a second", "{images_per_second:.1f}"),
+        *((phase, f"{{share/{phase}:%1}} %") for phase in PHASES),
+    ),
+)
+BACKBONES = {"convnext": "ConvNeXt", "resnet": "ResNet", "features": "frozen features + MLP"}
+FILTERS = Table(
+    "ROC-AUC of each backbone on held-out pictures, with the paper's beside it",
+    nested("watermark", "backbone"),
+    (
+        WATERMARK,
+        ("backbone", lambda row: BACKBONES[row["backbone"]]),
+        ("AUC, clean", "{held_out_auc/clean:%2} %"),
+        ("AUC, distorted", "{held_out_auc/distorted:%2} %"),
+        ("pictures of a kind", "{photos/held_out}"),
+        ("paper (full width)", "{paper|-:%2} %"),
+    ),
+)
+
+
+def _stage_rows(figures: Any) -> Iterator[Row]:
+    stages = [("decode", "host", "-"), ("resize", "host", "-")]
+    for runtime in ("torch", "cpu"):
+        stages += [(stage, runtime, "fp32") for stage in ("hash", "decoder", "network")]
+    stages.append(("statistics", "host", "-"))
+    for name, subject in figures["subjects"].items():
+        timed = {
+            (row["stage"], row["runtime"], row["precision"]): row["milliseconds"]
+            for row in subject["rows"]
+            if row["batch"] == 8
+        }
+        whole = timed["end to end", "torch", "fp32"]
+        for stage, runtime, precision in stages:
+            by = f"{runtime} {precision}".removesuffix(" -")
+            share = timed[stage, runtime, precision] / whole
+            yield {"subject": name, "stage": stage, "by": by, "share": share}
+
+
+LATENCY_STAGES = Table(
+    "Where the time goes at batch 8, as shares of PyTorch's end to end",
+    _stage_rows,
+    (
+        ("watermark+hash", "{subject}"),
+        ("stage", "{stage}"),
+        ("by", "{by}"),
+        ("share", "{share:%1} %"),
+    ),
+)
+SCALING = Table(
+    "Several processes against one: pictures a second, and processor time a picture",
+    list,
+    (
+        ("watermark+hash", "{watermark}+{hash}"),
+        ("processes", "{workers}"),
+        ("pictures a second", below("speed_ratio", RATIO)),
+        ("processor time a picture", below("cost_ratio", RATIO)),
+        ("cores", "{cores}, load average {load_average:.1f}"),
+    ),
+)
+OVERHEAD = Table(
+    "What the Verifier and fusing cost, and how long opening takes",
+    list,
+    (
+        ("bundle", "{watermark}, {hash}"),
+        ("batch", "{batch}"),
+        ("Verifier to a bare session", "{verifier_to_session:.2f} x"),
+        ("one fused graph to two", "{fused_to_apart:.2f} x"),
+        ("import and open", "{import_and_open_seconds:.2f} s"),
+    ),
+)
+PARITY = Table(
+    "Exported graphs against the SDK, one run of 'bench parity' a watermark and hash",
+    list,
+    (
+        WATERMARK,
+        HASH,
+        ("precision", "{precision}"),
+        ("photos", "{photos}"),
+        ("equal bits", "{bits:%3} %"),
+        ("unmarked payloads too", "{all_bits:%3} %"),
+        ("largest difference of a payload logit", "{max_decoder_difference:.1g}"),
+        ("of a hash logit", "{max_hash_difference:.1g}"),
+        ("equal verdicts", counted("verdicts")),
+    ),
+)

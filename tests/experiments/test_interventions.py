@@ -1,0 +1,207 @@
+"""Variants trained for a comparison: trained once, loaded afterwards, measured alike."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("torch")
+pytest.importorskip("kornia")
+pytest.importorskip("matplotlib")
+
+from matplotlib.container import ErrorbarContainer
+
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.testing import natural_pictures
+from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
+from experiments import interventions, training_factors
+from experiments.intervention_picture import draw_interventions, interventions_figure
+from experiments.references import references
+from experiments.tables import INTERVENTIONS, REFERENCES, TRAINING_FACTORS
+from experiments.trained import Variant
+from tests.conftest import AdditivePlugin
+
+TINY = Variant(
+    "mbrs",
+    "mbrs",
+    {"bits": 64, "size": 64, "channels": 8},
+    WatermarkRecipe(steps=2, batch=2, record_every=2),
+    {"rt": {"100": 0.5}},
+)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for index, picture in enumerate(natural_pictures(30, (72, 72), seed=5)):
+        Image.fromarray(picture).save(folder / f"{index}.png")
+    return folder
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    low = replace(TINY, label="mbrs-with-broadcast-gap")
+    monkeypatch.setattr(interventions, "VARIANTS", (TINY, low))
+    monkeypatch.setattr(training_factors, "VARIANTS", (TINY,))
+    monkeypatch.setattr(training_factors, "SHORTER", {"mbrs": {"steps": 2}})
+
+
+def finished_card(photos: Path, images: list[Path], runs: Path) -> tuple[Path, dict[str, Any]]:
+    """The card of a run that was trained to its end, and its file."""
+    interventions.interventions(["mbrs"], photos, images, runs, [0], bfloat16=False)
+    file = runs / "mbrs-0" / "watermark.json"
+    return file, json.loads(file.read_text())
+
+
+@pytest.mark.usefixtures("tiny")
+def test_variants_are_trained_once_and_measured(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    figures = interventions.interventions([], photos, images, tmp_path, [0, 1], bfloat16=False)
+    run = figures["trained"]["mbrs"]["seeds"]["0"]
+    assert set(run["rt"]) == {"1", "10"}  # thirty pictures do not reach a hundred sources
+    assert run["images_seen"] == 4
+    weights = tmp_path / "mbrs-0" / "watermark.safetensors"
+    first = weights.stat().st_mtime_ns
+    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+    assert weights.stat().st_mtime_ns == first
+    assert again["trained"]["mbrs"]["seeds"]["0"] == run
+    assert "vine with broadcast gap | 0" in INTERVENTIONS.markdown(figures)
+    draw_interventions(figures, tmp_path / "picture.png")
+    assert Image.open(tmp_path / "picture.png").width > 1000
+    json.dumps(figures)
+
+
+def measured(rts: list[float], twins: bool, paper: dict[str, object]) -> dict[str, object]:
+    """A variant of a result file, with one run for each of ``rts``."""
+    run = {
+        "bit_accuracy": 0.9,
+        "psnr": 30.04,
+        "images_seen": 4000,
+        "curve": [(2000, 0.7), (4000, 0.9)],
+    }
+    seeds = {str(seed): {**run, "rt": {"100": {"rt": rt}}} for seed, rt in enumerate(rts)}
+    return {"recipe": {"inverted_twins": twins}, "paper": paper, "seeds": seeds}
+
+
+FIGURES = {
+    "trained": {
+        "one": measured([0.2], False, {"accuracy": 0.998, "psnr": 28.23, "rt": {"100": 0.214}}),
+        "twins": measured([0.2, 0.4], True, {"rt": {"100": 0.5}}),
+    },
+    "untrained": interventions.UNTRAINED,
+}
+
+
+def test_the_paper_stands_beside_what_was_measured() -> None:
+    _, _, one, twins, vine, failed = INTERVENTIONS.markdown(FIGURES).splitlines()
+    assert one == "| one | 1 | 4,000 | 0.900 (0.998) | 30.0 dB (28.23 dB) | - | - | 0.20 (0.214) |"
+    assert twins == "| twins | 2 | 2,000 | 0.900 | 30.0 dB | - | - | 0.30 ± 0.14 (0.500) |"
+    assert "| - (1.000) | - (35.47 dB) | - (0.964) | - (0.981) | - (0.986) |" in vine
+    assert "| - (0.600) | - (6.97 dB) | - (training failure) |" in failed
+
+
+def test_the_picture_shows_the_spread_of_seeds_and_counts_covers() -> None:
+    bars, curves = interventions_figure(FIGURES).axes
+    [spread] = [c for c in bars.containers if isinstance(c, ErrorbarContainer)]  # of the twins
+    [[(place, low), (_, high)]] = spread[2][0].get_segments()
+    assert (place, low, high) == pytest.approx((1, 0.3 - 0.02**0.5, 0.3 + 0.02**0.5))
+    one, twins = curves.get_lines()
+    assert list(one.get_xdata()) == [2000, 4000]
+    assert list(twins.get_xdata()) == [1000, 2000]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path) -> None:
+    runs = training_factors.factors("mbrs")
+    assert list(runs) == [
+        "base", "dataset", "16 bits", "256 bits", "fidelity x 0.5", "fidelity x 2", "noise"
+    ]  # fmt: skip
+    assert runs["noise"].recipe.noise
+    assert runs["fidelity x 2"].recipe.image_weight == 2 * TINY.recipe.image_weight
+    images = sorted(photos.iterdir())
+    arguments = (photos, photos, images, tmp_path, [0], False)
+    figures = training_factors.training_factors(["mbrs"], ["noise"], *arguments)
+    assert list(figures["mbrs"]) == ["noise"]
+    assert "| mbrs | noise | 1 | 4 |" in TRAINING_FACTORS.markdown(figures)
+    with pytest.raises(CoverLockError, match="no change 'weather'"):
+        training_factors.training_factors(["mbrs"], ["weather"], *arguments)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    file, card = finished_card(photos, images, tmp_path)
+    assert card.pop("images_per_second") > 0
+    file.write_text(json.dumps(card))
+    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+    assert again["trained"]["mbrs"]["seeds"]["0"]["images_per_second"] is None
+
+
+def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(CoverLockError, match="no variant 'hiden': use hidden"):
+        interventions.interventions(["hiden"], photos, [], tmp_path, [0], bfloat16=False)
+
+
+def test_references_are_their_cards_and_their_transferability(photos: Path) -> None:
+    figures = references(["mbrs"], sorted(photos.iterdir()), seed=0)
+    assert set(figures["mbrs"]["rt"]) == {"1", "10"}
+    assert figures["mbrs"]["rt"]["1"]["rt"] > 0.9
+    [line] = [line for line in REFERENCES.markdown(figures).splitlines() if "mbrs" in line]
+    assert line.startswith("| mbrs | 64 at 128 px |")
+    assert line.endswith("| - |")
+
+
+def test_a_watermark_without_a_card_is_no_reference(photos: Path) -> None:
+    plugin_manager.cache_clear()
+    plugin_manager().add("additive", AdditivePlugin())
+    with pytest.raises(CoverLockError, match="'additive' come without a card"):
+        references(["additive"], sorted(photos.iterdir()), seed=0)
+    plugin_manager.cache_clear()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_is_not_shown_under_settings_it_was_not_made_with(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+    other = replace(TINY, recipe=replace(TINY.recipe, rate=0.5))
+    monkeypatch.setattr(interventions, "VARIANTS", (other,))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(TINY, recipe=replace(TINY.recipe, rate=0.5)),
+        replace(TINY, settings={**TINY.settings, "bits": 256, "size": 128}),  # of the same shapes
+    ],
+)
+def test_an_unfinished_run_does_not_go_on_under_other_settings(
+    changed: Variant, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = sorted(photos.iterdir())
+    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+    (tmp_path / "mbrs-0" / "watermark.safetensors").unlink()
+    monkeypatch.setattr(interventions, "VARIANTS", (changed,))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_that_changed_on_the_way_is_not_shown(photos: Path, tmp_path: Path) -> None:
+    images = sorted(photos.iterdir())
+    file, card = finished_card(photos, images, tmp_path)
+    made_with = {"recipe": card["recipe"], "settings": card["settings"]}
+    other = {**made_with, "recipe": {**card["recipe"], "rate": 0.5}}
+    file.write_text(json.dumps({**card, "sittings": [other, made_with]}))
+    with pytest.raises(CoverLockError, match="trained with other settings"):
+        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+import coverlock_bench
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.plugin_manager import plugin_manager
+from experiments.doc_tables import render
+from tests.conftest import AdditivePlugin
+
+
+@pytest.fixture(autouse=True)
+def _additive_plugin():
+    plugin_manager.cache_clear()
+    plugin_manager().add("additive", AdditivePlugin())
+    yield
+    plugin_manager.cache_clear()
+
+
+@pytest.fixture
+def folder(tmp_path, photos, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for index, photo in enumerate(photos[:4]):
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        Image.fromarray(photo).save(tmp_path / "photos" / f"{index}.png")
+    return tmp_path / "photos"
+
+
+def bench(command, folder, *options):
+    arguments = [
+        "bench",
+        command,
+        "-w",
+        "additive",
+        "--images",
+        str(folder),
+        "-o",
+        "r.json",
+        *options,
+    ]
+    result = CliRunner().invoke(build_cli(), [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    document = json.loads((folder.parent / "r.json").read_text())
+    assert document["command"] == f"bench {command}"
+    assert document["schema"] == 1
+    return document["figures"]["additive"]
+
+
+def test_round_trips_are_accepted_under_every_binding(folder):
+    figures = bench("roundtrip", folder)
+    assert len(figures) == 6
+    assert all(row["accepted"] == 4 for row in figures.values())
+    assert figures["hard: none"]["hash_bit_error"] == 0
+
+
+def test_rules_see_forgeries_pass_only_without_the_lock(folder):
+    figures = bench("rules", folder)
+    for rule in ("hard", "soft"):
+        assert figures["none"][rule]["asr_gt1"] == 1
+        assert figures["coverlock"][rule]["asr_gt1"] == 0
+        assert figures["coverlock"][rule]["tpr"]["clean"] == 1
+
+
+def test_hardening_is_measured_with_its_cost_and_its_forgeries(folder):
+    pytest.importorskip("torch")
+    figures = bench("hardening", folder, "--count", "2")
+    bound, hardened = figures["as bound"], figures["hardened"]
+    assert bound["psnr_mean"] - 0.5 <= hardened["psnr_mean"] < bound["psnr_mean"]
+    assert hardened["hash_bit_error_mean_of_six"] < bound["hash_bit_error_mean_of_six"]
+    assert hardened["soft"]["tpr_clean"] == 1
+    assert hardened["soft"]["asr_gt1"] == 0
+
+
+def test_pages_of_text_are_measured(tmp_path):
+    out = tmp_path / "d.json"
+    arguments = ["bench", "documents", "-w", "additive", "--pages", "2", "-o", str(out)]
+    result = CliRunner().invoke(build_cli(), arguments)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(out.read_text())["figures"]
+    assert set(figures) == {"nano", "dct"}
+    assert figures["nano"]["forgeries"] == 2
+    assert figures["nano"]["agreement_mean"] > figures["dct"]["agreement_mean"]
+
+
+def test_tables_come_from_result_files(tmp_path):
+    with pytest.raises(CoverLockError, match="no table 'nonsense'"):
+        render("<!-- table: nonsense -->\n<!-- end of table -->", tmp_path)
+
+
+def test_the_tables_in_the_docs_are_up_to_date():
+    root = Path(__file__).parents[2]
+    for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+        text = path.read_text()
+        assert render(text, root / "bench" / "results") == text, f"coverlock bench tables {path}"
+
+
+def test_the_table_of_false_positives_shows_every_level_and_interval(folder):
+    pytest.importorskip("scipy")
+    bench("calibration", folder, "--messages", "2", "--hash", "dct")
+    (folder.parent / "r.json").rename(folder.parent / "calibration.json")
+    text = "<!-- table: calibration -->\n<!-- end of table -->"
+    header, _, *rows = render(text, folder.parent).splitlines()[1:-1]
+    assert [header.count(f"p <= {level}") for level in ("1e-2", "1e-3", "1e-4")] == [2, 2, 2]
+    assert len(rows) == 2
+    assert all(row.count("[") == 7 for row in rows)  # one of the variance, six of shares
+
+
+def test_the_wheel_holds_no_experiments():
+    tomllib = pytest.importorskip("tomllib")
+    find_packages = pytest.importorskip("setuptools").find_packages
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    find = project["tool"]["setuptools"]["packages"]["find"]
+    shipped = [
+        package
+        for folder in find["where"]
+        for package in find_packages(str(root / folder), include=find["include"])
+    ]
+    assert "coverlock_bench.auditing" in shipped
+    assert not [package for package in shipped if package.startswith("experiments")]
+
+
+def test_studies_are_there_in_a_checkout_and_nowhere_else(tmp_path, monkeypatch):
+    studies = {"interventions", "rules", "tables"}
+    assert studies <= set(build_cli().commands["bench"].commands)
+    installed = tmp_path / "site-packages" / "coverlock_bench" / "__init__.py"
+    monkeypatch.setattr(coverlock_bench, "__file__", str(installed))
+    assert coverlock_bench._experiments() == []
