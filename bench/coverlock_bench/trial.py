@@ -19,6 +19,7 @@ from coverlock_sdk import Attack, Marked, OracleAttack, ProtectedWatermark, Wate
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
+from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES, Rule
 
@@ -104,18 +105,27 @@ def forgeries(
 
 
 def judge(
-    lock: LockedWatermark, pictures: Iterable[Picture8], message: Bits, code: Bits | None = None
+    lock: LockedWatermark,
+    pictures: Iterable[Picture8],
+    message: Bits,
+    code: Bits | None = None,
+    salt: int = 0,
 ) -> list[Outcome]:
     """Judge ``pictures`` under both rules from one pass of decoder and hash.
 
-    ``code`` is the one that was embedded; against it the errors of payload and hash are counted.
+    ``code`` is the one that was embedded, under ``salt``; against it the errors of payload and
+    hash are counted.
     """
     decoded, hashed = lock.logits(list(pictures))
-    key, form = lock.keys[0], lock.format
+    form, code_map = lock.format, lock.judge.terms(message, lock.keys[0]).code_map
     payloads = (form.log_odds(decoded) > 0).astype(np.uint8)
-    codes = form.code(hashed, key)
+    codes = form.code(hashed, code_map, salt)
+    judged = {
+        rule: Judge(form, lock.keyring, lock.fpr, rule).verify(decoded, hashed, message)
+        for rule in RULES
+    }
     outcomes = []
-    for row, reading in enumerate(form.readings(decoded, hashed, key)):
+    for row in range(len(decoded)):
         payload_errors = hash_errors = None
         if code is not None:
             payload_errors = int((payloads[row] != message ^ code).sum())
@@ -123,8 +133,8 @@ def judge(
                 hash_errors = int((codes[row] != code).sum())
         outcomes.append(
             Outcome(
-                accepted={r: reading.p_value(message, r) <= lock.fpr for r in RULES},
-                matches=int((reading.bits == message).sum()),
+                accepted={rule: judged[rule][row].accepted for rule in RULES},
+                matches=judged[RULES[0]][row].matches,
                 bits=len(message),
                 payload_errors=payload_errors,
                 hash_errors=hash_errors,
@@ -144,7 +154,8 @@ def transplant_trial(
     """One marked cover as it is, under the six distortions, and robbed for the victim."""
     seen = {CLEAN: marked.picture, **distort(marked.picture, EVALUATION, rng)}
     [seen[FORGED]] = forge(TRANSPLANT, [marked.picture], [cover], [victim])
-    return dict(zip(seen, judge(lock, seen.values(), message, marked.code), strict=True))
+    judged = judge(lock, seen.values(), message, marked.code, marked.salt)
+    return dict(zip(seen, judged, strict=True))
 
 
 class DefendedWatermark:

@@ -19,6 +19,7 @@ from coverlock_bench.settings import named_watermark
 from coverlock_sdk import Watermark, codeword, load_hash
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.images.kinds import read
+from coverlock_sdk.locking.code_maps import PlainMap
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
 from coverlock_sdk.locking.verdict import RULES, Rule
@@ -38,14 +39,17 @@ def null_calibration(
     system = named_watermark(watermark)
     payload_logits = _decoded(system, photos)
     vanilla = LockFormat(system.bits, system.calibration, None)
-    arms = {"vanilla": vanilla.readings(payload_logits, payload_logits, None)}
+    arms = {
+        "vanilla": vanilla.readings(payload_logits, payload_logits, PlainMap.of(None, vanilla.bits))
+    }
     for image_hash in map(load_hash, hashes):
         networks = Networks(system, image_hash)
         hash_logits = np.concatenate(
             [networks.hashed(networks.views([read(photo)])) for photo in photos]
         )
         locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
-        arms[f"locked, {image_hash.name}"] = locked.readings(payload_logits, hash_logits, None)
+        public = PlainMap.of(None, locked.bits)
+        arms[f"locked, {image_hash.name}"] = locked.readings(payload_logits, hash_logits, public)
     fixed = np.stack(
         [np.zeros(system.bits, dtype=np.uint8)]
         + [codeword(f"fixed message {k}", None, system.bits) for k in range(1, messages)]
