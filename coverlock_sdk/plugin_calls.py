@@ -14,7 +14,7 @@ from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import Picture, stacked_views
 from coverlock_sdk.images.resampling import resample
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import pictures_in
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.models.assets import Asset, locate
 from coverlock_sdk.training.photos import HELD_OUT, split

@@ -20,7 +20,7 @@ from coverlock_bench.photos import to_8_bit
 from coverlock_bench.trial import TRANSPLANT, forge, judge, mark
 from coverlock_sdk import Watermark
 from coverlock_sdk.arrays import Bits, Images
-from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import ANY_SIZE_SIDE, decode, embed, working_size
 

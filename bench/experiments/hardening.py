@@ -15,8 +15,8 @@ import numpy as np
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import CLEAN, FORGED, Outcome, mark, transplant_trial
 from coverlock_sdk import CoverLock, Marked, codeword
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.progress import progress
 

@@ -11,7 +11,7 @@ import numpy as np
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import mark
 from coverlock_sdk import CoverLock, Marked, NoDefense, codeword
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.verdict import RULES
 
 

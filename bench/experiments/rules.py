@@ -15,8 +15,8 @@ from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import CLEAN, FORGED, mark, transplant_trial
 from coverlock_sdk import CoverLock, NoDefense, codeword
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.progress import progress

@@ -14,7 +14,9 @@ import numpy as np
 
 from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.errors import CoverLockError, MessageError
-from coverlock_sdk.locking.code_maps import (
+from coverlock_sdk.locking.error_correction import Framing
+from coverlock_sdk.locking.identification import Identification, Kind, MessageBook, kind_of
+from coverlock_sdk.locking.keyed_codes import (
     SHORTLIST,
     CodeMap,
     PlainMap,
@@ -22,8 +24,6 @@ from coverlock_sdk.locking.code_maps import (
     salt_count,
     salted_map,
 )
-from coverlock_sdk.locking.error_correction import Framing
-from coverlock_sdk.locking.identification import Identification, Kind, MessageBook, kind_of
 from coverlock_sdk.locking.keys import Key, Keyring, codeword
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.messages import as_bits

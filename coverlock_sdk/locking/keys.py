@@ -1,6 +1,6 @@
 """Secret keys: what they determine, how they are stored, and how they stay out of sight.
 
-A key determines how hash bits lock a message (see ``code_maps``), and what an identifier stands
+A key determines how hash bits lock a message (see ``keyed_codes``), and what an identifier stands
 for. All of it is HMAC-SHA256 on the host, identical on every platform, so that networks and
 bundles hold no secret.
 """

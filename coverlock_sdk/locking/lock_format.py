@@ -9,7 +9,7 @@ import numpy as np
 from coverlock_sdk.arrays import Bits, Floats, Logits
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.code_maps import CodeMap
+from coverlock_sdk.locking.keyed_codes import CodeMap
 from coverlock_sdk.locking.keys import Key
 from coverlock_sdk.locking.statistics import (
     Weights,

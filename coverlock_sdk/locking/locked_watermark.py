@@ -21,7 +21,7 @@ from coverlock_sdk.images.codecs import (
     save_image,
     write_file,
 )
-from coverlock_sdk.images.kinds import Given, is_path, opened, read
+from coverlock_sdk.images.conversion import Given, is_path, opened, read
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.binding import Binder, Marked
 from coverlock_sdk.locking.picture_verifier import PictureVerifier

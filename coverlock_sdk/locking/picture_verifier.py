@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Union, overload
 
 from coverlock_sdk.arrays import Logits
-from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.locking.error_correction import Framing
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.judging import Judge

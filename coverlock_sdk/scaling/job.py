@@ -19,7 +19,7 @@ import numpy.typing as npt
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.bundles.bundle_judge import bundle_judge
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.verdict import Rule, Verdict
 from coverlock_sdk.verifier.verifier import Verifier

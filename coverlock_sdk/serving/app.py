@@ -29,7 +29,7 @@ from starlette.requests import ClientDisconnect
 from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
 from coverlock_sdk.images.codecs import decode_image
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.access import Caller, Callers, RateLimit, Scope

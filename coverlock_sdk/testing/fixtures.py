@@ -15,8 +15,8 @@ from coverlock_sdk import plugin_calls
 from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits, Pixels
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import find_pictures
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing.pictures import natural_pictures

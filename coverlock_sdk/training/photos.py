@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import pictures_in
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.training.cache import remembered
 

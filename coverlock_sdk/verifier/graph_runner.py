@@ -12,7 +12,7 @@ from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.errors import BundleError, CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.verifier.batching import Batcher, run_in_parts
 from coverlock_sdk.verifier.runtimes import Runtime
 

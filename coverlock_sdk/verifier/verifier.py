@@ -15,7 +15,7 @@ from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
 from coverlock_sdk.bundles.bundle_judge import bundle_judge
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.verifier.audit_log import AuditLog

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from coverlock_sdk.contract import Watermark
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import draw_training_distortion
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.plugin_calls import Networks

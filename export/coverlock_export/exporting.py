@@ -32,7 +32,7 @@ from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import fixed_size
 from coverlock_sdk.verifier.onnx_runtime import cpu_session, open_cpu

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from coverlock_sdk.arrays import Bits, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.images.kinds import read
-from coverlock_sdk.locking.code_maps import PlainMap
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.locking.keyed_codes import PlainMap
 from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import fixed_size

@@ -7,7 +7,7 @@ from coverlock_bench.auditing.signatures import feature_variation, residual_patt
 from coverlock_bench.ledger import NotMeasuredError
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import MissingModelError, PluginError
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import stacked_views
 
 torch = pytest.importorskip("torch")

@@ -28,7 +28,7 @@ from coverlock_sdk.errors import (  # noqa: E402
     PictureError,
     PluginError,
 )
-from coverlock_sdk.images.kinds import read  # noqa: E402
+from coverlock_sdk.images.conversion import read  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
 from tests.conftest import AdditiveMark  # noqa: E402

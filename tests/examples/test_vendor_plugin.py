@@ -11,8 +11,8 @@ import pluggy
 import pytest
 
 from coverlock_sdk import NoDefense, hookspecs, wrap
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.testing import natural_pictures
 
 ROOT = Path(__file__).parents[2]

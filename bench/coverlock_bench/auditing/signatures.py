@@ -18,7 +18,7 @@ from coverlock_bench.ledger import NotMeasuredError
 from coverlock_sdk import Watermark
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import MissingModelError, PluginError
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import stacked_views
 from coverlock_sdk.plugin_calls import embed, working_size
 

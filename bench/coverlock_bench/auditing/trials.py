@@ -28,8 +28,8 @@ from coverlock_bench.trial import (
 from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.errors import needs
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
-from coverlock_sdk.images.kinds import read
 
 TARGETS_AT_ONCE = 10
 MARKS_IN_MEMORY = 1000

@@ -16,7 +16,7 @@ from onnx.utils import Extractor
 
 from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 from coverlock_sdk.verifier.verifier import Verifier
 

@@ -20,8 +20,8 @@ from coverlock_sdk import CoverLockError, ImageHash, load_hash
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, HARDER, Picture
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.picture import stacked_views
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import bit_selection

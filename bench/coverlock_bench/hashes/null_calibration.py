@@ -18,8 +18,8 @@ from coverlock_bench.ledger import digest, fingerprint
 from coverlock_bench.settings import named_watermark
 from coverlock_sdk import Watermark, codeword, load_hash
 from coverlock_sdk.arrays import Logits
-from coverlock_sdk.images.kinds import read
-from coverlock_sdk.locking.code_maps import PlainMap
+from coverlock_sdk.images.conversion import read
+from coverlock_sdk.locking.keyed_codes import PlainMap
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
 from coverlock_sdk.locking.verdict import RULES, Rule

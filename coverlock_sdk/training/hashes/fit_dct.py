@@ -19,8 +19,8 @@ from coverlock_sdk.arrays import Images
 from coverlock_sdk.hashing import dct
 from coverlock_sdk.hashing.dct_features import CHROMA_BAND, LUMA_BAND, SIDE, dct_features
 from coverlock_sdk.hashing.projection import orthogonal_projection
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Distortion, draw_training_distortion
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
 from coverlock_sdk.training.hashes.figures import ACCEPTED, pair_agreement

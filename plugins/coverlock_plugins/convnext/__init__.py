@@ -19,7 +19,7 @@ import numpy.typing as npt
 from coverlock_sdk.contract import Defense, ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, MissingModelError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.images.kinds import Given
+from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import stacked_views
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_RULE, NoDefense
 from coverlock_sdk.locking.locked_watermark import LockedWatermark

@@ -19,8 +19,8 @@ from coverlock_plugins.convnext.classifiers import Classifier, build
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import draw_training_distortion
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.models.checkpoints import read_weights, require_match
 from coverlock_sdk.plugin_calls import embed, working_size
 from coverlock_sdk.training.cache import remembered

@@ -8,8 +8,8 @@ import click
 import numpy as np
 
 from coverlock_plugins.mhdw import MhdwHash
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import draw_training_distortion
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.images.picture import stacked_views
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress

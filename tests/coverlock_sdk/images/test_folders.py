@@ -8,8 +8,8 @@ import pytest
 from PIL import Image, features
 
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import find_pictures, pictures_in, search
-from coverlock_sdk.images.kinds import read
 from coverlock_sdk.testing import natural_pictures
 
 

@@ -16,7 +16,7 @@ from PIL import Image, ImageCms, features
 from coverlock_sdk import NoDefense
 from coverlock_sdk.errors import DepthWarning, PictureError
 from coverlock_sdk.images.codecs import decode_image, save_image
-from coverlock_sdk.images.kinds import Given, opened, read
+from coverlock_sdk.images.conversion import Given, opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.images.resampling import resample
 

@@ -11,8 +11,8 @@ from coverlock_sdk import CoverLock, wrap
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.locking.code_maps import PlainMap
 from coverlock_sdk.locking.hardening import MOST_COST
+from coverlock_sdk.locking.keyed_codes import PlainMap
 from coverlock_sdk.plugin_manager import plugin_manager
 from tests.conftest import AdditivePlugin
 

@@ -31,7 +31,7 @@ from coverlock_sdk.errors import (
     PluginError,
     WeakMarkWarning,
 )
-from coverlock_sdk.locking.code_maps import PlainMap, SaltedMap
+from coverlock_sdk.locking.keyed_codes import PlainMap, SaltedMap
 from coverlock_sdk.locking.lock_format import LockFormat
 from tests.conftest import AdditiveMark
 

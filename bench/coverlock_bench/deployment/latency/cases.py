@@ -17,7 +17,7 @@ from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
 from coverlock_sdk.errors import RuntimeUnavailableError
 from coverlock_sdk.images.codecs import decode_image
-from coverlock_sdk.images.kinds import read
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 from coverlock_sdk.verifier.runtimes import RUNTIMES

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coverlock_sdk import Calibration, Key
-from coverlock_sdk.locking.code_maps import SHORTLIST, PlainMap, SaltedMap, salt_count
 from coverlock_sdk.locking.judging import Judge
+from coverlock_sdk.locking.keyed_codes import SHORTLIST, PlainMap, SaltedMap, salt_count
 from coverlock_sdk.locking.keys import Keyring
 from coverlock_sdk.locking.lock_format import LockFormat
 
