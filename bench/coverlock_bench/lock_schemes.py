@@ -66,7 +66,9 @@ def _judged(lock: LockedWatermark, photo: Path, identifier: str, seed: list[int]
     rng = np.random.default_rng(seed)
     pictures = [marked.picture, *(change(marked.picture, rng) for change in EVALUATION.values())]
     logits = lock.logits(pictures)
-    return {"psnr": marked.psnr} | {rule: _verdicts(lock, logits, identifier, rule) for rule in RULES}
+    return {"psnr": marked.psnr} | {
+        rule: _verdicts(lock, logits, identifier, rule) for rule in RULES
+    }
 
 
 def _verdicts(

@@ -77,7 +77,8 @@ class Vendor:
         terms = self.judge.terms(identifier, self.judge.keys[0])
         layout, payloads = self.judge.format, []
         for row in hashed:
-            code = layout.code(row[None], terms.code_map, layout.drawn_salt(row, terms.code_map))
+            salt = layout.stablest_salt(row[None], terms.code_map)
+            code = layout.code(row[None], terms.code_map, salt)
             payloads.append(layout.payload(terms.message[None], code)[0])
         return Released(hashed, misread(np.stack(payloads), rng))
 

@@ -24,7 +24,7 @@ class KnownMap:
         A salted map needs no released picture: its message is known, and any salt will do.
         """
         layout = self.judge.format
-        _, code_map, message, _ = self.judge.terms(self.identifier, self.judge.keys[0])
+        _, code_map, message = self.judge.terms(self.identifier, self.judge.keys[0])
         if code_map.salts == 1:
             message = released.payloads[0] ^ layout.code(released.hashed[:1], code_map)[0]
         return layout.payload(
