@@ -80,7 +80,8 @@ class Binder:
         decoded, hashed = self.logits([picture])
         [reading] = self.format.readings(decoded, hashed, terms.code_map, salt, terms.key)
         code = self.format.code(hashed, terms.code_map, salt)[0]
-        return self.judge.judge_own(reading, terms), code
+        [tries] = self.format.tries(hashed, terms.code_map, [salt])
+        return self.judge.judge_own(reading, terms.message, tries), code
 
     def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Logits]:
         """Payload logits and hash logits of pictures of any size."""
@@ -94,7 +95,7 @@ class Binder:
         works = []
         for row, hashed in enumerate(self.networks.hashed(views)):
             terms = self.judge.terms(messages[row], self.judge.keys[0])
-            salt = self.format.drawn_salt(hashed, terms.code_map)
+            salt = self.format.stablest_salt(hashed[None], terms.code_map)
             code = self.format.code(hashed[None], terms.code_map, salt)[0]
             works.append(_Work(pictures[row], views[row], terms, salt, code))
         return works
@@ -113,10 +114,11 @@ class Binder:
                 decoded[rows], hashed[rows], code_map, work.salt, work.terms.key
             )
             [code] = self.format.code(hashed[rows], code_map, work.salt)
+            [tries] = self.format.tries(hashed[rows], code_map, [work.salt])
             work.note(
                 Marked(
                     picture=picture,
-                    verdict=self.judge.judge_own(reading, work.terms),
+                    verdict=self.judge.judge_own(reading, work.terms.message, tries),
                     psnr=work.original.psnr(picture),
                     rounds=round_number,
                     hash_errors=int((code != work.code).sum()),

@@ -43,6 +43,8 @@ class Attempt(NamedTuple):
     reading: Reading
     message: Bits
     label: Any = None
+    tries: int = 1
+    """How many tries the way of reading counts as; an unlikely salt counts as many."""
 
 
 class Terms(NamedTuple):
@@ -67,7 +69,7 @@ class Judge:
         self.format = layout
         self.keyring = keyring
         self.bits = layout.bits
-        check_fpr(self.bits, fpr, candidates=self._comparisons("identifier"))
+        check_fpr(self.bits, fpr, candidates=self._least_tries("identifier"))
         self.fpr = fpr
         self.rule: Rule = rule
 
@@ -147,10 +149,9 @@ class Judge:
         self, decoded: Logits, hashed: Logits, message: str | Bits, accept_unlocked: bool
     ) -> Verdict:
         attempts: list[Attempt] = []
-        comparisons = 0
-        for terms in (self.terms(message, key) for key in self.keys):
-            attempts += self.attempts(decoded, hashed, terms)
-            comparisons += terms.code_map.salts
+        comparisons = len(self.keys)
+        for key in self.keys:
+            attempts += self.attempts(decoded, hashed, self.terms(message, key))
         if accept_unlocked and self.format.hash is not None:
             bare = self.terms(message, None).message
             attempts += [Attempt(r, bare) for r in self.format.unlocked_readings(decoded)]
@@ -163,9 +164,10 @@ class Judge:
         """One picture (1, ...) read under the salts that fit best."""
         key, code_map, message, _ = terms
         found = self.format.search(decoded, hashed, code_map, message, self.rule)
+        salts = [salt for _, salt in found]
         return [
-            Attempt(reading, message, label)
-            for _, salt in found
+            Attempt(reading, message, label, tries)
+            for salt, tries in zip(salts, self.format.tries(hashed, code_map, salts), strict=True)
             for reading in self.format.readings(decoded, hashed, code_map, salt, key)
         ]
 
@@ -181,12 +183,12 @@ class Judge:
         book.require_keys(self.keys)
         if book.bits != self.bits:
             raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
-        check_fpr(self.bits, self.fpr, candidates=len(book) * self._comparisons(book.kind))
+        check_fpr(self.bits, self.fpr, candidates=len(book) * self._least_tries(book.kind))
         return book
 
     def identify(self, decoded: Logits, hashed: Logits, book: MessageBook) -> list[Identification]:
         """Which message of ``book`` each picture carries, if any."""
-        comparisons = len(book) * self._comparisons(book.kind)
+        comparisons = len(book) * len(self.keys)
         answers = []
         for row in range(len(decoded)):
             picture = decoded[row : row + 1], hashed[row : row + 1]
@@ -204,19 +206,21 @@ class Judge:
 
         The p-value is corrected for all payloads that might have been read.
         """
-        comparisons = self._comparisons("bits") << framing.payload_bits
-        check_fpr(self.bits, self.fpr, comparisons)
-        tries: list[list[Attempt]] = [[] for _ in decoded]
+        check_fpr(self.bits, self.fpr, self._least_tries("bits") << framing.payload_bits)
+        comparisons = len(self.keys) << framing.payload_bits
+        found: list[list[Attempt]] = [[] for _ in decoded]
         for key in self.keys:
             code_map = self._code_map(key, "bits")
             for salt in range(code_map.salts):
                 logits = self.format.message_logits(decoded, hashed, code_map, salt)
                 readings = self.format.readings(decoded, hashed, code_map, salt, key)
-                for attempts, values, reading in zip(tries, logits, readings, strict=True):
+                for row, (values, reading) in enumerate(zip(logits, readings, strict=True)):
                     payload = framing.decode(values)
                     if payload is not None:
-                        attempts.append(Attempt(reading, framing.encode(payload), payload))
-        return [self._identified(attempts, comparisons) for attempts in tries]
+                        [tries] = self.format.tries(hashed[row : row + 1], code_map, [salt])
+                        message = framing.encode(payload)
+                        found[row].append(Attempt(reading, message, payload, tries))
+        return [self._identified(attempts, comparisons) for attempts in found]
 
     def message_logits(self, decoded: Logits, hashed: Logits) -> Logits:
         """What pictures show to the holder of the first key: log-odds (N, bits) of the message."""
@@ -241,7 +245,8 @@ class Judge:
         for _, row, salt in found:
             _, code_map, message, _ = self.terms(book.labels[row], key)
             [reading] = self.format.readings(decoded, hashed, code_map, salt, key)
-            attempts.append(Attempt(reading, message, book.labels[row]))
+            [tries] = self.format.tries(hashed, code_map, [salt])
+            attempts.append(Attempt(reading, message, book.labels[row], tries))
         return attempts
 
     def _nearest(
@@ -253,12 +258,14 @@ class Judge:
         for salt in range(code_map.salts):
             [reading] = self.format.readings(decoded, hashed, code_map, salt, key)
             row = book.best(reading.bits, reading.weights(self.rule), key)
-            attempts.append(Attempt(reading, book.message(row, key), book.labels[row]))
+            [tries] = self.format.tries(hashed, code_map, [salt])
+            attempts.append(Attempt(reading, book.message(row, key), book.labels[row], tries))
         return attempts
 
-    def _comparisons(self, kind: Kind) -> int:
-        """How many salts are tried for a message over all keys."""
-        return sum(self._salts(key, kind) for key in self.keys)
+    def _least_tries(self, kind: Kind) -> int:
+        """How many tries a message counts as at least, over all keys."""
+        salted = any(self._salts(key, kind) > 1 for key in self.keys)
+        return len(self.keys) * (2 if salted else 1)
 
     def _salts(self, key: Key | None, kind: Kind) -> int:
         """How many salts a message has under ``key``."""
@@ -267,10 +274,10 @@ class Judge:
         most = salt_count(self.bits)
         return most if kind == "identifier" else min(most, SALTS_OF_BITS)
 
-    def judge_own(self, reading: Reading, terms: Terms) -> Verdict:
+    def judge_own(self, reading: Reading, message: Bits, tries: int) -> Verdict:
         """What verification, which tries every key and salt, says of a picture just marked."""
-        others = self._comparisons(terms.kind)
-        return self._judged([Attempt(reading, terms.message)], others)[1]
+        attempt = Attempt(reading, message, tries=tries)
+        return self._judged([attempt], len(self.keys))[1]
 
     def _identified(self, attempts: Sequence[Attempt], comparisons: int) -> Identification:
         if not attempts:
@@ -278,17 +285,17 @@ class Judge:
         best, verdict = self._judged(attempts, comparisons)
         return Identification(best.label if verdict else None, verdict)
 
-    def _judged(
-        self, attempts: Sequence[Attempt], comparisons: int | None = None
-    ) -> tuple[Attempt, Verdict]:
+    def _judged(self, attempts: Sequence[Attempt], comparisons: int) -> tuple[Attempt, Verdict]:
         """The best of several attempts, and the verdict on it.
 
-        The p-value is corrected for all ``comparisons`` that were made, which are more than the
-        attempts where each of these is already the best of many.
+        Each p-value is corrected for all ``comparisons`` of messages and keys that were made, and
+        for the tries that its salt counts as.
         """
-        scored = [(a.reading.p_value(a.message, self.rule), a) for a in attempts]
+        scored = [
+            (corrected(a.reading.p_value(a.message, self.rule), comparisons * a.tries), a)
+            for a in attempts
+        ]
         p_value, best = min(scored, key=lambda pair: pair[0])
-        p_value = corrected(p_value, comparisons or len(attempts))
         agreement = best.reading.agreement(best.message, self.rule)
         floor = self.format.floor(self.rule) if best.reading.locked else 0.0
         accepted, key = p_value <= self.fpr and agreement >= floor, best.reading.key

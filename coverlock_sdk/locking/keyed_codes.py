@@ -5,14 +5,19 @@ paper's seed-determined subset. With a key of scheme 1 it is secret, but a stati
 away: some twenty released pictures of one identifier are enough to learn it.
 
 A *salted* map (scheme 2) rotates all 256 logits by a secret rotation of key and message, then
-offers many selections and pads, one a salt. A picture is marked under one salt of many, so no two
-released pictures need share a map. Everything is derived by HMAC-SHA256, expanded by SHAKE-128,
-and computed by additions alone, so that it is the same on every platform.
+offers many selections and pads, one a salt. A picture is marked under one salt of many, so few
+released pictures share a map. The embedder takes the salt whose bits are the stablest on the
+picture. The verifier expects that, so a salt that is stable on the picture pays for few tries and
+thousands of salts cost little evidence.
+
+Everything is derived by HMAC-SHA256, expanded by SHAKE-128, and computed by additions alone, so
+that it is the same on every platform.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -33,9 +38,6 @@ ROUNDS = 3
 
 SHORTLIST = 4
 """Salts whose exact p-value is computed, of all that a picture is searched for."""
-
-DRAWN = 16
-"""Salts that an embedder draws, to take the one whose bits are the most stable."""
 
 
 class CodeMap(Protocol):
@@ -62,8 +64,15 @@ class CodeMap(Protocol):
         """
         ...
 
-    def draw(self, trust: Floats, picture: bytes) -> int:
-        """A salt for ``picture``; ``trust`` (256,) says how stable its ``seen`` logits are."""
+    def stablest(self, trust: Floats) -> int:
+        """The salt to mark a picture under; ``trust`` (256,) is that in its ``seen`` logits."""
+        ...
+
+    def tries(self, trust: Floats, salts: Sequence[int]) -> list[int]:
+        """How many tries a match counts as, for each of ``salts``.
+
+        The inverses of those of all salts add up to at most one.
+        """
         ...
 
     def seen(self, hash_logits: Logits) -> Logits:
@@ -101,9 +110,13 @@ class PlainMap:
         agreement = payload * hashed[self.selection] * (1 - 2.0 * (message ^ self.bits))
         return [(float(agreement.sum()), 0)]
 
-    def draw(self, trust: Floats, picture: bytes) -> int:
+    def stablest(self, trust: Floats) -> int:
         """The only salt there is."""
         return 0
+
+    def tries(self, trust: Floats, salts: Sequence[int]) -> list[int]:
+        """One: there is nothing to choose."""
+        return [1] * len(salts)
 
 
 @dataclass(frozen=True)
@@ -115,8 +128,6 @@ class SaltedMap:
     groups: npt.NDArray[np.uint8]  # (bytes, salts): which eight rotated logits lock each byte
     pads: npt.NDArray[np.uint8]  # (bytes, salts)
     bits: int
-    key: Key
-    context: str
 
     @classmethod
     def of(cls, key: Key, context: str, bits: int, salts: int) -> SaltedMap:
@@ -131,8 +142,6 @@ class SaltedMap:
             groups=_group_table(key, width, salts),
             pads=pads,
             bits=bits,
-            key=key,
-            context=context,
         )
 
     @property
@@ -172,12 +181,25 @@ class SaltedMap:
         count = min(SHORTLIST, self.salts)
         return [(float(total[salt]), int(salt)) for salt in np.argpartition(total, -count)[-count:]]
 
-    def draw(self, trust: Floats, picture: bytes) -> int:
-        """Of some salts that key, message and picture determine, the one with the stablest bits."""
-        content = self.key.derive(b"salt/" + self.context.encode() + b"/" + picture)
-        drawn = np.frombuffer(_expanded(content, 4 * DRAWN), dtype=">u4") % self.salts
-        stability = trust.reshape(GROUPS, GROUP).sum(axis=1)[self.groups[:, drawn]].sum(axis=0)
-        return int(drawn[np.argmax(stability)])
+    def stablest(self, trust: Floats) -> int:
+        """The salt whose bits are the stablest."""
+        return int(np.argmax(self._stability(trust)))
+
+    def tries(self, trust: Floats, salts: Sequence[int]) -> list[int]:
+        """For the salt of rank r by stability, r (r + 1); one where there is no choice."""
+        if self.salts == 1:
+            return [1] * len(salts)
+        stability = self._stability(trust)
+        ranks = [1 + int((stability > stability[salt]).sum()) for salt in salts]
+        return [rank * (rank + 1) for rank in ranks]
+
+    def _stability(self, trust: Floats) -> Images:
+        """How far the bits of each salt can be trusted in sum."""
+        of_groups = trust.reshape(GROUPS, GROUP).sum(axis=1).astype(np.float32)
+        total: Images = np.zeros(self.salts, dtype=np.float32)
+        for groups in self.groups:
+            total += of_groups.take(groups)
+        return total
 
     def _places(self, salt: int) -> Selection:
         first = GROUP * self.groups[:, salt].astype(np.int64)
@@ -188,10 +210,9 @@ class SaltedMap:
 def salt_count(bits: int) -> int:
     """How many salts a message of ``bits`` bits is locked under; see docs/statistics.md.
 
-    Every doubling costs one bit of evidence, so long messages afford many salts and short ones
-    few. It depends on the length alone: who embeds and who verifies must agree on it.
+    It depends on the length alone: who embeds and who verifies must agree on it.
     """
-    exponents = {96: 16, 64: 12, 48: 8, 40: 6, 28: 3}
+    exponents = {96: 16, 48: 12, 28: 10}
     return 2 ** next((exponent for least, exponent in exponents.items() if bits >= least), 0)
 
 

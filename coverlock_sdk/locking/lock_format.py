@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,12 +147,20 @@ class LockFormat:
             hash_view = hash_view * (2 * self.hash.confidence(seen) - 1)
         return code_map.search(payload_view, hash_view, message)
 
-    def drawn_salt(self, hash_logits: Logits, code_map: CodeMap) -> int:
-        """A salt for the picture of these logits (256,), under which its code is stable."""
+    def stablest_salt(self, hash_logits: Logits, code_map: CodeMap) -> int:
+        """The salt under which the code of one picture (1, 256) is the stablest."""
         if self.hash is None or code_map.salts == 1:
             return 0
-        trust = _log_odds(self.hash.confidence(code_map.seen(hash_logits[None])[0]))
-        return code_map.draw(trust, hash_logits.tobytes())
+        return code_map.stablest(self._trust(self.hash, hash_logits, code_map))
+
+    def tries(self, hash_logits: Logits, code_map: CodeMap, salts: Sequence[int]) -> list[int]:
+        """How many tries a match of one picture (1, 256) counts as under each of ``salts``."""
+        if self.hash is None or code_map.salts == 1:
+            return [1] * len(salts)
+        return code_map.tries(self._trust(self.hash, hash_logits, code_map), salts)
+
+    def _trust(self, calibration: Calibration, hash_logits: Logits, code_map: CodeMap) -> Floats:
+        return _log_odds(calibration.confidence(code_map.seen(hash_logits)[0]))
 
     def message_logits(
         self, decoder_logits: Logits, hash_logits: Logits, code_map: CodeMap, salt: int = 0

@@ -82,14 +82,21 @@ def test_a_search_finds_the_salt_that_agrees_best(seed: int, bits: int) -> None:
     )
 
 
-def test_a_drawn_salt_is_among_all_and_prefers_stable_bits() -> None:
+def test_the_salt_of_a_picture_is_the_stablest_and_pictures_rarely_share_one() -> None:
     code_map = salted(salts=4096)
     trusts = np.abs(logits(100)).astype(np.float64)
-    drawn = [code_map.draw(trust, bytes([row])) for row, trust in enumerate(trusts)]
-    assert len(set(drawn)) > 90
-    kept = [trust[code_map._places(salt)].mean() for trust, salt in zip(trusts, drawn, strict=True)]
-    assert np.mean(kept) > 1.05 * trusts.mean()
-    assert code_map.draw(trusts[0], b"a") == code_map.draw(trusts[0], b"a")
+    salts = [code_map.stablest(trust) for trust in trusts]
+    assert len(set(salts)) > 90
+    kept = [trust[code_map._places(salt)].mean() for trust, salt in zip(trusts, salts, strict=True)]
+    assert np.mean(kept) > 1.2 * trusts.mean()
+
+
+def test_a_salt_counts_as_more_tries_the_less_it_was_to_be_expected() -> None:
+    code_map, trust = salted(), np.abs(logits(1))[0].astype(np.float64)
+    tries = code_map.tries(trust, range(code_map.salts))
+    assert code_map.tries(trust, [code_map.stablest(trust)]) == [2]
+    assert sorted(tries) == [rank * (rank + 1) for rank in range(1, code_map.salts + 1)]
+    assert sum(1 / count for count in tries) < 1  # so that all salts together keep the rate
 
 
 @pytest.mark.parametrize("rule", ["hard", "soft"])
@@ -111,6 +118,7 @@ def test_more_bits_afford_more_salts_and_few_bits_none() -> None:
     assert counts == sorted(counts)
     assert counts[0] == 1
     assert counts[-1] == 2**16
+    assert counts[1] == 2**10
 
 
 def test_without_a_key_there_is_one_public_map() -> None:
