@@ -16,6 +16,7 @@ from coverlock_sdk import (
     Key,
     Keyring,
     NoDefense,
+    Serial,
     Verdict,
     Watermark,
     codeword,
@@ -24,6 +25,7 @@ from coverlock_sdk import (
 )
 from coverlock_sdk.errors import (
     CoverLockError,
+    ExposedKeyWarning,
     KeyringError,
     LossyFormatWarning,
     MessageError,
@@ -31,6 +33,7 @@ from coverlock_sdk.errors import (
     PluginError,
     WeakMarkWarning,
 )
+from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keyed_codes import PlainMap, SaltedMap
 from coverlock_sdk.locking.lock_format import LockFormat
 from tests.conftest import AdditiveMark
@@ -243,6 +246,50 @@ class Unreadable(Watermark):
 def test_a_mark_that_would_not_verify_is_reported_at_once(photos):
     with pytest.warns(WeakMarkWarning, match="would not be accepted"):
         wrap(Unreadable()).embed(photos[0], "studio")
+
+
+# The floor
+
+
+@pytest.mark.parametrize(("rule", "floor"), [("hard", 0.80), ("soft", 0.88)])
+def test_a_long_message_needs_more_than_a_small_p_value(rule, floor):
+    """At 256 bits 75 % of the bits have a p-value of 1e-16, which similar pictures reach too."""
+    judge = Judge(LockFormat(256, Calibration(), Calibration()), None, 1e-6, rule)
+    message = np.random.default_rng(0).integers(0, 2, 256, dtype=np.uint8)
+    hashed = np.full((1, 256), 4, dtype=np.float32)
+    payload = judge.format.payload(message[None], judge.format.code(hashed, PlainMap.of(None, 256)))
+    for wrong, accepted in ((64, False), (20, True)):
+        read = payload.copy()
+        read[0, :wrong] ^= 1
+        [verdict] = judge.verify((read * 8.0 - 4).astype(np.float32), hashed, message)
+        assert verdict.p_value < 1e-6
+        assert verdict.floor == floor
+        assert verdict.agreement == pytest.approx(1 - wrong / 256)
+        assert verdict.accepted is accepted
+
+
+def test_without_a_lock_there_is_no_floor(additive, photos):
+    bare = NoDefense().protect(additive)
+    assert bare.verify(bare.embed(photos[0], "studio"), "studio").floor == 0
+
+
+# Keys that released pictures give away
+
+
+def test_marking_with_a_key_of_scheme_1_warns_and_serials_do_not(additive, photos):
+    locked = wrap(additive, key=Key(bytes(32), id="old", scheme=1))
+    with pytest.warns(ExposedKeyWarning, match="keygen --rotate"):
+        locked.embed(photos[0], "studio")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExposedKeyWarning)
+        locked.embed(photos[0], Serial("studio/1"))
+        wrap(additive, key=Key(bytes(32), id="new")).embed(photos[0], "studio")
+
+
+def test_too_few_bits_for_salts_are_said(photos):
+    locked = wrap(AdditiveMark(bits=24), key=Key(bytes(32), id="new"))
+    with pytest.warns(ExposedKeyWarning, match="serial of its own"):
+        locked.embed(photos[0], "studio")
 
 
 # Payload lengths
