@@ -47,8 +47,13 @@ class Verdict:
 
     def __str__(self) -> str:
         answer = "accepted" if self.accepted else "rejected"
+        short = f", agreement {self.agreement:.2f} of {self.floor:.2f}" if self._falls_short else ""
         return (
             f"{answer}: {self.matches} of {self.bits} bits, p = {self.p_value:.2g} "
-            f"({self.rule} rule, FPR {self.fpr:g}, agreement {self.agreement:.2f}, "
-            f"at least {self.floor:.2f})"
+            f"({self.rule} rule, FPR {self.fpr:g}{short})"
         )
+
+    @property
+    def _falls_short(self) -> bool:
+        """Whether the agreement alone is why the picture was rejected."""
+        return self.p_value <= self.fpr and self.agreement < self.floor
