@@ -46,7 +46,7 @@ class VerificationJob:
     accept_unlocked: bool = False
 
     def open(self) -> Verifier:
-        """A verifier of one's own."""
+        """Open a verifier for this process."""
         bundle, _ = self.checked()
         return Verifier.open(
             bundle,  # whose signature was checked just now
