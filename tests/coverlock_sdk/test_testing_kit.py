@@ -97,7 +97,7 @@ def test_a_sound_watermark_keeps_every_promise(kit, name):
         ("backwards-calibration", "test_members", "scale and power must be positive"),
         ("one-size", "test_any_size", "pictures of 357 x 243 pixels fail"),
         ("secret-bits", "test_logits_or_bits", "or set hard_bits = True"),
-        ("soft-hard-bits", "test_logits_or_bits", "other values than 0 and 1"),
+        ("soft-hard-bits", "test_logits_or_bits", "values other than 0 and 1"),
         ("colour", "test_greyscale", "put part of the mark into luminance"),
         ("nothing", "test_runs[embed]", "embed returned a NoneType: return a NumPy array"),
         ("unwritable-card", "test_card", "Object of type set is not JSON serializable"),
