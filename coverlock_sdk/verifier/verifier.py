@@ -113,7 +113,7 @@ class Verifier(PictureVerifier):
         return self._runner.runtime
 
     def warm_up(self, batch: int = 1) -> None:
-        """Run a blank batch, so that the first caller does not wait for what is done only once.
+        """Run a blank batch, so that the first caller does not wait for the set-up.
 
         ``open`` does it with one picture. On a GPU do it with ``max_batch`` too.
         """
