@@ -23,4 +23,4 @@ Floats = npt.NDArray[np.float64]
 """Probabilities, weights and scores."""
 
 AnyArray = npt.NDArray[Any]
-"""Where the kind of number is decided by the caller."""
+"""An array whose number type the caller decides."""

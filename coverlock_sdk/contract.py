@@ -2,8 +2,8 @@
 
 Everything here is array code. Pictures are ``float32``, (N, 3, H, W), RGB in [0, 1]; payloads,
 messages and codes are ``uint8`` bits, (N, L); decoders and hashes return logits, and a bit is 1
-where its logit is above 0. A plugin sees nothing else: what ``wrap`` and ``Verifier`` return turn
-files, PIL images, tensors and pictures of any size into such arrays, once, and back again.
+where its logit is above 0. A plugin sees nothing else. The SDK turns files, PIL images, tensors and
+pictures of any size into such arrays once, before it calls a plugin, and turns the answer back.
 
 Members with a default are optional. The SDK looks for no others.
 """
@@ -24,9 +24,28 @@ if TYPE_CHECKING:
 
 
 class Watermark(ABC):
-    """What a vendor implements: an encoder E(x, p) and a decoder D(x)."""
+    """What a vendor implements: an encoder E(x, p) and a decoder D(x).
+
+    A complete plugin::
+
+        class MyMark(Watermark):
+            name, bits, native_size = "my-mark", 64, (256, 256)
+
+            def embed(self, images, payloads):
+                return np.clip(images + my_residual(images, payloads), 0, 1)
+
+            def decode(self, images):
+                return my_logits(images)
+
+
+        @hookimpl
+        def register_watermarks(register):
+            register(MyMark)
+    """
 
     name: str
+    """The string that users type, as in ``wrap("my-mark")``."""
+
     bits: int
     """Length of a payload."""
 
@@ -41,15 +60,15 @@ class Watermark(ABC):
     """How far this decoder's logits can be trusted; fit it with ``coverlock calibrate``."""
 
     hard_bits: bool = False
-    """Whether ``decode`` returns bits, 0 and 1, because the decoder knows no confidence."""
+    """Whether ``decode`` returns bits, 0 and 1, instead of logits."""
 
     card: Mapping[str, Any] = MappingProxyType({})
-    """How the weights came to be, for reports: anything that JSON holds."""
+    """How the weights were made, for reports: anything that JSON can hold."""
 
     feature_layer: str | None = None
-    """Name of the module inside ``decoder_module()`` whose output the audit analyses.
+    """Name of the module inside ``decoder_module()`` whose input the audit analyses as features.
 
-    None leaves the choice to the audit: the last layer with a spatial output.
+    None leaves the choice to the audit: the last linear, pooling or convolution layer that runs.
     """
 
     @abstractmethod
@@ -63,7 +82,7 @@ class Watermark(ABC):
     def decoder_module(self) -> torch.nn.Module | None:
         """The decoder as a PyTorch module (N, 3, *native_size) -> (N, bits), where there is one.
 
-        It is in eval mode and returns logits: -1 and 1 where ``decode`` returns hard bits.
+        It is in eval mode and returns logits. With ``hard_bits`` it returns -1 and 1.
         Export and feature analysis need it; embedding and verification do not.
         """
         return None
@@ -71,7 +90,8 @@ class Watermark(ABC):
     def encoder_module(self) -> torch.nn.Module | None:
         """The encoder as a PyTorch module, where there is one; only export needs it.
 
-        Pictures (N, 3, *native_size) and payloads (N, bits), floats of 0 and 1, to marked pictures.
+        It takes pictures (N, 3, *native_size) and payloads (N, bits) as floats of 0 and 1, and
+        returns marked pictures.
         """
         return None
 
@@ -81,13 +101,13 @@ class ImageHash(ABC):
 
     name: str
     input_size: tuple[int, int]
-    """Height and width that ``logits`` wants; the SDK resamples to it."""
+    """Height and width that ``logits`` takes; the SDK resamples pictures to it."""
 
     calibration: Calibration = Calibration()
-    """How far a logit of this magnitude can be trusted after the training distortions."""
+    """How far this hash's logits can be trusted after the training distortions."""
 
     folder: Path | None = None
-    """Where the weights are that did not come with the package, for reports."""
+    """Where the weights are if they did not come with the package, for reports."""
 
     @abstractmethod
     def logits(self, images: Images) -> Logits:
@@ -114,7 +134,7 @@ class ProtectedWatermark(ABC):
     @property
     @abstractmethod
     def fpr(self) -> float:
-        """Probability with which an unmarked picture may be accepted."""
+        """The probability that an unmarked picture is accepted."""
 
     @abstractmethod
     def embed(self, pictures: Any, messages: Any) -> Any:
@@ -129,7 +149,7 @@ class ProtectedWatermark(ABC):
         """Say whether a picture carries its message: a ``Verdict``, or a list of them for many."""
 
     def scores(self, pictures: Any) -> Floats | None:
-        """How genuine the defence finds each picture, from 0 to 1, where it filters by a score."""
+        """How genuine each picture is, from 0 to 1, if the defence filters by a score."""
         return None
 
 
@@ -144,7 +164,7 @@ class Defense(ABC):
 
 
 class Forger(ABC):
-    """What all attacks have in common; implement ``Attack`` or ``OracleAttack``."""
+    """The common part of all attacks; implement ``Attack`` or ``OracleAttack``."""
 
     name: ClassVar[str]
 
@@ -152,10 +172,10 @@ class Forger(ABC):
     """How many released pictures one forgery is made from."""
 
     naturals: Images | None = None
-    """Unmarked pictures of the attacker's own, where the attack uses any."""
+    """Unmarked pictures of the attacker's own, if the attack uses any."""
 
     def model_digest(self) -> str | None:
-        """What tells one model of the attacker's from another, so that results are not mixed up."""
+        """A digest of the attack's own model, so that results of another model are not reused."""
         return None
 
 

@@ -1,7 +1,7 @@
-"""Everything this package raises on purpose: one family, one clear sentence each.
+"""Every error that the SDK raises on purpose, in one family.
 
-A message names the value that was wrong and the way out; the command line prints
-it without a traceback and exits with code 2.
+A message is one sentence that names the wrong value and the way out. The command line prints it
+without a traceback and exits with code 2.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 
 class CoverLockError(Exception):
-    """The root of the family; catching it catches everything the SDK raises on purpose."""
+    """The base class: catch it to catch everything that the SDK raises on purpose."""
 
 
 class PictureError(CoverLockError):
-    """A picture cannot be read, cannot be written, or is not something a mark fits into."""
+    """A picture cannot be read, cannot be written, or cannot carry a mark."""
 
 
 class MessageError(CoverLockError):
@@ -55,7 +55,7 @@ class RuntimeUnavailableError(CoverLockError):
 
 
 class OverloadedError(CoverLockError):
-    """More pictures are waiting than a verifier was told to hold; try again later."""
+    """Too many pictures are waiting for a verifier; try again later."""
 
 
 class AccessError(CoverLockError):

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Writing files completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Every hook of CoverLock SDK. A plugin implements the ones it needs and no others."""
+"""Every hook of CoverLock SDK. A plugin implements the ones it needs.
+
+Mark a function with ``@hookimpl`` and give it the name of a hook::
+
+    from coverlock_sdk import hookimpl
+
+    @hookimpl
+    def register_watermarks(register):
+        register(MyWatermark)
+"""
 
 from __future__ import annotations
 
@@ -21,8 +30,8 @@ hookspec = pluggy.HookspecMarker("coverlock")
 hookimpl = pluggy.HookimplMarker("coverlock")
 
 Register = Callable[..., None]
-"""``register(factory, name=None)``: the name defaults to ``factory.name``; the factory is
-called, with the options the user gave, when somebody asks for that name."""
+"""``register(factory, name=None)``: the name defaults to ``factory.name``. The SDK calls the
+factory, with the options that the user gave, when somebody asks for that name."""
 
 
 @hookspec
@@ -52,14 +61,14 @@ def register_distortions(register: Callable[[Distortion, str], None]) -> None:
 
 @hookspec
 def register_assets(register: Callable[[Fetchable], None]) -> None:
-    """Add files that ``coverlock fetch NAME`` can bring: ``register(WEIGHTS)``."""
+    """Add files that ``coverlock fetch NAME`` can download: ``register(WEIGHTS)``."""
 
 
 @hookspec
 def register_networks(register: Callable[[Callable[[], Trainable], str], None]) -> None:
-    """Add networks to train by ``coverlock train watermark NAME``: ``register(make, "my-mark")``.
+    """Add networks for ``coverlock train watermark NAME``: ``register(make, "my-mark")``.
 
-    ``make()`` returns a ``Trainable``: how the network is built, and its recipe.
+    ``make()`` returns a ``Trainable``: how to build the network, and its recipe.
     """
 
 
@@ -68,7 +77,7 @@ def register_importers(register: Callable[[Callable[[Path], Path], str], None]) 
     """Add converters for ``coverlock import NAME FILE...``: ``register(convert, "my-mark")``.
 
     A converter reads somebody else's checkpoint (weights only, never code), writes safetensors,
-    and returns where they are. It is called once for each file.
+    and returns their path. The SDK calls it once for each file.
     """
 
 
@@ -79,9 +88,9 @@ def register_commands(cli: click.Group) -> None:
 
 @hookspec
 def verdict_reached(verdict: Verdict, watermark: str, hash: str | None, source: Any) -> None:
-    """Hear of every verification, for audit logs and metrics; an implementation never sees a key.
+    """Called after every verification, for audit logs and metrics; it never sees a key.
 
-    ``hash`` is None for a watermark without a lock. ``source`` is the path of the picture where it
-    was given as one; in a service who asked, for what, and the digest of the file; otherwise None.
-    What this hook raises is logged and goes no further.
+    ``hash`` is None for a watermark without a lock. ``source`` is the picture's path if it was
+    given as a path. In a service it says who asked, for what, and the digest of the file. Otherwise
+    it is None. An exception in this hook is logged and goes no further.
     """

@@ -13,7 +13,7 @@ from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.plugin_manager import plugin_manager
 
 DEFAULT_HASH = "nano"
-"""A hash that ships: what a picture was marked with must not depend on the machine."""
+"""A hash that ships, so that the default does not depend on the machine."""
 
 REQUIRED = ("name", "bits", "native_size", "embed", "decode")
 OPTIONAL = (
@@ -34,7 +34,7 @@ def load_watermark(watermark: str | Any, **options: Any) -> Watermark:
 
 
 def load_hash(image_hash: str | ImageHash = DEFAULT_HASH, **options: Any) -> ImageHash:
-    """An image hash by name, the one you have, or the default one."""
+    """An image hash by name, an ``ImageHash`` of your own, or the default hash."""
     if isinstance(image_hash, str):
         image_hash = plugin_manager().create("hash", image_hash, options)
     if isinstance(image_hash, type):
@@ -69,7 +69,7 @@ def load_attack(attack: str, **options: Any) -> Attack | OracleAttack:
 
 
 def load_distortion(distortion: str) -> Distortion:
-    """A distortion by name: the paper's six, and what plugins added."""
+    """A distortion by name: the paper's six, harder ones, and those of plugins."""
     return cast("Distortion", plugin_manager().get("distortion", distortion))
 
 

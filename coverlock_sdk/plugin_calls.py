@@ -1,6 +1,6 @@
-"""Calls of a plugin's methods, each held to its promise: this shape, finite numbers.
+"""Calls of a plugin's methods, with checks of what they return: the shape, finite numbers.
 
-Whatever a plugin does wrong becomes one sentence that names it.
+A broken promise raises a ``PluginError`` that names the plugin and the way out.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def decode(watermark: Watermark, views: Images) -> Logits:
     if watermark.hard_bits:
         if not _zeros_and_ones(logits):
             raise PluginError(
-                f"plugin '{watermark.name}' says hard_bits, but decode returned other values than "
-                "0 and 1: return bits, or logits without hard_bits"
+                f"plugin '{watermark.name}' sets hard_bits, but decode returned values other "
+                "than 0 and 1: return bits, or logits without hard_bits"
             )
         return 2 * logits - 1
     if _are_bits(logits):
         raise PluginError(
-            f"plugin '{watermark.name}' returned only 0 and 1 from decode, which wants logits: "
+            f"plugin '{watermark.name}' returned only 0 and 1 from decode instead of logits: "
             "return values above 0 for ones and below 0 for zeros, or set hard_bits = True"
         )
     return logits
@@ -75,7 +75,7 @@ def picture_logits(image_hash: ImageHash, pictures: Any) -> Logits:
 
 
 def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:
-    """The size a watermark works at; ``purpose`` says what has no use for one of any size."""
+    """The size a watermark works at; an error names the ``purpose`` that needs a fixed size."""
     if watermark.native_size is None:
         raise CoverLockError(
             f"the watermark '{watermark.name}' takes pictures of any size (native_size is None), "
@@ -122,7 +122,7 @@ class Networks:
 
 
 def _by_size(views: Sequence[Images], call: Callable[[Images, list[int]], Images]) -> list[Images]:
-    """One answer a view, from one call for all views of a size."""
+    """One answer per view; views of the same size share one call."""
     if len(views) == 1:
         return list(call(views[0][None], [0]))
     sizes: dict[tuple[int, ...], list[int]] = {}
@@ -168,7 +168,7 @@ def _called(
 
 
 def _kind(value: object) -> str:
-    """What a plugin returned instead of an array, and the way out where there is a usual one."""
+    """What a plugin returned instead of an array, with the usual remedy if there is one."""
     if value is None:
         return "None (is a 'return' missing?)"
     if hasattr(value, "detach"):
@@ -177,7 +177,7 @@ def _kind(value: object) -> str:
 
 
 def _are_bits(logits: Logits) -> bool:
-    """Whether a plugin answered in bits; zeros alone are what a blank picture may give."""
+    """Whether a plugin answered in bits; a blank picture may give zeros alone."""
     return logits.size > 1 and _zeros_and_ones(logits) and bool(logits.any())
 
 

@@ -119,7 +119,7 @@ class PluginManager:
                 self._call(plugin, "register_commands", cli=cli)
 
     def announce(self, verdict: Verdict, watermark: str, hash: str | None, source: Any) -> None:
-        """Tell every plugin of a verdict; what one of them raises is logged, never passed on."""
+        """Tell every plugin about a verdict; an exception in one is logged and not passed on."""
         try:
             self._pluggy.hook.verdict_reached(
                 verdict=verdict, watermark=watermark, hash=hash, source=source

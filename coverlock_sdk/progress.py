@@ -1,4 +1,4 @@
-"""How far a long loop has come: a bar on a terminal, now and then a line in a log."""
+"""Progress of long loops: a bar on a terminal, or a line in a log now and then."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECONDS_BETWEEN_LINES = 30.0
 def progress(
     items: Iterable[Item], label: str = "pictures", total: int | None = None, quiet: bool = False
 ) -> Iterator[Item]:
-    """``items`` one by one, telling the standard error stream how many are done."""
+    """Yield ``items``, and report on the standard error stream how many are done."""
     if total is None and isinstance(items, Collection):
         total = len(items)
     console = Console(stderr=True)
@@ -40,8 +40,8 @@ def progress(
 class StepProgress:
     """A bar on the standard error stream for each stage of a training, and lines between.
 
-    ``stages`` names how many steps each has; ``line`` words what is worth telling of a step. A bar
-    begins with its stage, because what is cached before has a bar of its own.
+    ``stages`` gives the number of steps of each stage; ``line`` returns the text to print for a
+    step, if any. A bar starts with its stage, because caching before it has a bar of its own.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ def _close(bar: Progress) -> None:
 def _lines(
     items: Iterable[Item], label: str, total: int | None, console: Console
 ) -> Iterator[Item]:
-    """A line whenever some time has passed: a log wants few of them, and none for short loops."""
+    """A line every ``SECONDS_BETWEEN_LINES``: a log needs few, and none for short loops."""
     last = time.monotonic()
     for done, item in enumerate(items):
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:

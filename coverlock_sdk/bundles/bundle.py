@@ -41,7 +41,7 @@ PathLike = str | os.PathLike[str]
 
 _OWN_DIGEST = "sha256"
 _BLANK = "0" * 64
-"""What stands for the manifest's digest while it is computed."""
+"""The placeholder for the manifest's digest while it is computed."""
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading a document of the wrong form may raise."""

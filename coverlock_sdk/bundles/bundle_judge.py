@@ -1,4 +1,4 @@
-"""Who judges with a bundle: its format and settings, and the keys of whoever opened it."""
+"""The judge of a bundle: the bundle's format and settings, and the caller's keys."""
 
 from __future__ import annotations
 

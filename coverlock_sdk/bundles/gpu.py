@@ -33,7 +33,7 @@ class Gpu:
 
 
 class NoGpuError(Exception):
-    """Why there is no GPU to work with; not a mistake of the user's, so outside the family."""
+    """There is no GPU to work with; the user made no mistake, so it is no ``CoverLockError``."""
 
 
 def first_gpu() -> Gpu:

@@ -193,7 +193,7 @@ def import_original(name: str, file: Path, folder: Path | None = None) -> Path:
     weights = require_weights(read_checkpoint(file), file)
     if "register_tokens" in weights:
         raise CorruptModelError(
-            f"{file} has register tokens, which {name!r} has not: import the file without "
+            f"{file} has register tokens, but {name!r} has none: import the file without "
             "'_reg4' in its name"
         )
     require_match(weights, original_layout(variant), file, of=f"the weights of {name!r}")

@@ -27,7 +27,7 @@ HEIF_SUFFIXES = (".heic", ".heif")
 PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif", *HEIF_SUFFIXES)
 
 HEAD_BYTES = 16
-"""So many bytes of a file are enough to tell its format."""
+"""How many bytes of a file are enough to tell its format."""
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
@@ -111,7 +111,7 @@ def _open(file: BinaryIO, name: str) -> PilImage:
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Make one sentence of whatever Pillow raises: each of its decoders has errors of its own."""
+    """Turn whatever Pillow raises into one sentence: each of its decoders has its own errors."""
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -16,7 +16,7 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.resampling import lift_matrix, resample_matrix
 
 MIN_SIDE = 32
-"""Pixels below which no watermark can be carried, so that a picture is refused."""
+"""Smaller sides cannot carry a watermark; such pictures are refused."""
 
 MAX_SIDE = 32_768
 MAX_PIXELS = 178_956_970

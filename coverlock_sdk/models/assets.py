@@ -22,7 +22,7 @@ Progress = Callable[[int, int | None], None]
 
 
 class Fetchable(Protocol):
-    """Anything that ``coverlock fetch`` can bring."""
+    """Anything that ``coverlock fetch`` can download."""
 
     @property
     def name(self) -> str:
@@ -40,7 +40,7 @@ class Fetchable(Protocol):
         ...
 
     def fetch(self, progress: Progress | None = None) -> Path:
-        """Bring it, and return the folder that holds it."""
+        """Download it, and return the folder that holds it."""
         ...
 
 

@@ -54,7 +54,7 @@ def read_checkpoint(file: Path) -> Any:
         ) from error
     except LookupError as error:  # what the unpickler says of text is a number
         raise CorruptModelError(f"{file} is not a checkpoint") from error
-    except Exception as error:  # damage makes the readers stumble in any way
+    except Exception as error:  # a damaged file can make the readers fail in any way
         reason = re.split(r"\. |\n", str(error))[0] or "it ends too early"
         raise CorruptModelError(f"{file} is truncated or not a checkpoint ({reason})") from error
 

@@ -46,7 +46,7 @@ class VerificationJob:
     accept_unlocked: bool = False
 
     def open(self) -> Verifier:
-        """A verifier of one's own."""
+        """Open a verifier for this process."""
         bundle, _ = self.checked()
         return Verifier.open(
             bundle,  # whose signature was checked just now
@@ -60,9 +60,9 @@ class VerificationJob:
         )
 
     def checked(self) -> tuple[Bundle, Judge]:
-        """The bundle and who judges with it, where bundle, keys and message fit together.
+        """The bundle and its judge, after checking that bundle, keys and message fit together.
 
-        It needs no runtime, so what is wrong with the job itself can be said on any machine.
+        This needs no runtime, so any machine can report what is wrong with a job.
         """
         bundle = Bundle.open(self.bundle, self.trust)
         judge = bundle_judge(bundle, self.key_file, self.fpr, self.rule)
@@ -72,9 +72,9 @@ class VerificationJob:
         return bundle, judge
 
     def terms(self, bundle: Bundle, judge: Judge) -> dict[str, Any]:
-        """All that a verdict depends on besides the picture, as what tells jobs apart.
+        """Everything except the picture that a verdict depends on; it tells jobs apart.
 
-        Keys are in it by fingerprint, and bundle and message by digest: it holds no secret.
+        It holds fingerprints of keys and digests of bundle and message, and no secret.
         """
         message = None if self.message is None else _digest(json.dumps(self.message).encode())
         return {

@@ -38,11 +38,11 @@ def verify_on_ray(
     A source is a picture or a folder of them, on a shared disk or in an object store
     (``s3://bucket/folder``), or Parquet (``.parquet``, or a folder of such files) with a column
     ``path`` or ``bytes``, and optionally ``file``, a name for the picture, and ``id``, the
-    identifier to look for in it. What ``out`` holds already is not done again, except for errors.
+    identifier to look for in it. Pictures that ``out`` holds already are skipped, except errors.
     Returns how many pictures of each status ``out`` holds in the end.
     """
-    bundle, examiner = job.checked()
-    results = Results(out, job.terms(bundle, examiner))
+    bundle, judge = job.checked()
+    results = Results(out, job.terms(bundle, judge))
     parts = find_parts(sources, with_message=job.message is not None)
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)

@@ -1,4 +1,4 @@
-"""Results as a folder of Parquet files, of which each appears whole or not at all."""
+"""Results as a folder of Parquet files, each written completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from coverlock_sdk.scaling.job import Row
 ROWS_PER_FILE = 10_000
 
 JOB = "job.json"
-"""Beside the results: the terms of the job that they are of."""
+"""The file beside the results that holds the terms of their job."""
 
 RESULTS = pa.schema(
     [
@@ -77,7 +77,7 @@ class Results:
                     self._known.add(key)
 
     def done(self) -> set[Key]:
-        """What need not be done again: all but errors, which may have been of the moment."""
+        """What need not be done again: everything but errors, which may have been temporary."""
         return set(self._known)
 
     def counts(self) -> dict[str, int]:
@@ -97,7 +97,7 @@ class Results:
             del self._waiting[: self.rows_per_file]
 
     def __enter__(self) -> Results:
-        """Begin, or go on: from here on the folder belongs to this job."""
+        """Begin or resume: from here on the folder belongs to this job."""
         if not (self.folder / JOB).exists():
             self._write(self.folder / JOB, json.dumps(self.terms, indent=2).encode() + b"\n")
         return self

@@ -48,7 +48,7 @@ DECODERS = min(4, os.cpu_count() or 1)
 
 @dataclass(frozen=True)
 class Limits:
-    """How much the service takes on."""
+    """The limits of the service."""
 
     bytes: int = 20_000_000
     """Of a request's body."""
@@ -88,7 +88,7 @@ class Problem(BaseModel):
 
 
 class RefusalError(Exception):
-    """An answer other than 200, raised from wherever it becomes certain."""
+    """An answer other than 200, raised as soon as it is certain."""
 
     def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -321,7 +321,7 @@ class _Service:
         return bytes(content)
 
     async def refuse(self, request: Request, refusal: Exception) -> Response:
-        """Answer a ``RefusalError``, having let the client finish its sentence.
+        """Answer a ``RefusalError`` after reading the rest of the request.
 
         A client that is still sending would otherwise see a broken connection and no answer.
         """
@@ -333,7 +333,7 @@ class _Service:
         return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
 
     async def fail(self, request: Request, error: Exception) -> Response:
-        """Answer what nobody foresaw; the server logs it, and the caller learns nothing of it."""
+        """Answer an unexpected error; the server logs it, and the caller learns no details."""
         self._count(request, 500)
         problem = {"error": "verification failed: the service's log says why"}
         return JSONResponse(problem, 500, {"Connection": "close"})  # as the server will

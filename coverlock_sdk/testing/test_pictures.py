@@ -98,8 +98,8 @@ def test_greyscale(
     record_property(f"{FIGURE}bit accuracy, greyscale", f"{accuracy:.4f}")
     promise(
         accuracy >= MIN_GREY_ACCURACY,
-        f"{accuracy:.1%} of the bits are right in greyscale pictures, promised are "
-        f"{MIN_GREY_ACCURACY:.0%}: only the luminance of your residual is added to them, so put "
+        f"{accuracy:.1%} of the bits are right in greyscale pictures, but {MIN_GREY_ACCURACY:.0%} "
+        "are needed: only the luminance of your residual is added to them, so put "
         "part of the mark into luminance, or tell your users to convert such pictures to RGB",
     )
 
@@ -131,8 +131,8 @@ def test_other_sizes(
     )
     promise(
         accuracy >= MIN_ACCURACY,
-        f"{accuracy:.1%} of the bits are right in pictures of {dimensions} pixels, promised are "
-        f"{MIN_ACCURACY:.0%}: {remedy}",
+        f"{accuracy:.1%} of the bits are right in pictures of {dimensions} pixels, but "
+        f"{MIN_ACCURACY:.0%} are needed: {remedy}",
     )
 
 

@@ -135,7 +135,7 @@ def test_shape(answer: Answer) -> None:
     """``embed`` returns the shape of its pictures, ``decode`` (N, bits)."""
     promise(
         answer.array.shape == answer.shape,
-        f"{answer.method} returned the shape {answer.array.shape}, promised is {answer.shape}",
+        f"{answer.method} returned the shape {answer.array.shape} instead of {answer.shape}",
     )
 
 
@@ -145,7 +145,7 @@ def test_type(answer: Answer, loaded: Watermark) -> None:
         pytest.skip("hard bits may have any type")
     promise(
         answer.array.dtype == np.float32,
-        f"{answer.method} returned {answer.array.dtype}, promised is float32: "
+        f"{answer.method} returned {answer.array.dtype} instead of float32: "
         "finish with .astype(np.float32)",
     )
 
@@ -178,7 +178,7 @@ def test_logits_or_bits(answers: dict[str, Answer], loaded: Watermark) -> None:
     only_bits = bool(np.isin(decoded, (0, 1)).all())
     promise(
         only_bits or not loaded.hard_bits,
-        "hard_bits is True, but decode returned other values than 0 and 1: return bits, or "
+        "hard_bits is True, but decode returned values other than 0 and 1: return bits, or "
         "logits without hard_bits",
     )
     promise(
@@ -311,7 +311,7 @@ def test_bit_accuracy(
     promise(
         accuracy >= MIN_ACCURACY,
         f"{accuracy:.1%} of the bits are right ({content} payload, clean 8-bit pictures), "
-        f"promised are {MIN_ACCURACY:.0%}: mark more strongly, or carry fewer bits",
+        f"but {MIN_ACCURACY:.0%} are needed: mark more strongly, or carry fewer bits",
     )
 
 
@@ -323,7 +323,7 @@ def test_imperceptibility(marked: Marked, record_property: Record) -> None:
     record_property(f"{FIGURE}PSNR", f"{psnr.mean():.1f} dB (lowest {psnr.min():.1f} dB)")
     promise(
         psnr.mean() >= MIN_PSNR,
-        f"the PSNR of marked pictures is {psnr.mean():.1f} dB, promised are {MIN_PSNR:g} dB: "
+        f"the PSNR of marked pictures is {psnr.mean():.1f} dB, but {MIN_PSNR:g} dB are needed: "
         "mark more weakly, and check that pictures are RGB in [0, 1] where you expect them to be",
     )
 

@@ -1,4 +1,4 @@
-"""Checkpoints that a training run goes on from."""
+"""Checkpoints from which a training run resumes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coverlock_sdk.errors import CoverLockError
 
 
 class Checkpoint:
-    """A file that a run can go on from; it is written whole or not at all."""
+    """A file from which a run can resume; it is written completely or not at all."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -71,7 +71,7 @@ class History:
 
 
 class Training(ABC, Generic[Model, Batch]):
-    """A run of one model, with curves, that goes on from ``checkpoint.pt`` in its folder.
+    """A run of one model, with curves, that resumes from ``checkpoint.pt`` in its folder.
 
     A subclass says what a step draws and learns, and what is measured at a checkpoint. With
     ``bfloat16``, what it computes under ``autocast`` is twice as fast where the processor has it.

@@ -1,7 +1,7 @@
 """An append-only record of verdicts in which every line vouches for the one before it.
 
-A line is a JSON object. Its ``previous`` is the SHA-256 of the line before it, so that a line
-which is changed, removed or slipped in breaks the chain from there on. There is no key in it: a
+A line is a JSON object. Its ``previous`` is the SHA-256 of the line before it, so changing,
+removing or inserting a line breaks the chain from there on. There is no key in it: a
 change of the last line, lines cut off at the end, and a chain written anew leave no trace by
 themselves. Note the last digest elsewhere from time to time, and ``check_chain`` finds them too.
 """
@@ -24,7 +24,7 @@ from coverlock_sdk.hookspecs import hookimpl
 from coverlock_sdk.locking.verdict import Verdict
 
 FIRST = "0" * 64
-"""What the first line has for a predecessor."""
+"""The ``previous`` of the first line."""
 
 _TAIL = 65_536  # bytes from the end that are searched first for the last line
 
@@ -107,7 +107,7 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
 
 
 def _append(file: int, line: bytes) -> None:
-    """Write a line whole or not at all: after half a line nothing could be appended any more."""
+    """Write a line completely or not at all: nothing can be appended after half a line."""
     size = os.fstat(file).st_size
     if os.write(file, line) < len(line):
         os.ftruncate(file, size)

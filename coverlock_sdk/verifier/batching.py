@@ -105,7 +105,7 @@ def _answer(runtime: Runtime, images: list[Pixels], answers: Sequence[Future[Row
     for row, answer in enumerate(answers):
         if numbers[row]:
             answer.set_result(Row(decoded[row], hashed[row]))
-        else:  # one picture's overflow is no concern of the others in its batch
+        else:  # an overflow in one picture must not fail the others
             answer.set_exception(_no_numbers(runtime))
 
 

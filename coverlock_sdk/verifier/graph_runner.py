@@ -73,7 +73,7 @@ class GraphRunner:
             )
 
     def close(self) -> None:
-        """Let the calls under way finish, refuse others, and give back the runtime.
+        """Wait for calls in progress, refuse new ones, and close the runtime.
 
         Whoever closes while another thread does waits for it; closing twice does no harm.
         """

@@ -93,7 +93,7 @@ ON_GPU = ("tensorrt", "cuda")
 
 @dataclass(frozen=True)
 class Choice:
-    """The runtime that was taken, and why each one before it was not."""
+    """The runtime that was chosen, and why each one before it was not."""
 
     runtime: Runtime
     passed_over: dict[str, str]
@@ -120,7 +120,7 @@ def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> 
 
 
 def _tell(bundle: Bundle, runtime: Runtime, passed_over: dict[str, str]) -> None:
-    """Log what was taken and why nothing before it; loudly where a GPU is left idle."""
+    """Log which runtime was chosen and why not an earlier one; warn if a GPU stays idle."""
     idle = runtime.name not in ON_GPU and _has_gpu()
     reasons = "".join(f"; not {name}: {why}" for name, why in passed_over.items())
     logger.log(

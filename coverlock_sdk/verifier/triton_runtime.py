@@ -21,7 +21,7 @@ MODEL = "coverlock_verify"
 """What the model is called in the repository."""
 
 TIMEOUT = 30.0
-"""Seconds that a server has for an answer: one that hangs must not hang everybody who waits."""
+"""Seconds that a server has for an answer, so that a hanging server does not hang callers."""
 
 
 class TritonRuntime:
@@ -53,7 +53,7 @@ class TritonRuntime:
             if "DEADLINE_EXCEEDED" in str(error.status()):
                 raise CoverLockError(
                     f"Triton did not answer {len(images)} pictures within {TIMEOUT:g} seconds: "
-                    "look at the server, or send it fewer"
+                    "check the server, or send smaller batches"
                 ) from None
             raise CoverLockError(f"Triton failed on {len(images)} pictures: {error}") from None
         decoded, hashed = (np.asarray(answer.as_numpy(name), np.float32) for name in OUTPUTS)

@@ -34,7 +34,7 @@ class Verifier(PictureVerifier):
     bundle: Bundle
     precision: str
     passed_over: dict[str, str]
-    """Why each runtime that "auto" would have preferred was not taken."""
+    """Why "auto" did not choose each runtime that it prefers to this one."""
     _runner: GraphRunner
 
     @classmethod
@@ -113,14 +113,14 @@ class Verifier(PictureVerifier):
         return self._runner.runtime
 
     def warm_up(self, batch: int = 1) -> None:
-        """Run a blank batch, so that the first caller does not wait for what is done only once.
+        """Run a blank batch, so that the first caller does not wait for the set-up.
 
         ``open`` does it with one picture. On a GPU do it with ``max_batch`` too.
         """
         self._runner.warm_up(batch)
 
     def close(self) -> None:
-        """Let the calls under way finish, refuse others, and give back the runtime."""
+        """Wait for calls in progress, refuse new ones, and close the runtime."""
         self._runner.close()
 
     def _logits(self, given: Given) -> tuple[Logits, Logits]:

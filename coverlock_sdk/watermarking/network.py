@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class WatermarkNetwork(nn.Module, ABC):
     """Encoder and decoder of a watermark; its state dict is what a checkpoint holds.
 
-    Pictures are (N, 3, size, size) in [0, 1], messages (N, bits) floats of 0 and 1. Whatever
-    range and channel order a published network wants is its own affair.
+    Pictures are (N, 3, size, size) in [0, 1], messages (N, bits) floats of 0 and 1. A network
+    converts them to its own range and channel order.
     """
 
     bits: int

@@ -1,4 +1,4 @@
-"""A trained network as a watermark of the contract: NumPy at the door, PyTorch inside."""
+"""A trained network as a watermark of the contract: NumPy outside, PyTorch inside."""
 
 from __future__ import annotations
 

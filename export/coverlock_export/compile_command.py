@@ -55,8 +55,8 @@ def compile_command(
     signed = (folder / SIGNATURE).exists()
     if signed and trust is None:
         raise BundleError(
-            f"{folder} is signed, and will have to be signed again with all that it holds: "
-            "name the public key with --trust, so that this is only what was signed before"
+            f"{folder} is signed, and you will have to sign it again with everything in it: "
+            "name the public key with --trust, so that its files are checked first"
         )
     bundle = Bundle.open(folder, trust)
     settings = BuildSettings(target, batches, portable, version_compatible, optimization_level)

@@ -109,8 +109,8 @@ def export(
         return
     for name, figures in parity["graphs"].items():
         click.echo(
-            f"{name}: {figures['bits']:.4%} of bits and {figures['verdicts']:.2%} of verdicts as "
-            f"the SDK has them, on {figures['photos']} photos"
+            f"{name}: {figures['bits']:.4%} of bits and {figures['verdicts']:.2%} of verdicts "
+            f"agree with the SDK, on {figures['photos']} photos"
         )
     resized = parity["other_sizes"]
     click.echo(

@@ -1,4 +1,4 @@
-"""One watermark and one hash to one bundle, with the proof that it answers alike."""
+"""Exports a watermark and a hash as one bundle, and checks that it answers as the SDK does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of an export: every graph must say of real photos what the SDK says."""
+"""The gate of an export: on real photos, every graph must answer as the SDK does."""
 
 from __future__ import annotations
 

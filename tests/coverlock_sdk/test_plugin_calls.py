@@ -106,7 +106,7 @@ def test_hard_bits_must_be_bits():
     class Soft(Sound):
         hard_bits = True
 
-    with pytest.raises(PluginError, match="says hard_bits, but decode returned other values"):
+    with pytest.raises(PluginError, match="sets hard_bits, but decode returned values other"):
         decode(Soft(), VIEWS)
 
 

@@ -81,7 +81,7 @@ def test_a_sound_watermark_keeps_every_promise(kit, name):
         ("overwriting-decoder", "test_arguments_are_left_alone[decode]", "overwrites its images"),
         ("random", "test_same_question_same_answer[embed]", "fixed seed"),
         ("random-decoder", "test_same_question_same_answer[decode]", "dropout"),
-        ("wrong-shape", "test_shape[decode]", "returned the shape (2, 63), promised is (2, 64)"),
+        ("wrong-shape", "test_shape[decode]", "returned the shape (2, 63) instead of (2, 64)"),
         ("wrong-type", "test_type[decode]", ".astype(np.float32)"),
         ("not-a-number", "test_finite[embed]", "division by zero"),
         ("out-of-range", "test_range", "np.clip(marked, 0, 1)"),
@@ -92,12 +92,12 @@ def test_a_sound_watermark_keeps_every_promise(kit, name):
         ("unrelated", "test_payload_can_be_read", "guessing does as well"),
         ("probabilities", "test_payload_can_be_read", "not probabilities"),
         ("deaf", "test_payload_matters", "ignores its payloads"),
-        ("visible", "test_imperceptibility", "promised are 25 dB"),
+        ("visible", "test_imperceptibility", "but 25 dB are needed"),
         ("list-size", "test_members", "has native_size [64, 64]: it must be a tuple"),
         ("backwards-calibration", "test_members", "scale and power must be positive"),
         ("one-size", "test_any_size", "pictures of 357 x 243 pixels fail"),
         ("secret-bits", "test_logits_or_bits", "or set hard_bits = True"),
-        ("soft-hard-bits", "test_logits_or_bits", "other values than 0 and 1"),
+        ("soft-hard-bits", "test_logits_or_bits", "values other than 0 and 1"),
         ("colour", "test_greyscale", "put part of the mark into luminance"),
         ("nothing", "test_runs[embed]", "embed returned a NoneType: return a NumPy array"),
         ("unwritable-card", "test_card", "Object of type set is not JSON serializable"),
@@ -113,7 +113,7 @@ def test_exactly_the_broken_promise_is_reported(kit, name, promise, advice):
 
 def test_pictures_in_bytes_are_told_their_type_and_range(kit):
     failures = kit("bytes").failures
-    assert "returned uint8, promised is float32" in failures["test_type[embed]"]
+    assert "returned uint8 instead of float32" in failures["test_type[embed]"]
     assert "to 255.0000: end with np.clip(marked, 0, 1)" in failures["test_range"]
     assert len(failures) == 2
 
@@ -124,7 +124,9 @@ def test_a_lock_around_state_is_thread_safe(kit):
 
 def test_a_watermark_below_a_bar_sees_by_how_much(kit):
     run = kit("inaccurate")
-    message = "87.5% of the bits are right (random payload, clean 8-bit pictures), promised are 95%"
+    message = (
+        "87.5% of the bits are right (random payload, clean 8-bit pictures), but 95% are needed"
+    )
     assert message in run.failures["test_bit_accuracy[random]"]
 
 

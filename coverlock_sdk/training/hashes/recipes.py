@@ -80,7 +80,7 @@ class HeadRecipe:
 
 @dataclass(frozen=True)
 class NanoRecipe:
-    """That of ``nano``: the network end to end on one window, then its head on all windows."""
+    """The recipe of ``nano``: the network end to end on one window, then its head on all."""
 
     held_out: float = 0.1
     composition: Composition = NANO_COMPOSITION

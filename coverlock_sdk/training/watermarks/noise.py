@@ -24,7 +24,7 @@ Range = tuple[float, float]
 
 
 class NoiseLayer(Protocol):
-    """One way in which a picture may suffer; the same for the whole batch."""
+    """One way to distort a picture; the same for the whole batch."""
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
         """Return what is left of ``marked``, at the same size."""

@@ -125,7 +125,7 @@ def examine(
 
 
 def _sittings(run: WatermarkTraining) -> dict[str, Any]:
-    """What the last recipe does not tell of a run: earlier ones, or that they are not known."""
+    """Earlier recipes of a run, which the last one does not show, or that they are unknown."""
     if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
         return {}
     return {

@@ -59,7 +59,7 @@ class WatermarkRecipe(Schedule):
     """The share of its weight that fidelity has in those steps."""
 
     def __post_init__(self) -> None:
-        """Refuse what could not be meant."""
+        """Refuse settings that make no sense."""
         if self.batch < 1 or (self.inverted_twins and self.batch % 2):
             raise CoverLockError(f"a batch cannot have {self.batch} pictures: twins come in pairs")
         if not 0 < self.early_fidelity <= 1:

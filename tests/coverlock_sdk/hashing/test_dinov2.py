@@ -171,7 +171,7 @@ def without(name: str) -> dict[str, torch.Tensor]:
         (original_weights(True), "missing: .*mlp.fc1"),
         (
             original_weights(False) | {"register_tokens": torch.zeros(1, 4, WIDTH)},
-            "register tokens, which 'dinov2-s' has not: import the file without '_reg4'",
+            "register tokens, but 'dinov2-s' has none: import the file without '_reg4'",
         ),
     ],
     ids=["list", "nested", "missing", "unknown", "shape", "qkv", "giant", "registers"],
