@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from coverlock_sdk.cli.batch import process
+from coverlock_sdk.cli.chosen_messages import message_source
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.opening import message_source, open_lock
+from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import (
     json_option,
     lock_options,

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from coverlock_sdk.cli.batch import process
+from coverlock_sdk.cli.chosen_messages import registered_serials
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.opening import open_verifier, registered_serials
+from coverlock_sdk.cli.opening import open_verifier
 from coverlock_sdk.cli.options import (
     json_option,
     serials_option,

@@ -1,21 +1,19 @@
-"""What the shared options stand for: a lock, a verifier, a message, keys."""
+"""What the shared options stand for: a lock, a verifier, keys."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from coverlock_sdk.cli.options import refuse_idle
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError, MessageError
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash, load_watermark
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
 from coverlock_sdk.locking.keys import Keyring, keyring_from_environment
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.messages import as_bits
-from coverlock_sdk.locking.serials import Serial, SerialRegistry
 from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.verifier.verifier import Verifier
 
@@ -86,34 +84,3 @@ def require_one(watermark: str | None, bundle: Path | None) -> None:
 def chosen_keyring(key_file: Path | None) -> Keyring | None:
     """The keys of ``key_file``, or of the file that the environment names, if any."""
     return Keyring.load(key_file) if key_file else keyring_from_environment()
-
-
-def message_source(
-    length: int, identifier: str | None, bits: str | None, serials: Path | None
-) -> Callable[[Path], Any]:
-    """The message of each picture: the same for all, or with a registry a serial each."""
-    message = chosen_message(length, identifier, bits)
-    if serials is None:
-        return lambda picture: message
-    if identifier is None:
-        raise MessageError("--serials numbers the pictures of an identifier: name it with --id")
-    registry = SerialRegistry(serials)
-    return lambda picture: registry.issue(identifier, str(picture))
-
-
-def registered_serials(path: Path, identifier: str | None = None) -> list[Serial]:
-    """The serials of a registry, of which there must be some."""
-    if not path.exists():
-        raise MessageError(f"there is no registry of serials {path}: 'coverlock embed' makes one")
-    serials = SerialRegistry(path).serials(identifier)
-    if not serials:
-        whose = f" of '{identifier}'" if identifier else ""
-        raise MessageError(f"the registry {path} has no serials{whose}")
-    return serials
-
-
-def chosen_message(length: int, identifier: str | None, bits: str | None) -> Any:
-    """The message that ``message_options`` describe: a string is an identifier."""
-    if (identifier is None) == (bits is None):
-        raise MessageError("name the message with either --id or --bits")
-    return as_bits(bits, 1, length)[0] if identifier is None else identifier

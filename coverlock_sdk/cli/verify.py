@@ -8,13 +8,9 @@ from typing import Any
 import click
 
 from coverlock_sdk.cli.batch import VERDICT_COLUMNS, process
+from coverlock_sdk.cli.chosen_messages import chosen_message, registered_serials
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.opening import (
-    chosen_message,
-    open_verifier,
-    registered_serials,
-    require_one,
-)
+from coverlock_sdk.cli.opening import open_verifier, require_one
 from coverlock_sdk.cli.options import (
     json_option,
     message_options,

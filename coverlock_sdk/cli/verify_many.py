@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.answers import answer
 from coverlock_sdk.cli.batch import VERDICT_COLUMNS, counted, finish, report
-from coverlock_sdk.cli.opening import chosen_message
+from coverlock_sdk.cli.chosen_messages import chosen_message
 from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.images.folders import search
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from coverlock_sdk import CoverLockError, Key, codeword, wrap
-from coverlock_sdk.errors import WeakMarkWarning
+from coverlock_sdk.errors import ExposedKeyWarning, WeakMarkWarning
 from coverlock_sdk.testing import natural_pictures
 
 FILE = Path(__file__).with_name("answers.json")
@@ -57,6 +57,7 @@ def answers(watermark: str) -> Iterator[dict[str, Any]]:
         for kind, picture in pictures().items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WeakMarkWarning)
+                warnings.simplefilter("ignore", ExposedKeyWarning)
                 marked = lock.mark(picture, RIGHT)
             seen = _jpeg(marked.picture.convert("RGB")) if kind == "jpeg" else marked.picture
             payload = marked.code ^ codeword(RIGHT, key, lock.bits)
