@@ -22,6 +22,7 @@ from coverlock_bench.hashes.commands import (
     hash_latency_command,
     hash_variants_command,
 )
+from coverlock_bench.knowing.commands import key_attacks, lock_schemes_command
 from coverlock_bench.options import (
     hash_option,
     held_out_option,
@@ -57,6 +58,8 @@ for command in (
     documents,
     adaptive,
     levers,
+    key_attacks,
+    lock_schemes_command,
     references_command,
     interventions,
     training_factors_command,

@@ -52,7 +52,9 @@ def false_positives(
             for identifier in IDENTIFIERS
         }
         figures[rule] = {
-            f"{level:g}": {name: rate(int((p <= level).sum()), len(p)) for name, p in p_values.items()}
+            f"{level:g}": {
+                name: rate(int((p <= level).sum()), len(p)) for name, p in p_values.items()
+            }
             for level in (*LEVELS, fpr)
         }
     return figures

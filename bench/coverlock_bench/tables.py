@@ -14,6 +14,7 @@ from coverlock_bench.adaptive import tables as adaptive
 from coverlock_bench.auditing import security_tables
 from coverlock_bench.deployment import tables as deployment
 from coverlock_bench.hashes import tables as hashes
+from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.markdown import figures_in, of, table
 from coverlock_bench.zoo import tables as zoo
 from coverlock_sdk.errors import CoverLockError
@@ -86,6 +87,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     **hashes.TABLES,
     **zoo.TABLES,
     **adaptive.TABLES,
+    **knowing.TABLES,
     **deployment.TABLES,
     **{
         f"security-{name}": _security_table(make)
