@@ -145,8 +145,22 @@ def lock_schemes_command(
             }
         for name in watermarks:
             lock = wrap(name, hash=hash)
-            logits = lock.logits(unseen)
+            logits = _logits(lock, unseen, work)
             figures["false_positives"][name] = false_positives(lock.format, *logits, fpr, 2)
     figures["milliseconds"] = times(watermarks[0], hash, read(unseen[0]).to_bytes(), 30)
     config = {"hash": hash, "count": count, "fpr": fpr, "seed": seed, "unseen": len(unseen)}
     write_and_print(out, "bench lock-schemes", config, figures, as_json)
+
+
+def _logits(lock: Any, photos: list[Path], work: Path) -> tuple[Any, Any]:
+    """What decoder and hash see of unmarked ``photos``, kept."""
+    from coverlock_bench.ledger import digest
+
+    names = digest(*[str(photo) for photo in photos])
+    kept = work / f"unmarked-{lock.watermark_name}-{lock.hash_name}-{names}.npz"
+    if not kept.exists():
+        decoded, hashed = lock.logits(photos)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(kept, decoded=decoded, hashed=hashed)
+    with np.load(kept) as found:
+        return found["decoded"], found["hashed"]
