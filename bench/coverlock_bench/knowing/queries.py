@@ -80,9 +80,7 @@ class BlendWalk:
                     continue
                 mended = self._mended(service, blend, payload, rng)
                 if (mended == payload).all():
-                    step /= 2
-                    if step < self.least:
-                        return False
+                    step = max(step / 2, self.least)
                 else:
                     payload, step = mended, self.step
         except OutOfQueriesError:

@@ -102,6 +102,25 @@ def nulls_table(figures: dict[str, Any]) -> str:
     return table(["watermark", "salts", "rule", *levels], rows)
 
 
+def similar_table(figures: dict[str, Any]) -> str:
+    """Payloads moved between similar pictures that are accepted without and with the floor."""
+    rows = [
+        [
+            kind,
+            f"{bits} bits",
+            *(f"{_count(s['no floor'])} / {_count(s['floor'])}" for s in schemes.values()),
+        ]
+        for bits, kinds in figures["similar"].items()
+        for kind, schemes in kinds.items()
+    ]
+    header = ["pictures", "payload"]
+    return table([*header, *(f"{s}, without / with floor" for s in ("keyless", *SCHEMES))], rows)
+
+
+def _count(row: dict[str, Any]) -> str:
+    return f"{row['successes']} of {row['trials']}"
+
+
 def _shown(row: dict[str, Any] | None) -> str:
     return "-" if row is None else f"{_rate(row)}, {row['psnr']:.1f} dB"
 
@@ -120,5 +139,6 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "key-attacks-pictures": _of("key-attacks.json", end_to_end_table),
     "key-attacks-queries": _of("key-attacks.json", queries_table),
     "lock-schemes": _of("lock-schemes.json", lock_schemes_table),
+    "lock-schemes-similar": _of("lock-schemes.json", similar_table),
     "lock-schemes-nulls": _of("lock-schemes.json", nulls_table),
 }
