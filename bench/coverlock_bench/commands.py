@@ -13,6 +13,7 @@ from coverlock_bench.auditing.security import security_command
 from coverlock_bench.deployment.commands import overhead, parity, scaling, service
 from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
+from coverlock_bench.knowing.commands import key_attacks, lock_schemes_command
 from coverlock_sdk.errors import CoverLockError
 
 DRAWERS = {
@@ -33,6 +34,8 @@ for command in (
     hash_command,
     calibration,
     adaptive,
+    key_attacks,
+    lock_schemes_command,
     parity,
     overhead,
     latency,

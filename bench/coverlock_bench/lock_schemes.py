@@ -1,7 +1,7 @@
 """What each way to lock costs genuine pictures: no key, keys of scheme 1, and of scheme 2.
 
-Every photo is marked once for each way, saved, and distorted in the six ways of the paper. Both rules
-judge the same pictures, with the floor on agreement and without it.
+Every photo is marked once for each way and distorted in the six ways of the paper. Both rules judge
+the same pictures, with the floor on agreement and without it.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from coverlock_bench.adaptive.tables import ADAPTIVE
 from coverlock_bench.auditing import security_tables
 from coverlock_bench.deployment.tables import LATENCY
 from coverlock_bench.hashes.tables import HASHES
+from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.tables import Table
 from coverlock_sdk.errors import CoverLockError
 from experiments import tables
@@ -86,6 +87,12 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "filters": ("filters.json", tables.FILTERS, _together),
     "adaptive": ("adaptive.json", ADAPTIVE, _together),
     "levers": ("levers.json", tables.LEVERS, _together),
+    "key-attacks": ("key-attacks.json", knowing.KEY_ATTACKS, _together),
+    "key-attacks-pictures": ("key-attacks.json", knowing.END_TO_END, _together),
+    "key-attacks-queries": ("key-attacks.json", knowing.QUERIES, _together),
+    "lock-schemes": ("lock-schemes.json", knowing.LOCK_SCHEMES, _together),
+    "lock-schemes-similar": ("lock-schemes.json", knowing.SIMILAR, _together),
+    "lock-schemes-nulls": ("lock-schemes.json", knowing.NULLS, _together),
     "overhead": ("overhead.json", tables.OVERHEAD, _with_settings),
     "scaling": ("scaling.json", tables.SCALING, _with_settings),
     "parity": ("parity-*.json", tables.PARITY, _by_precision),

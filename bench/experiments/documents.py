@@ -6,29 +6,13 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 
-from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import named_watermark
+from coverlock_bench.text_pages import text_page
 from coverlock_bench.trial import TRANSPLANT, floats, forge, mark
 from coverlock_sdk import CoverLock, load_hash
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.plugin_calls import hash_logits
-
-SIDE = 512
-LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
-
-
-def text_page(seed: int) -> Picture8:
-    """A page of random words, black on white."""
-    rng = np.random.default_rng(seed)
-    page = Image.new("RGB", (SIDE, SIDE), "white")
-    draw = ImageDraw.Draw(page)
-    font = ImageFont.load_default(16)
-    for top in range(24, SIDE - 32, 22):
-        words = ["".join(rng.choice(list(LETTERS), rng.integers(2, 9))) for _ in range(9)]
-        draw.text((24, top), " ".join(words)[:52], fill="black", font=font)
-    return np.asarray(page)
 
 
 def documents(watermark: str, hashes: list[str], pages: int, fpr: float) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class SaltedMap:
 
     def selected(self, hash_logits: Logits, salt: int) -> Logits:
         """The rotated logits (N, bits) of the salt's groups."""
-        return self.seen(hash_logits)[:, self._places(salt)]
+        return self.seen(hash_logits)[:, self.places(salt)]
 
     def mask(self, salt: int) -> Bits:
         """The salt's pad."""
@@ -201,7 +201,8 @@ class SaltedMap:
             total += of_groups.take(groups)
         return total
 
-    def _places(self, salt: int) -> Selection:
+    def places(self, salt: int) -> Selection:
+        """Which of the rotated logits the salt selects, in the order of the message's bits."""
         first = GROUP * self.groups[:, salt].astype(np.int64)
         places: Selection = (first[:, None] + np.arange(GROUP)).ravel()
         return places[: self.bits]
@@ -212,7 +213,7 @@ def salt_count(bits: int) -> int:
 
     It depends on the length alone: who embeds and who verifies must agree on it.
     """
-    exponents = {96: 16, 48: 12, 28: 10}
+    exponents = {128: 16, 96: 12, 28: 8}
     return 2 ** next((exponent for least, exponent in exponents.items() if bits >= least), 0)
 
 

@@ -20,7 +20,7 @@ from coverlock_sdk.locking.statistics import (
 )
 from coverlock_sdk.locking.verdict import Rule
 
-FLOORS: dict[Rule, float] = {"hard": 0.80, "soft": 0.88}
+FLOORS: dict[Rule, float] = {"hard": 0.78, "soft": 0.83}
 """Least agreement of a locked picture, bits counted or weighed by confidence.
 
 Chosen on photos that training holds out, so that it costs genuine pictures under the six

@@ -25,7 +25,7 @@ SURE = Calibration(scale=float(np.log(1 / PAYLOAD_ERROR - 1)), power=1.0)
 
 @dataclass(frozen=True)
 class Released:
-    """What anyone has of released pictures: public hash logits (N, 256), payloads read (N, bits)."""
+    """What anyone sees of released pictures: hash logits (N, 256) and payloads (N, bits)."""
 
     hashed: Logits
     payloads: Bits
@@ -33,7 +33,7 @@ class Released:
     @property
     def signs(self) -> Floats:
         """Payload bits as -1 and 1."""
-        return 2.0 * self.payloads - 1
+        return np.asarray(2.0 * self.payloads - 1, dtype=np.float64)
 
     @property
     def directions(self) -> Floats:

@@ -1,8 +1,8 @@
 """Key recovery for those who know scheme 2: find out which pictures share a salt, then learn.
 
 Payload bits of two pictures under one salt agree as often as the angle of their hash logits says;
-under different salts they agree at random. A spectral clustering of all pairs gives a first guess of
-the salts, and rounds of expectation and maximisation improve on it.
+under different salts they agree at random. A spectral clustering of all pairs gives a first guess
+of the salts, and rounds of expectation and maximisation improve on it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Labels = npt.NDArray[np.int64]
 class HiddenSalts:
     """Has the decoder, released pictures of one identifier, and this code."""
 
-    rounds: int = 15
+    rounds: int = 6
     least: int = 20
     """Pictures that a salt must have on average; with fewer, fewer salts are looked for."""
     penalty: float = 1.0
@@ -44,7 +44,7 @@ class HiddenSalts:
 
 def learned_from(released: Released, chosen: npt.NDArray[np.bool_], targets: Logits) -> Bits:
     """What logistic regression on the ``chosen`` pictures says of each target."""
-    weights = logistic(released.directions[chosen], released.signs[chosen], 1e-3, 300)
+    weights = logistic(released.directions[chosen], released.signs[chosen], 0.01, 150)
     return (directions(targets) @ weights > 0).astype(np.uint8)
 
 

@@ -14,7 +14,7 @@ from coverlock_sdk.arrays import Bits, Floats, Logits
 class Ridge:
     """Has the decoder and released pictures of one identifier; least squares."""
 
-    penalty: float = 0.3
+    penalty: float = 1.0
 
     def payloads(self, released: Released, targets: Logits, rng: np.random.Generator) -> Bits:
         """The signs of the fitted mixtures."""
@@ -26,8 +26,8 @@ class Ridge:
 class Logistic:
     """Has the decoder and released pictures of one identifier; logistic regression."""
 
-    penalty: float = 1e-3
-    steps: int = 300
+    penalty: float = 0.01
+    steps: int = 150
 
     def payloads(self, released: Released, targets: Logits, rng: np.random.Generator) -> Bits:
         """The signs of the fitted mixtures."""
@@ -38,12 +38,12 @@ class Logistic:
 def ridge(inputs: Floats, signs: Floats, penalty: float) -> Floats:
     """Weights (256, bits) that give ``signs`` (N, bits) from ``inputs`` (N, 256), shrunken."""
     gram = inputs.T @ inputs + penalty * np.eye(inputs.shape[1])
-    weights: Floats = np.linalg.solve(gram, inputs.T @ signs)
-    return weights
+    return np.asarray(np.linalg.solve(gram, inputs.T @ signs), dtype=np.float64)
 
 
 def logistic(inputs: Floats, signs: Floats, penalty: float, steps: int) -> Floats:
     """The same by logistic regression: accelerated gradient descent from zero."""
+    inputs = inputs * np.sqrt(inputs.shape[1])  # values around one
     curvature = np.linalg.norm(inputs, ord=2) ** 2 / (4 * len(inputs)) + penalty
     weights = ahead = np.zeros((inputs.shape[1], signs.shape[1]))
     for step in range(steps):

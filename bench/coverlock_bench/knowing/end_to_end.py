@@ -1,0 +1,109 @@
+"""The main attacks with a real watermark: marked pictures in, forged pictures out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coverlock_bench.intervals import rate
+from coverlock_bench.knowing.codes import CodeAttack
+from coverlock_bench.knowing.correlation import Correlation
+from coverlock_bench.knowing.decoder_only import DecoderOnly
+from coverlock_bench.knowing.linear import Ridge
+from coverlock_bench.knowing.pictures import Album, forge, predicted, release
+from coverlock_bench.knowing.reembedding import Reembedding
+from coverlock_bench.knowing.residual_regression import ResidualRegression
+from coverlock_bench.ledger import Session
+from coverlock_bench.lock_schemes import key_of
+from coverlock_bench.photos import Picture8
+from coverlock_sdk import load_watermark, wrap
+from coverlock_sdk.images.conversion import read
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+
+VICTIM = "alice"
+BY_ENCODER: dict[str, CodeAttack] = {
+    "correlation": Correlation(),
+    "ridge regression": Ridge(),
+    "re-embedding, best match": Reembedding(),
+}
+"""Attacks that work out payloads and let the public encoder put them in."""
+
+FEW = 20
+"""Targets of the attack that optimises each of them."""
+
+Forge = Callable[[Album], list[Picture8]]
+
+
+def end_to_end(
+    watermark: str,
+    hash: str,
+    originals: list[Picture8],
+    targets: list[Picture8],
+    counts: Sequence[int],
+    fpr: float,
+    seed: int,
+    run: Session,
+    kept: Path,
+) -> dict[str, Any]:
+    """Forgeries accepted, by scheme, attack and number of released pictures."""
+    system, figures = load_watermark(watermark), {}
+    for scheme in ("scheme 1", "scheme 2"):
+        lock = wrap(system, hash=hash, key=key_of(scheme, seed), fpr=fpr)
+        name = f"{watermark}-{hash}-{scheme.replace(' ', '-')}-{seed}.npy"
+        album = release(lock, originals, VICTIM, kept / name)
+        rows: dict[str, dict[str, Any]] = {}
+        for attack, (chosen, forged) in _attacks(lock, targets).items():
+            for count in counts:
+                asked = {"study": "end to end", "watermark": watermark, "hash": hash, "seed": seed}
+                asked |= {"scheme": scheme, "attack": attack, "released": count, "fpr": fpr}
+                row = run.ledger.recall(**asked, targets=len(chosen))
+                if row is None:
+                    row = _judged(lock, chosen, forged(album.first(count)))
+                    run.ledger.keep(row, **asked, targets=len(chosen))
+                rows.setdefault(attack, {})[str(count)] = row
+        figures[scheme] = rows
+    return figures
+
+
+def _by_encoder(
+    lock: LockedWatermark, attack: CodeAttack, targets: list[Picture8], album: Album
+) -> list[Picture8]:
+    return forge(lock, attack, album, targets)
+
+
+def _attacks(
+    lock: LockedWatermark, targets: list[Picture8]
+) -> dict[str, tuple[list[Picture8], Forge]]:
+    """For each attack its targets, and what makes forgeries of them from an album."""
+    hashed, few = lock.logits(targets)[1], targets[:FEW]
+    found: dict[str, tuple[list[Picture8], Forge]] = {
+        name: (targets, partial(_by_encoder, lock, attack, targets))
+        for name, attack in BY_ENCODER.items()
+    }
+    regression = ResidualRegression()
+    found["residual regression"] = (targets, lambda a: regression.forge(a, targets, hashed))
+    found["decoder only, correlation"] = (few, lambda a: _optimised(lock, a, few, Correlation()))
+    found["decoder only, best match"] = (few, lambda a: _optimised(lock, a, few, Reembedding()))
+    return found
+
+
+def _optimised(
+    lock: LockedWatermark, album: Album, targets: list[Picture8], attack: CodeAttack
+) -> list[Picture8]:
+    decoder = lock.watermark.decoder_module()
+    return DecoderOnly().forge(decoder, targets, predicted(lock, attack, album, targets))
+
+
+def _judged(
+    lock: LockedWatermark, targets: list[Picture8], forged: list[Picture8]
+) -> dict[str, Any]:
+    verdicts = lock.verify(forged, VICTIM)
+    pairs = zip(targets, forged, strict=True)
+    return rate(sum(map(bool, verdicts)), len(verdicts)) | {
+        "agreement": float(np.mean([verdict.agreement for verdict in verdicts])),
+        "psnr": float(np.mean([read(target).psnr(read(made)) for target, made in pairs])),
+    }

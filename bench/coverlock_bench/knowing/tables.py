@@ -1,0 +1,154 @@
+"""Tables of the attackers who know everything but the key, and of what schemes cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from coverlock_bench.tables import RATE, Row, Table, below, nested
+
+SCHEMES = ("scheme 1", "scheme 2")
+WAYS = ("keyless", *SCHEMES)
+BAR = 0.01
+"""The share of forgeries above which an attack wins."""
+
+
+def _attacks(figures: Any) -> Iterator[Row]:
+    """A row a payload length and attack: what 500 pictures give, and from how many it wins."""
+    for bits, schemes in figures["codes"].items():
+        for attack in schemes["scheme 2"]:
+            found = {scheme: _summary(schemes[scheme].get(attack, {})) for scheme in SCHEMES}
+            yield {"bits": bits, "attack": attack, **found}
+
+
+def _summary(counts: dict[str, Any]) -> dict[str, Any]:
+    if not counts:
+        return {}
+    name = "500" if "500" in counts else list(counts)[-1]
+    won = [count for count, row in counts.items() if row["rate"] > BAR]
+    wins = won[0] if won else f"not from {list(counts)[-1]}"
+    return {**counts[name], "wins": wins, "of": "" if name == "500" else f" ({name})"}
+
+
+KEY_ATTACKS = Table(
+    "Attacks on keys",
+    _attacks,
+    (
+        ("payload", "{bits} bits"),
+        ("attack", "{attack}"),
+        *(
+            column
+            for scheme in SCHEMES
+            for column in (
+                (f"{scheme}: forged from 500", below(scheme, RATE + "{of}").replace("s}", "s|-}")),
+                ("wins from", below(scheme, "{wins|-}")),
+            )
+        ),
+    ),
+)
+
+
+def _pictures(figures: Any) -> Iterator[Row]:
+    for watermark, schemes in figures["pictures"].items():
+        for attack, counts in schemes["scheme 1"].items():
+            for count in counts:
+                cells = {s: schemes[s].get(attack, {}).get(count) or {} for s in SCHEMES}
+                yield {"watermark": watermark, "attack": attack, "released": count, **cells}
+
+
+END_TO_END = Table(
+    "Forgeries of real pictures",
+    _pictures,
+    (
+        ("watermark", "{watermark}"),
+        ("attack", "{attack}"),
+        ("released", "{released}"),
+        *((s, below(s, RATE + ", {psnr:.1f} dB").replace("s}", "s|-}")) for s in SCHEMES),
+    ),
+)
+
+QUERIES = Table(
+    "Forgeries with the help of a service that answers",
+    lambda figures: nested("bits", "scheme", "answer")(figures["queries"]),
+    (
+        ("payload", "{bits} bits"),
+        ("scheme", "{scheme}"),
+        ("service shows", "{answer}"),
+        ("forged", RATE),
+        ("queries (median)", "{queries:.0f}"),
+        ("budget", "{budget}"),
+    ),
+)
+
+
+def _genuine(figures: Any) -> Iterator[Row]:
+    for photos, systems in figures["genuine"].items():
+        for watermark, row in systems.items():
+            for rule in ("soft", "hard"):
+                yield {**row, "photos": photos, "watermark": watermark, "rule": rule}
+
+
+def _with_and_without_floor(way: str) -> Callable[[Any], str]:
+    def cell(row: Any) -> str:
+        shares = [row[way][f"{row['rule']}, {floor}"]["six"] for floor in ("no floor", "floor")]
+        return " / ".join(f"{100 * share['rate']:.1f}" for share in shares)
+
+    return cell
+
+
+LOCK_SCHEMES = Table(
+    "Genuine pictures accepted under the six distortions",
+    _genuine,
+    (
+        ("photos", "{photos}"),
+        ("watermark", "{watermark} ({bits} bits)"),
+        ("rule", "{rule}"),
+        *((f"{way}, % without / with floor", _with_and_without_floor(way)) for way in WAYS),
+    ),
+)
+
+
+def _nulls(figures: Any) -> Iterator[Row]:
+    for watermark, row in figures["false_positives"].items():
+        for rule in ("soft", "hard"):
+            levels = {
+                level: [one["rate"] for one in fixed.values()] for level, fixed in row[rule].items()
+            }
+            cells = {
+                level: {"mean": sum(s) / len(s), "low": min(s), "high": max(s)}
+                for level, s in levels.items()
+            }
+            yield {**row, "watermark": watermark, "rule": rule, **cells}
+
+
+def _null_columns(figures: Any) -> list[tuple[str, str | Callable[[Any], str]]]:
+    levels = next(iter(figures["false_positives"].values()))["soft"]
+    return [
+        ("watermark", "{watermark} ({bits} bits)"),
+        ("salts", "{salts}"),
+        ("rule", "{rule}"),
+        *((f"p <= {v}, %", below(v, "{mean:%2} ({low:%2}-{high:%2})")) for v in levels),
+    ]
+
+
+NULLS = Table("Unmarked photos with small p-values, all salts tried", _nulls, _null_columns)
+
+SIMILAR = Table(
+    "Payloads moved between similar pictures",
+    lambda figures: nested("bits", "kind")(figures["similar"]),
+    (
+        ("pictures", "{kind}"),
+        ("payload", "{bits} bits"),
+        *(
+            (
+                f"{way}, without / with floor",
+                below(
+                    way,
+                    "{no floor/successes} of {no floor/trials} / "
+                    "{floor/successes} of {floor/trials}",
+                ),
+            )
+            for way in WAYS
+        ),
+    ),
+)

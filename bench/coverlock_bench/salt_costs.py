@@ -1,0 +1,102 @@
+"""What trying all salts costs: false positives with the message held fixed, and time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coverlock_bench.intervals import rate
+from coverlock_bench.lock_schemes import key_of
+from coverlock_bench.photos import Picture8
+from coverlock_sdk import Key, wrap
+from coverlock_sdk.arrays import Logits
+from coverlock_sdk.locking.identification import Kind
+from coverlock_sdk.locking.judging import Judge
+from coverlock_sdk.locking.keyed_codes import salt_count
+from coverlock_sdk.locking.keys import Keyring
+from coverlock_sdk.locking.lock_format import LockFormat
+from coverlock_sdk.locking.verdict import RULES
+
+LEVELS = (0.1, 1e-2, 1e-3)
+IDENTIFIERS = ("acme", "order-4711")
+MOST_SALTS = 2**16
+CANDIDATES = 10**6
+
+
+class ManySalts(Judge):
+    """Tries as many salts for every message as the longest messages have."""
+
+    def _salts(self, key: Key | None, kind: Kind) -> int:
+        return MOST_SALTS
+
+
+def false_positives(
+    layout: LockFormat, decoded: Logits, hashed: Logits, fpr: float, seeds: int
+) -> dict[str, Any]:
+    """Unmarked photos whose p-value is at most a level, for fixed keys and identifiers."""
+    figures: dict[str, Any] = {"bits": layout.bits, "salts": salt_count(layout.bits)}
+    for rule in RULES:
+        p_values = {
+            f"key {seed}, {identifier}": np.array(
+                [
+                    verdict.p_value
+                    for verdict in _judge(layout, seed, fpr, rule).verify(
+                        decoded, hashed, identifier
+                    )
+                ]
+            )
+            for seed in range(seeds)
+            for identifier in IDENTIFIERS
+        }
+        figures[rule] = {
+            f"{level:g}": {
+                name: rate(int((p <= level).sum()), len(p)) for name, p in p_values.items()
+            }
+            for level in (*LEVELS, fpr)
+        }
+    return figures
+
+
+def _judge(layout: LockFormat, seed: int, fpr: float, rule: Any) -> Judge:
+    key = key_of("scheme 2", seed)
+    assert key is not None
+    return Judge(layout, Keyring([key]), fpr, rule)
+
+
+def times(watermark: str, hash: str, picture: Picture8, rounds: int) -> dict[str, Any]:
+    """Milliseconds of one verification without a key and with all salts, in turns on one core."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    lock, key = wrap(watermark, hash=hash), key_of("scheme 2")
+    assert key is not None
+    salted = ManySalts(lock.format, Keyring([key]), lock.fpr, lock.rule)
+    usual = Judge(lock.format, Keyring([key]), lock.fpr, lock.rule)
+    logits = lock.logits([picture])
+    names = [f"customer {row}" for row in range(CANDIDATES // salt_count(lock.bits))]
+    ways: dict[str, Callable[[], Any]] = {
+        "keyless": lambda: lock.verify(picture, "acme"),
+        "2^16 salts": lambda: salted.verify(*lock.logits([picture]), "acme"),
+        "the lock alone, 2^16 salts": lambda: salted.verify(*logits, "acme"),
+        "the lock alone": lambda: usual.verify(*logits, "acme"),
+    }
+    taken = {name: [_milliseconds(way) for _ in range(2)][1:] for name, way in ways.items()}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            taken[name].append(_milliseconds(way))
+    book = usual.checked_book(names)
+    identify = [_milliseconds(lambda: usual.identify(*logits, book)) for _ in range(3)]
+    return {name: float(np.median(each)) for name, each in taken.items()} | {
+        "identify": float(np.median(identify)),
+        "identifiers": len(names),
+        "candidates": len(names) * salt_count(lock.bits),
+    }
+
+
+def _milliseconds(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return 1000 * (time.perf_counter() - start)
