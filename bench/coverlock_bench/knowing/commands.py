@@ -66,7 +66,8 @@ def key_attacks(
         find_photos(released),
         find_photos(targets),
     )
-    image_hash, figures = load_hash(hash), {"codes": {}, "queries": {}, "pictures": {}}
+    image_hash = load_hash(hash)
+    figures: dict[str, dict[str, Any]] = {"codes": {}, "queries": {}, "pictures": {}}
     with resumable(work):
         codes = _codes(hash, ours, work), _codes(hash, theirs[:count], work)
         sources, wanted = load_squares(ours[:50], 256), load_squares(theirs[:queried], 256)
@@ -81,9 +82,9 @@ def key_attacks(
                     for scheme in ("scheme 1", "scheme 2")
                 }
         for name in watermarks:
-            squares = [load_squares(p, 128) for p in (ours[:500], theirs[:pictures])]
+            sources, wanted = load_squares(ours[:500], 128), load_squares(theirs[:pictures], 128)
             figures["pictures"][name] = end_to_end(
-                name, hash, *squares, (20, 500), fpr, seed, run, work
+                name, hash, sources, wanted, (20, 500), fpr, seed, run, work
             )
     config: dict[str, Any] = {"hash": hash, "fpr": fpr, "seed": seed, "released": len(ours)}
     config |= {"targets": count, "pictures": pictures, "queried": queried, "rule": "soft"}

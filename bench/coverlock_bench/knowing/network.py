@@ -40,7 +40,7 @@ class SmallNetwork:
                 model(inputs[batch]), wanted[batch]
             )
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
         with torch.no_grad():
             answers = model.eval()(torch.from_numpy(scale * directions(targets)).float())

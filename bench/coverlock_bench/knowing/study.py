@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class Study:
             told = ToldAllButRotation(vendor.judge.format, terms.code_map)
             found["told all but the rotation"] = self._counted(scheme, "told", TOLD, told)
         found["collusion"] = {
-            name: self._row(scheme, name, 1, lambda s=size: self._collusion(scheme, *s))
+            name: self._row(scheme, name, 1, partial(self._collusion, scheme, *size))
             for name, size in COLLUDING.items()
         }
         stolen = KnownMap(vendor.judge, VICTIM)
@@ -130,9 +131,11 @@ def query_rows(
     study: Study, scheme: str, sources: list[Picture8], targets: list[Picture8], budget: int
 ) -> dict[str, Any]:
     """Forgeries accepted by services that answer, and the queries they took; codes alone."""
+    attacks: dict[str, PValueClimb | BlendWalk]
+    attacks = {"p-values": PValueClimb(), "decisions": BlendWalk()}
     return {
         name: _queried(study, scheme, attack, sources, targets, budget)
-        for name, attack in {"p-values": PValueClimb(), "decisions": BlendWalk()}.items()
+        for name, attack in attacks.items()
     }
 
 
