@@ -36,7 +36,7 @@ GROUPS = CODE_BITS // GROUP
 ROUNDS = 3
 """Sign flips, shuffle and transform; three rounds of them mix every logit into every other."""
 
-SHORTLIST = 4
+SHORTLIST = 2
 """Salts whose exact p-value is computed, of all that a picture is searched for."""
 
 

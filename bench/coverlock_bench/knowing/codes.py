@@ -33,7 +33,7 @@ class Released:
     @property
     def signs(self) -> Floats:
         """Payload bits as -1 and 1."""
-        return np.asarray(2.0 * self.payloads - 1, dtype=np.float64)
+        return 2 * self.payloads.astype(np.float64) - 1
 
     @property
     def directions(self) -> Floats:

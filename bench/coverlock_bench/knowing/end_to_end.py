@@ -12,9 +12,8 @@ import numpy as np
 from coverlock_bench.intervals import rate
 from coverlock_bench.knowing.codes import CodeAttack
 from coverlock_bench.knowing.correlation import Correlation
-from coverlock_bench.knowing.decoder_only import DecoderOnly
 from coverlock_bench.knowing.linear import Ridge
-from coverlock_bench.knowing.pictures import Album, forge, predicted, release
+from coverlock_bench.knowing.pictures import Album, forge, release
 from coverlock_bench.knowing.reembedding import Reembedding
 from coverlock_bench.knowing.residual_regression import ResidualRegression
 from coverlock_bench.ledger import Session
@@ -31,9 +30,6 @@ BY_ENCODER: dict[str, CodeAttack] = {
     "re-embedding, best match": Reembedding(),
 }
 """Attacks that work out payloads and let the public encoder put them in."""
-
-FEW = 20
-"""Targets of the attack that optimises each of them."""
 
 Forge = Callable[[Album], list[Picture8]]
 
@@ -79,23 +75,14 @@ def _attacks(
     lock: LockedWatermark, targets: list[Picture8]
 ) -> dict[str, tuple[list[Picture8], Forge]]:
     """For each attack its targets, and what makes forgeries of them from an album."""
-    hashed, few = lock.logits(targets)[1], targets[:FEW]
+    hashed = lock.logits(targets)[1]
     found: dict[str, tuple[list[Picture8], Forge]] = {
         name: (targets, partial(_by_encoder, lock, attack, targets))
         for name, attack in BY_ENCODER.items()
     }
     regression = ResidualRegression()
     found["residual regression"] = (targets, lambda a: regression.forge(a, targets, hashed))
-    found["decoder only, correlation"] = (few, lambda a: _optimised(lock, a, few, Correlation()))
-    found["decoder only, best match"] = (few, lambda a: _optimised(lock, a, few, Reembedding()))
     return found
-
-
-def _optimised(
-    lock: LockedWatermark, album: Album, targets: list[Picture8], attack: CodeAttack
-) -> list[Picture8]:
-    decoder = lock.watermark.decoder_module()
-    return DecoderOnly().forge(decoder, targets, predicted(lock, attack, album, targets))
 
 
 def _judged(

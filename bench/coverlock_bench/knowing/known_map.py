@@ -21,12 +21,14 @@ class KnownMap:
     def payloads(self, released: Released, targets: Logits, rng: np.random.Generator) -> Bits:
         """The message of the first released picture under the code of each target.
 
-        A salted map needs no released picture: its message is known, and any salt will do.
+        A salted map needs no released picture: its message is known, and the stablest salt is best.
         """
         layout = self.judge.format
         _, code_map, message, _ = self.judge.terms(self.identifier, self.judge.keys[0])
         if code_map.salts == 1:
             message = released.payloads[0] ^ layout.code(released.hashed[:1], code_map)[0]
-        return layout.payload(
-            np.repeat(message[None], len(targets), axis=0), layout.code(targets, code_map)
-        )
+        codes = [
+            layout.code(row[None], code_map, layout.stablest_salt(row[None], code_map))
+            for row in targets
+        ]
+        return np.concatenate([layout.payload(message[None], code) for code in codes])

@@ -43,7 +43,7 @@ def ridge(inputs: Floats, signs: Floats, penalty: float) -> Floats:
 
 def logistic(inputs: Floats, signs: Floats, penalty: float, steps: int) -> Floats:
     """The same by logistic regression: accelerated gradient descent from zero."""
-    inputs = inputs * np.sqrt(inputs.shape[1])  # values around one
+    inputs = np.asarray(inputs * inputs.shape[1] ** 0.5, np.float64)  # values around one
     curvature = np.linalg.norm(inputs, ord=2) ** 2 / (4 * len(inputs)) + penalty
     weights = ahead = np.zeros((inputs.shape[1], signs.shape[1]))
     for step in range(steps):

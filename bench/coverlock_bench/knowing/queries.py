@@ -96,8 +96,8 @@ class BlendWalk:
         wrong bit right: one of those just spoilt, or one that was wrong before.
         """
         order = [int(place) for place in rng.permutation(len(payload))]
-        spoilt: list[int] = []
         edge = payload
+        spoilt: list[int] = []
         for place in order:
             changed = flipped(edge, place)
             if not service(blend, changed).accepted:

@@ -131,10 +131,8 @@ def query_rows(
     study: Study, scheme: str, sources: list[Picture8], targets: list[Picture8], budget: int
 ) -> dict[str, Any]:
     """Forgeries accepted by services that answer, and the queries they took; codes alone."""
-    attacks: dict[str, PValueClimb | BlendWalk] = {
-        "p-values": PValueClimb(),
-        "decisions": BlendWalk(),
-    }
+    attacks: dict[str, PValueClimb | BlendWalk]
+    attacks = {"p-values": PValueClimb(), "decisions": BlendWalk()}
     return {
         name: _queried(study, scheme, attack, sources, targets, budget)
         for name, attack in attacks.items()
