@@ -17,8 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from coverlock_sdk.hashing.adversary import Adversary
 from coverlock_sdk.hashing.losses import Objective
 from coverlock_sdk.hashing.network import Backbone, HashHead, HashNetwork
+from coverlock_sdk.hashing.sampling import Sampler, Uniform
 from coverlock_sdk.hashing.views import Pairs
 from coverlock_sdk.training_run import Checkpoint, Figures, History, ResumableRun
 
@@ -84,23 +86,27 @@ def train(
     validate: Callable[[Hasher], Figures] | None = None,
     report: Callable[[int, Figures], None] | None = None,
     half: bool = False,
+    sampler: Sampler | None = None,
+    adversary: Adversary | None = None,
 ) -> Hasher:
     """Optimise ``model`` on pairs of views and return the weights to keep.
 
     A ``frozen`` backbone turns the views into the features that a head learns from; it is no
     part of the run. ``folder`` receives ``checkpoint.pt``, from which a later call goes on, and
     ``history.json``. A loss that is not finite stops the run and says where it was. ``half``
-    computes embeddings in bfloat16, which is twice as fast where the processor has it.
+    computes embeddings in bfloat16, which is twice as fast where the processor has it. A
+    ``sampler`` decides which pictures make up a batch, and an ``adversary`` attacks some of them;
+    only a whole network can be attacked.
     """
     folder.mkdir(parents=True, exist_ok=True)
     run = Run.start(model, schedule)
     run.load(folder)
     device = next(model.parameters()).device
+    choose = sampler or Uniform(len(data))
 
     def draw(step: int) -> Tensor:
         rng = np.random.default_rng([schedule.seed, step])
-        rows = rng.choice(len(data), min(schedule.batch, len(data)), replace=False)
-        return torch.cat(data.pairs(rows, rng))
+        return torch.cat(data.pairs(choose(schedule.batch, rng), rng))
 
     with ThreadPoolExecutor(1) as ahead:
         upcoming = ahead.submit(draw, run.step)
@@ -109,6 +115,10 @@ def train(
             upcoming = ahead.submit(draw, run.step + 1)
             if frozen is not None:
                 inputs = _features(frozen, inputs, half)
+            if adversary is not None and isinstance(run.model, HashNetwork):
+                rng = np.random.default_rng([schedule.seed, run.step, 1])
+                with torch.autocast(device.type, torch.bfloat16, enabled=half):
+                    inputs = adversary.attacked(run.model, inputs, rng)
             figures = _step(run, inputs, objective, schedule, folder, half)
             run.history.steps.append({"step": run.step, **figures})
             run.step += 1

@@ -21,7 +21,12 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from coverlock_sdk.distortions import EVALUATION, TRAINING, draw_training_distortion
+from coverlock_sdk.distortions import (
+    EVALUATION,
+    TRAINING,
+    draw_sharing,
+    draw_training_distortion,
+)
 from coverlock_sdk.hashing.cache import remembered
 from coverlock_sdk.resampling import resample, resample_matrix
 
@@ -84,12 +89,19 @@ class Composition:
     noise: float = 0.2
     noise_sigma: tuple[float, float] = (0.005, 0.06)
     jpeg: float = 0.5
+    rotation: float = 0.0
+    rotation_degrees: tuple[float, float] = (-6.0, 6.0)
+    colour: float = 0.0
+    saturation_factor: tuple[float, float] = (0.6, 1.4)
+    hue_turn: tuple[float, float] = (-0.06, 0.06)
+    """In turns of the colour circle."""
 
 
 class ComposedViews:
     """Several distortions at once, as tensor operations on cached, shrunken pictures.
 
-    Of both views of a picture the same central window is shown, drawn from ``zooms``.
+    Of both views of a picture the same central window is shown, drawn from ``zooms``. Of every
+    picture ``jpegs`` compressed copies are cached, and ``shared`` ones as social media make them.
     """
 
     def __init__(
@@ -100,20 +112,29 @@ class ComposedViews:
         composition: Composition,
         *,
         zooms: Sequence[float] = (1.0,),
+        cached: int = CACHED,
         jpegs: int = 3,
+        shared: int = 0,
         seed: int = 0,
     ) -> None:
         def copies(path: Path) -> Bytes:
             rng = np.random.default_rng([seed, *path.name.encode()])
             picture = _read(path)
             compressed = [TRAINING["jpeg"](rng)(picture, rng) for _ in range(jpegs)]
-            return np.stack([_bytes(_shrink(copy, CACHED)) for copy in (picture, *compressed)])
+            compressed += [draw_sharing(rng)(picture, rng) for _ in range(shared)]
+            return np.stack([_bytes(_shrink(copy, cached)) for copy in (picture, *compressed)])
 
         self.size, self.composition, self.zooms = size, composition, np.array(zooms)
         self.pictures: Bytes = remembered(
             cache,
             "training",
-            {"pictures": names_digest(paths), "size": CACHED, "jpegs": jpegs, "seed": seed},
+            {
+                "pictures": names_digest(paths),
+                "size": cached,
+                "jpegs": jpegs,
+                "shared": shared,
+                "seed": seed,
+            },
             lambda rows: np.stack([copies(paths[row]) for row in rows]),
             len(paths),
             label="training pictures",
@@ -126,8 +147,9 @@ class ComposedViews:
         """Clean and distorted views (len(rows), 3, size, size) of the pictures at ``rows``."""
         zoom = torch.from_numpy(rng.choice(self.zooms, len(rows)).astype(np.float32))
         clean = torch.from_numpy(self.pictures[rows, 0]).float() / 255
-        window = CACHED * zoom
-        whole = _window_matrices(CACHED, self.size, (CACHED - window) / 2, window)[:, None]
+        side = self.pictures.shape[-1]
+        window = side * zoom
+        whole = _window_matrices(side, self.size, (side - window) / 2, window)[:, None]
         copy = rng.integers(1, self.pictures.shape[1], len(rows))
         copy *= rng.random(len(rows)) < self.composition.jpeg
         source = torch.from_numpy(self.pictures[rows, copy]).float() / 255
@@ -138,7 +160,7 @@ class ComposedViews:
 def composed(
     source: Tensor, size: int, composition: Composition, zoom: Tensor, rng: np.random.Generator
 ) -> Tensor:
-    """Crop, blur, brightness, contrast and noise, each drawn by itself for every picture.
+    """Rotation, crop, blur, colour, light and noise, each drawn by itself for every picture.
 
     Differentiable: (N, 3, S, S) -> (N, 3, size, size), of which the central share ``zoom`` (N,)
     is shown.
@@ -153,6 +175,11 @@ def composed(
     kept = draw(composition.crop, composition.area, 1.0).sqrt() * side
     place = torch.from_numpy(rng.random((2, count), dtype=np.float32))
     place[:, torch.from_numpy(rng.random(count) < composition.centred)] = 0.5
+    if composition.rotation:
+        turn = draw(composition.rotation, composition.rotation_degrees, 0.0).deg2rad()
+        source, turned = _turned(source, turn), turn != 0
+        kept = torch.where(turned, kept.clamp(max=side / (turn.cos() + turn.abs().sin())), kept)
+        place[:, turned] = 0.5
     window = kept * zoom
     start = (side - kept) * place + (kept - window) / 2
     sigma = draw(composition.blur, composition.blur_sigma, 0.0) * size / NATIVE / zoom
@@ -160,6 +187,10 @@ def composed(
     rows = soften @ _window_matrices(side, size, start[0], window)
     columns = soften @ _window_matrices(side, size, start[1], window)
     views = rows[:, None] @ source @ columns[:, None].transpose(-1, -2)
+    if composition.colour:
+        saturation = draw(composition.colour, composition.saturation_factor, 1.0)
+        hue = draw(composition.colour, composition.hue_turn, 0.0)
+        views = torch.einsum("nij,njhw->nihw", _colour_matrices(saturation, hue), views)
     brightness = draw(composition.brightness, composition.brightness_factor, 1.0).view(-1, 1, 1, 1)
     views = (views * brightness).clamp(0, 1)
     contrast = draw(composition.contrast, composition.contrast_factor, 1.0).view(-1, 1, 1, 1)
@@ -170,6 +201,28 @@ def composed(
     strength = draw(composition.noise, composition.noise_sigma, 0.0) * left
     noise = torch.from_numpy(rng.standard_normal(views.shape, dtype=np.float32))
     return (views + noise * strength.view(-1, 1, 1, 1)).clamp(0, 1)
+
+
+def _turned(source: Tensor, turn: Tensor) -> Tensor:
+    """Pictures rotated about their centres by ``turn`` (N,), in radians; most may be zero."""
+    rows = turn.nonzero().flatten()
+    cos, sin, zero = turn[rows].cos(), turn[rows].sin(), torch.zeros(len(rows))
+    matrices = torch.stack([cos, -sin, zero, sin, cos, zero], dim=1).view(-1, 2, 3)
+    places = functional.affine_grid(matrices, list(source[rows].shape), align_corners=False)
+    turned = source.clone()
+    turned[rows] = functional.grid_sample(
+        source[rows], places, padding_mode="border", align_corners=False
+    )
+    return turned
+
+
+def _colour_matrices(saturation: Tensor, hue: Tensor) -> Tensor:
+    """(N, 3, 3): RGB with the distance from grey scaled and turned about the grey axis."""
+    grey = torch.full((3, 3), 1 / 3)
+    cross = torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / 3**0.5
+    angle = (2 * torch.pi * hue).view(-1, 1, 1)
+    turned = angle.cos() * (torch.eye(3) - grey) + angle.sin() * cross
+    return grey + saturation.view(-1, 1, 1) * turned
 
 
 def evaluation_views(paths: Sequence[Path], size: int, cache: Path, *, seed: int = 0) -> Bytes:
