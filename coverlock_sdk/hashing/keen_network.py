@@ -14,7 +14,7 @@ ZOOMS = (1.0, 0.77, 0.59, 0.46, 0.35)
 
 
 class KeenBackbone(NanoBackbone):
-    """Windows of 96 pixels in four channels: colour, and light with local contrast evened out.
+    """Windows of 80 pixels in four channels: colour, and light with local contrast evened out.
 
     Evened out, the words on a page or the fields of a card weigh as much as their layout does.
     """
@@ -24,7 +24,7 @@ class KeenBackbone(NanoBackbone):
     def __init__(
         self,
         size: int = 160,
-        side: int = 96,
+        side: int = 80,
         zooms: Sequence[float] = ZOOMS,
         widths: Sequence[int] = (32, 64, 160),
         depths: Sequence[int] = (1, 2, 2),
@@ -35,8 +35,9 @@ class KeenBackbone(NanoBackbone):
 
     def see(self, views: Tensor) -> Tensor:
         """(N, 3, side, side) in [0, 1] -> (N, 4, side, side)."""
-        light = views.mean(dim=1, keepdim=True)
+        views = views.float()
         contrast = views.var(dim=(1, 2, 3), correction=0, keepdim=True)
+        light = views.mean(dim=1, keepdim=True) - views.mean(dim=(1, 2, 3), keepdim=True)
         fine = light - self.blur @ light @ self.blur.T
         energy = self.blur @ fine.square() @ self.blur.T
         evened = fine / (energy + FLOOR**2 * contrast + 1e-5).sqrt()

@@ -31,14 +31,14 @@ def kind_figures(sets: Mapping[str, Sequence[Codes]]) -> dict[str, dict[str, flo
             "pairs": len(agreement),
             "mean": float(agreement.mean()),
             "max": float(agreement.max()),
-            "accepted_64": float(_selection_odds()[matches].mean()),
+            "accepted_64": float(selection_odds()[matches].mean()),
             "accepted_256": float((matches >= ACCEPTED).mean()),
         }
     return figures
 
 
 @lru_cache(maxsize=1)
-def _selection_odds() -> npt.NDArray[np.float64]:
+def selection_odds() -> npt.NDArray[np.float64]:
     """For m of 256 equal bits: the odds that ``NEEDED`` of ``SELECTED`` random ones are equal."""
     whole = math.comb(CODE_BITS, SELECTED)
     return np.array(

@@ -6,11 +6,9 @@ It runs on NumPy alone, so every installation can compute it and there is one pa
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +16,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash, Images, Logits
-from coverlock_sdk.errors import CorruptModelError
+from coverlock_sdk.hashing.shipped import shipped_card, shipped_weights
 from coverlock_sdk.hashing.windows import window_matrix
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ class NanoHash(ImageHash):
     name = "nano"
 
     def __init__(self) -> None:
-        card = _card()
+        card = shipped_card(self.name)
         side = int(card["network"]["size"])
         self.input_size = (side, side)
         self.calibration = Calibration(**card["calibration"])
@@ -61,9 +59,9 @@ def network() -> HashNetwork:
 
     from coverlock_sdk.hashing.network import HashNetwork, NanoBackbone
 
-    module = HashNetwork(NanoBackbone(**_card()["network"]))
+    module = HashNetwork(NanoBackbone(**shipped_card("nano")["network"]))
     module.load_state_dict(
-        {name: torch.from_numpy(value) for name, value in _weights().items()}, strict=False
+        {name: torch.from_numpy(value) for name, value in shipped_weights("nano").items()}, strict=False
     )
     return module.eval()
 
@@ -179,28 +177,4 @@ def gelu(x: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _model() -> Model:
-    return Model.build(_card()["network"], _weights())
-
-
-@lru_cache(maxsize=1)
-def _weights() -> dict[str, Array]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        stored = load(_resource("nano.safetensors").read_bytes())
-    except SafetensorError as error:
-        raise CorruptModelError(
-            f"the weights of 'nano' are damaged ({error}): reinstall coverlock-sdk"
-        ) from error
-    return {name: value.astype(np.float32) for name, value in stored.items()}
-
-
-@lru_cache(maxsize=1)
-def _card() -> dict[str, Any]:
-    card: dict[str, Any] = json.loads(_resource("nano.json").read_text())
-    return card
-
-
-def _resource(name: str) -> Any:
-    return resources.files("coverlock_sdk.hashing") / "weights" / name
+    return Model.build(shipped_card("nano")["network"], shipped_weights("nano"))

@@ -110,7 +110,8 @@ class NanoBackbone(Backbone):
         last, grid = widths[-1], side // 2 ** (len(widths) + 1)
         self.layout = nn.Conv2d(last, last * layouts, grid, groups=last, bias=False)
         nn.init.normal_(self.layout.weight, std=1 / grid**2)
-        self.size, self.zooms, self.features = size, tuple(zooms), last * (2 + layouts)
+        self.size, self.side, self.zooms = size, side, tuple(zooms)
+        self.features = last * (2 + layouts)
         self.settings = {
             "size": size,
             "side": side,

@@ -245,6 +245,18 @@ def evaluation_views(paths: Sequence[Path], size: int, cache: Path, *, seed: int
     return views
 
 
+def clean_views(paths: Sequence[Path], size: int, cache: Path) -> Bytes:
+    """(N, 1, 3, size, size): each picture as it is."""
+    views: Bytes = remembered(
+        cache,
+        "clean",
+        {"pictures": names_digest(paths), "size": size},
+        lambda rows: np.stack([_bytes(_shrink(_read(paths[row]), size))[None] for row in rows]),
+        len(paths),
+    )
+    return views
+
+
 def _read(path: Path) -> Bytes:
     with Image.open(path) as file:
         return np.asarray(file.convert("RGB"))

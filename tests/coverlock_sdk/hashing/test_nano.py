@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk.distortions import EVALUATION
-from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hashing import nano
 from coverlock_sdk.hashing.figures import pair_agreement
 from coverlock_sdk.testing import natural_pictures
@@ -83,14 +82,6 @@ def test_gelu_is_the_exact_one() -> None:
     x = np.linspace(-4, 4, 33, dtype=np.float32)
     expected = torch.nn.functional.gelu(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(nano.gelu(x), expected, atol=1e-6)
-
-
-def test_damaged_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    (tmp_path / "nano.safetensors").write_bytes(b"not a weight file")
-    monkeypatch.setattr(nano, "_resource", lambda name: tmp_path / name)
-    nano._weights.cache_clear()
-    with pytest.raises(CorruptModelError, match="reinstall"):
-        nano._weights()
 
 
 def test_the_shipped_file_is_small_and_its_card_complete() -> None:

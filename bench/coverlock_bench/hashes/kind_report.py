@@ -1,0 +1,75 @@
+"""How far hashes tell pictures of one kind apart, on drawn pictures that no training has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk import ImageHash
+from coverlock_sdk.distortions import EVALUATION
+from coverlock_sdk.hashing.figures import Codes
+from coverlock_sdk.hashing.kind_figures import kind_figures
+from coverlock_sdk.kinds import KINDS
+from coverlock_sdk.kinds.collection import draw_sets
+from coverlock_sdk.pictures import read, stacked_views
+from coverlock_sdk.progress import progress
+
+DRAWN = Path("runs/kinds")
+DISTORTED = 8
+"""Pictures of each kind that are distorted, to see how stable their codes are."""
+
+KIND_BARS = {False: (0.60, 0.01), True: (0.66, 0.05)}
+"""The highest mean agreement and share of accepted pairs, without and with one template."""
+
+
+def kind_report(
+    hashes: Mapping[str, ImageHash], photos: list[Path], count: int, seed: int
+) -> dict[str, dict[str, Any]]:
+    """For each hash and kind: agreement of different pictures, and errors under distortion.
+
+    ``photos`` are what drawn pictures show where they show photos; no training may have seen them.
+    """
+    sets = draw_sets(DRAWN / str(count), "evaluation", count, photos)
+    report: dict[str, dict[str, Any]] = {}
+    for name, image_hash in hashes.items():
+        codes = {
+            kind: [codes_of_files(image_hash, members) for members in groups]
+            for kind, groups in progress(list(sets.items()), f"{name}, kinds")
+        }
+        figures = kind_figures(codes)
+        report[name] = {
+            kind: {
+                **figures[kind],
+                "one_template": KINDS[kind].one_template,
+                "bit_error": _bit_error(image_hash, groups[0][:DISTORTED], seed),
+            }
+            for kind, groups in sets.items()
+        }
+    return report
+
+
+def meets_bar(row: Mapping[str, Any]) -> bool:
+    """Whether a kind's figures are within what a lock can live with."""
+    mean, accepted = KIND_BARS[bool(row["one_template"])]
+    return bool(row["mean"] <= mean and row["accepted_64"] <= accepted)
+
+
+def codes_of_files(image_hash: ImageHash, files: list[Path]) -> Codes:
+    """The codes (N, 256) of pictures in files."""
+    views = stacked_views([read(file) for file in files], image_hash.input_size)
+    codes: Codes = image_hash.logits(views) > 0
+    return codes
+
+
+def _bit_error(image_hash: ImageHash, files: list[Path], seed: int) -> dict[str, float]:
+    """The share of bits that each of the six distortions flips."""
+    flipped = []
+    for index, file in enumerate(files):
+        clean, rng = read(file).to_bytes(), np.random.default_rng([seed, index])
+        views = [clean, *(distortion(clean, rng) for distortion in EVALUATION.values())]
+        codes = image_hash.logits(stacked_views([read(v) for v in views], image_hash.input_size))
+        flipped.append(((codes[1:] > 0) != (codes[:1] > 0)).mean(axis=1))
+    return dict(zip(EVALUATION, map(float, np.mean(flipped, axis=0)), strict=True))

@@ -1,0 +1,171 @@
+"""How ``keen`` is trained: on photos and drawn pictures, against look-alikes and forgers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from coverlock_sdk.hashing.adversary import Adversary
+from coverlock_sdk.hashing.curriculum import Curriculum
+from coverlock_sdk.hashing.features import CachedFeatures
+from coverlock_sdk.hashing.keen_network import KeenBackbone
+from coverlock_sdk.hashing.losses import Objective
+from coverlock_sdk.hashing.network import HashNetwork
+from coverlock_sdk.hashing.recipes import Report, finish
+from coverlock_sdk.hashing.trainer import Hasher, Schedule, train
+from coverlock_sdk.hashing.views import ComposedViews, Composition, names_digest
+from coverlock_sdk.training_run import Figures, require_device
+
+CACHED = 160
+"""Side of the cached pictures, which is that of the network's input."""
+
+COMPOSITION = Composition(
+    crop=0.8,
+    area=(0.5, 0.95),
+    centred=0.6,
+    brightness_factor=(0.65, 1.45),
+    contrast_factor=(0.65, 1.45),
+    rotation=0.12,
+    colour=0.2,
+)
+OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=8)
+ADVERSARY = Adversary(after=900)
+BODY = Schedule(
+    steps=2200,
+    batch=128,
+    rate=1e-3,
+    weight_decay=0.05,
+    warmup=50,
+    decay=1500,
+    averaging=0.98,
+    record_every=200,
+)
+HEAD_COMPOSITION = Composition(
+    crop=0.6,
+    area=(0.6, 0.95),
+    centred=0.6,
+    brightness=0.35,
+    contrast=0.35,
+    noise=0.3,
+    rotation=0.12,
+    colour=0.2,
+)
+HEAD_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=40)
+HEAD = Schedule(
+    steps=600,
+    batch=512,
+    rate=5e-4,
+    weight_decay=0.05,
+    warmup=20,
+    decay=400,
+    averaging=0.98,
+    record_every=100,
+)
+
+
+@dataclass(frozen=True)
+class KeenRecipe:
+    """The network end to end on one window, then its head on all windows."""
+
+    held_out: float = 0.1
+    templates: int = 40
+    """Templates of each kind that training pictures are drawn from."""
+    composition: Composition = COMPOSITION
+    objective: Objective = OBJECTIVE
+    adversary: Adversary = ADVERSARY
+    body: Schedule = BODY
+    head_composition: Composition = HEAD_COMPOSITION
+    head_objective: Objective = HEAD_OBJECTIVE
+    head: Schedule = HEAD
+    views: int = 2
+    """Distorted views per picture whose features the head learns from."""
+
+
+def train_keen(
+    photos: Path,
+    run: Path,
+    recipe: KeenRecipe | None = None,
+    report: Report | None = None,
+    half: bool = False,
+    device: str = "cpu",
+) -> HashNetwork:
+    """Train ``keen`` on a folder of photos; ``run`` keeps caches, checkpoints and curves.
+
+    The stages are those of ``nano``. What differs is what it learns from: half of each batch are
+    drawn pictures in groups of one template, and some views come from an adversary.
+    """
+    recipe, cache, place = recipe or KeenRecipe(), run / "cache", require_device(device)
+    lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache)
+    torch.manual_seed(recipe.body.seed)
+    through_all = KeenBackbone()
+    side = through_all.side
+    single = _placed(HashNetwork(KeenBackbone(size=side, zooms=[1.0])), place)
+    trained = train(
+        single,
+        _views(lessons, side, recipe.composition, zooms=through_all.zooms),
+        recipe.objective,
+        recipe.body,
+        run / "body",
+        validate=partial(lessons.watch, side),
+        report=partial(report, "body") if report else None,
+        half=half,
+        sampler=lessons.sampler,
+        adversary=recipe.adversary,
+    )
+    network = _placed(HashNetwork(through_all), place)
+    network.load_state_dict(trained.state_dict())
+    _learn_head(network, recipe, lessons, run, report)
+    finish(network, network, recipe, lessons.photos, run, cache, half, lessons.judge)
+    return network
+
+
+def _learn_head(
+    network: HashNetwork, recipe: KeenRecipe, lessons: Curriculum, run: Path, report: Report | None
+) -> None:
+    """Train the head of ``network`` on cached features of all windows."""
+    backbone = network.backbone
+    views = _views(lessons, backbone.size, recipe.head_composition)
+    key = f"{names_digest(lessons.training)}, {recipe.head_composition}"
+    seed = recipe.head.seed
+    data = CachedFeatures(backbone, views, recipe.views, lessons.cache, key=key, seed=seed)
+
+    def validate(head: Hasher) -> Figures:
+        network.head.load_state_dict(head.state_dict())
+        return lessons.judge(network)
+
+    head = train(
+        network.head,
+        data,
+        recipe.head_objective,
+        recipe.head,
+        run / "head",
+        validate=validate,
+        report=partial(report, "head") if report else None,
+        sampler=lessons.sampler,
+    )
+    network.head.load_state_dict(head.state_dict())
+
+
+def _views(
+    lessons: Curriculum, size: int, composition: Composition, zooms: Sequence[float] = (1.0,)
+) -> ComposedViews:
+    """Composed views of all training pictures, from one cache for both stages."""
+    return ComposedViews(
+        lessons.training,
+        size,
+        lessons.cache,
+        composition,
+        zooms=zooms,
+        cached=CACHED,
+        jpegs=1,
+        shared=1,
+    )
+
+
+def _placed(network: HashNetwork, place: torch.device) -> HashNetwork:
+    placed: HashNetwork = network.to(place, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return placed
