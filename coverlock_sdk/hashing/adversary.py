@@ -72,7 +72,7 @@ class Adversary:
 
 
 def _aims(codes: Tensor, rows: Tensor, evading: Tensor) -> Tensor:
-    """For each attacked row the code to reach: the nearest other one, or the opposite of its own."""
+    """For each attacked row the code to reach: the nearest other one, or its own inverted."""
     own = codes[rows]
     agreement = own @ codes.T
     agreement[torch.arange(len(rows)), rows] = -torch.inf

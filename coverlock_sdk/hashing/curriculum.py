@@ -14,8 +14,8 @@ import numpy as np
 from coverlock_sdk.hashing.figures import Codes, figures_of
 from coverlock_sdk.hashing.held_out import split
 from coverlock_sdk.hashing.kind_figures import kind_figures
-from coverlock_sdk.hashing.recipes import codes_of_network, evaluation_features
 from coverlock_sdk.hashing.network import HashNetwork
+from coverlock_sdk.hashing.recipes import codes_of_network, evaluation_features
 from coverlock_sdk.hashing.sampling import WithGroups
 from coverlock_sdk.hashing.trainer import Hasher
 from coverlock_sdk.hashing.views import clean_views, evaluation_views

@@ -32,15 +32,15 @@ COMPOSITION = Composition(
     rotation=0.12,
     colour=0.2,
 )
-OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=8)
-ADVERSARY = Adversary(after=900)
+OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=4, likeness=4)
+ADVERSARY = Adversary(after=800)
 BODY = Schedule(
-    steps=2200,
+    steps=2000,
     batch=128,
     rate=1e-3,
     weight_decay=0.05,
     warmup=50,
-    decay=1500,
+    decay=1400,
     averaging=0.98,
     record_every=200,
 )
@@ -54,7 +54,7 @@ HEAD_COMPOSITION = Composition(
     rotation=0.12,
     colour=0.2,
 )
-HEAD_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=40)
+HEAD_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=40, likeness=4)
 HEAD = Schedule(
     steps=600,
     batch=512,

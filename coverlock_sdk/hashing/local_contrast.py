@@ -13,7 +13,7 @@ FLOOR = 0.25
 
 
 def blur_matrix(side: int) -> npt.NDArray[np.float32]:
-    """A Gaussian blur of an axis of ``side`` samples as a matrix; weights at the edges sum to one."""
+    """A Gaussian blur of an axis of ``side`` samples as a matrix whose rows sum to one."""
     distances = (np.arange(side)[:, None] - np.arange(side)) / (REACH * side)
     weights = np.exp(-0.5 * np.square(distances))
     matrix: npt.NDArray[np.float32] = (weights / weights.sum(axis=1, keepdims=True)).astype(

@@ -61,7 +61,8 @@ def network() -> HashNetwork:
 
     module = HashNetwork(NanoBackbone(**shipped_card("nano")["network"]))
     module.load_state_dict(
-        {name: torch.from_numpy(value) for name, value in shipped_weights("nano").items()}, strict=False
+        {name: torch.from_numpy(value) for name, value in shipped_weights("nano").items()},
+        strict=False,
     )
     return module.eval()
 

@@ -100,7 +100,8 @@ class Composition:
 class ComposedViews:
     """Several distortions at once, as tensor operations on cached, shrunken pictures.
 
-    Of both views of a picture the same central window is shown, drawn from ``zooms``. Of every
+    Of both views of a picture the same central window is shown, drawn from ``zooms``; pictures in
+    consecutive rows, which may share a template, are shown through the same one. Of every
     picture ``jpegs`` compressed copies are cached, and ``shared`` ones as social media make them.
     """
 
@@ -145,7 +146,7 @@ class ComposedViews:
 
     def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Clean and distorted views (len(rows), 3, size, size) of the pictures at ``rows``."""
-        zoom = torch.from_numpy(rng.choice(self.zooms, len(rows)).astype(np.float32))
+        zoom = torch.from_numpy(rng.choice(self.zooms, len(rows)).astype(np.float32))[_runs(rows)]
         clean = torch.from_numpy(self.pictures[rows, 0]).float() / 255
         side = self.pictures.shape[-1]
         window = side * zoom
@@ -155,6 +156,12 @@ class ComposedViews:
         source = torch.from_numpy(self.pictures[rows, copy]).float() / 255
         distorted = composed(source, self.size, self.composition, zoom, rng)
         return whole @ clean @ whole.transpose(-1, -2), distorted
+
+
+def _runs(rows: Rows) -> Rows:
+    """For each place in ``rows``, the place where its run of consecutive numbers begins."""
+    begins = np.diff(rows, prepend=rows[0] - 2) != 1
+    return np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
 
 
 def composed(

@@ -88,7 +88,9 @@ KINDS: dict[str, Kind] = {
         Kind("small products", (products.small_product,), (products.small_pack,)),
         Kind("large products", (products.large_product,), (products.large_pack,)),
         Kind("portraits", (people.portrait,), (people.profile_badge,)),
-        Kind("scans", (greys.chest_scan, greys.slice_scan), (greys.ultrasound, greys.bone_scan), True),
+        Kind(
+            "scans", (greys.chest_scan, greys.slice_scan), (greys.ultrasound, greys.bone_scan), True
+        ),
         Kind("night", (greys.night_sky, greys.dim_room), (greys.night_city,)),
         Kind("fog", (greys.fog,), (greys.fog,)),
         Kind("memes", (framing.meme,), (framing.captioned,)),

@@ -84,7 +84,9 @@ def pie_chart(desk: Desk) -> Image.Image:
     turned = between(content, 0, 360)
     for share, colour in zip(shares, colours, strict=False):
         end = turned + 360 * float(share)
-        pen.pieslice((x - radius, y - radius, x + radius, y + radius), turned, end, colour, ground, 2)
+        pen.pieslice(
+            (x - radius, y - radius, x + radius, y + radius), turned, end, colour, ground, 2
+        )
         turned = end
     if chance(style, 0.4):
         hole = radius * between(style, 0.4, 0.7)
@@ -116,14 +118,20 @@ def street_map(desk: Desk) -> Image.Image:
     style, content = desk.style, desk.content
     ground = mix(vivid(style), (245, 242, 235), between(style, 0.8, 1.0))
     picture, pen = sheet((512, 512), ground)
-    green, water = mix((190, 225, 170), vivid(style), 0.15), mix((165, 205, 235), vivid(style), 0.15)
+    green, water = (
+        mix((190, 225, 170), vivid(style), 0.15),
+        mix((165, 205, 235), vivid(style), 0.15),
+    )
     road = mix((255, 255, 255), vivid(style), between(style, 0, 0.4))
     for colour, count in ((green, whole(content, 2, 6)), (water, whole(content, 1, 2))):
         for _ in range(count):
             pen.polygon(_blob(content, between(content, 30, 160)), colour)
     turn, grid = between(content, 0, np.pi / 2), between(content, 28, 70)
     for axis in (turn, turn + np.pi / 2):
-        along, across = np.array([np.cos(axis), np.sin(axis)]), np.array([-np.sin(axis), np.cos(axis)])
+        along, across = (
+            np.array([np.cos(axis), np.sin(axis)]),
+            np.array([-np.sin(axis), np.cos(axis)]),
+        )
         for step in np.arange(-400, 400, grid):
             middle = np.array([256, 256]) + across * (step + content.normal(0, grid / 6))
             reach = content.uniform(100, 500, 2)
@@ -131,7 +139,12 @@ def street_map(desk: Desk) -> Image.Image:
             pen.line([float(v) for v in ends], road, whole(content, 2, 7))
     for _ in range(whole(content, 1, 3)):
         path = np.cumsum(content.normal(0, 60, (8, 2)), axis=0) + content.uniform(0, 512, 2)
-        pen.line([float(v) for v in path.ravel()], mix((250, 200, 90), vivid(style), 0.2), whole(style, 6, 12), "curve")
+        pen.line(
+            [float(v) for v in path.ravel()],
+            mix((250, 200, 90), vivid(style), 0.2),
+            whole(style, 6, 12),
+            "curve",
+        )
     face = desk.font(between(style, 10, 15))
     for _ in range(whole(content, 6, 16)):
         spot = float(content.uniform(0, 440)), float(content.uniform(0, 490))
@@ -186,7 +199,8 @@ def contour_map(desk: Desk) -> Image.Image:
         path = np.cumsum(content.normal(0, 4, (20, 2)), axis=0) + 32
         axes.plot(np.clip(path[:, 0], 0, 63), np.clip(path[:, 1], 0, 63), color="royalblue")
         for _ in range(6):
-            axes.text(*content.uniform(4, 52, 2), desk.words.title(content, 1), fontsize=8)
+            x, y = map(float, content.uniform(4, 52, 2))
+            axes.text(x, y, desk.words.title(content, 1), fontsize=8)
         axes.set_axis_off()
 
     return _plotted(plot)
@@ -200,7 +214,8 @@ def _plotted(plot: Any) -> Image.Image:
     figure = Figure(figsize=(5.2, 4.2), dpi=96, layout="tight")
     plot(figure.add_subplot())
     file = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(file)
+    FigureCanvasAgg(figure)
+    figure.savefig(file, format="png")
     return Image.open(file).convert("RGB")
 
 
@@ -209,7 +224,12 @@ def _axes(desk: Desk) -> tuple[Image.Image, ImageDraw.ImageDraw, Box, Colour, Co
     style = desk.style
     ground, ink = ground_and_ink(style, 0.15)
     picture, pen = sheet((560, whole(style, 340, 460)), ground)
-    box = (between(style, 40, 70), between(style, 30, 60), 560 - between(style, 15, 90), picture.height - 40)
+    box = (
+        between(style, 40, 70),
+        between(style, 30, 60),
+        560 - between(style, 15, 90),
+        picture.height - 40,
+    )
     face, title = desk.fonts_at(11, between(style, 16, 24))
     lines = whole(style, 0, 8)
     for place in range(lines):
@@ -222,11 +242,18 @@ def _axes(desk: Desk) -> tuple[Image.Image, ImageDraw.ImageDraw, Box, Colour, Co
 
 
 def _legend(
-    desk: Desk, pen: ImageDraw.ImageDraw, box: Box, colours: list[Colour], ink: Colour, ground: Colour
+    desk: Desk,
+    pen: ImageDraw.ImageDraw,
+    box: Box,
+    colours: list[Colour],
+    ink: Colour,
+    ground: Colour,
 ) -> None:
     """A box that names the series, in a corner that the template chooses."""
     x = box[0] + 10 if chance(desk.style, 0.5) else box[2] - 90
-    pen.rectangle((x, box[1], x + 80, box[1] + 16 * len(colours) + 4), ground, mix(ground, ink, 0.4))
+    pen.rectangle(
+        (x, box[1], x + 80, box[1] + 16 * len(colours) + 4), ground, mix(ground, ink, 0.4)
+    )
     for row, colour in enumerate(colours):
         y = box[1] + 4 + 16 * row
         pen.rectangle((x + 4, y, x + 16, y + 10), colour)

@@ -88,7 +88,10 @@ def modules(rng: np.random.Generator, version: int) -> npt.NDArray[np.bool_]:
     finder[1:6, 1:6] = False
     finder[2:5, 2:5] = True
     for top, left in ((0, 0), (0, side - FINDER), (side - FINDER, 0)):
-        around = slice(max(0, top - 1), top + FINDER + 1), slice(max(0, left - 1), left + FINDER + 1)
+        around = (
+            slice(max(0, top - 1), top + FINDER + 1),
+            slice(max(0, left - 1), left + FINDER + 1),
+        )
         dark_modules[around] = False
         dark_modules[top : top + FINDER, left : left + FINDER] = finder
     dark_modules[6, 8 : side - 8] = dark_modules[8 : side - 8, 6] = np.arange(side - 16) % 2 == 0

@@ -58,7 +58,9 @@ def letter(desk: Desk) -> Image.Image:
     right = chance(style, 0.5)
     if chance(style, 0.6):
         pen.rectangle((0, 0, width, between(style, 6, 40)), vivid(style))
-    pen.text((width - margin - 120 if right else margin, margin), words.title(content, 2), ink, large)
+    pen.text(
+        (width - margin - 120 if right else margin, margin), words.title(content, 2), ink, large
+    )
     for row in range(whole(style, 3, 4)):
         pen.text((margin, margin + 50 + row * size * 1.3), words.title(content, 2), ink, body)
     pen.text((width - margin - 80, margin + 50), words.date(content), ink, body)
@@ -91,7 +93,9 @@ def table_page(desk: Desk) -> Image.Image:
             pen.rectangle((margin, y, width - margin, y + row_height), stripe)
         for place, edge in enumerate(edges):
             x = margin + edge * (width - 2 * margin)
-            text = words.line(content, whole(content, 5, 18)) if not place else words.amount(content)
+            text = (
+                words.line(content, whole(content, 5, 18)) if not place else words.amount(content)
+            )
             pen.text((x + 3, y + 2), text, pale(style) if not row else ink, body)
         if grid:
             pen.line((margin, y, width - margin, y), mix(ink, (255, 255, 255), 0.5))
@@ -154,7 +158,9 @@ def slide(desk: Desk) -> Image.Image:
             break
         pen.ellipse((margin, y + size * 0.4, margin + 7, y + size * 0.4 + 7), accent)
         letters = int((right - margin) / (size * 0.55))
-        pen.text((margin + 18, y), words.line(content, whole(content, letters // 2, letters)), ink, body)
+        pen.text(
+            (margin + 18, y), words.line(content, whole(content, letters // 2, letters)), ink, body
+        )
         y += size * between(style, 1.6, 2.3)
     if pictured:
         box = round(right) + 16, round(size * 4.5), width - 24, height - 24
@@ -241,7 +247,13 @@ def keynote(desk: Desk) -> Image.Image:
 
 
 def paragraphs(
-    desk: Desk, pen: ImageDraw.ImageDraw, box: Box, face: Font, ink: Colour, leading: float, lines: int
+    desk: Desk,
+    pen: ImageDraw.ImageDraw,
+    box: Box,
+    face: Font,
+    ink: Colour,
+    leading: float,
+    lines: int,
 ) -> None:
     """Fill ``box`` with paragraphs of about ``lines`` lines; the last line of each is short."""
     left, y, right, bottom = box

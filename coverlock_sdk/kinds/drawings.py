@@ -54,7 +54,13 @@ def logo(desk: Desk) -> Image.Image:
             pen.polygon([(float(a), float(b)) for a, b in corners], colour)
     name = words.title(content, whole(content, 1, 2))
     face = desk.fonts.choose(content)
-    pen.text((240, picture.height * 0.85), name, dark(content), font(face, whole(content, 26, 52)), anchor="mm")
+    pen.text(
+        (240, picture.height * 0.85),
+        name,
+        dark(content),
+        font(face, whole(content, 26, 52)),
+        anchor="mm",
+    )
     return picture
 
 
@@ -64,13 +70,29 @@ def comic_scene(desk: Desk) -> Image.Image:
     picture, pen = sheet((512, 420), (255, 255, 255))
     black: Colour = (0, 0, 0)
     level = between(content, 240, 330)
-    draw_path(pen, np.stack([np.linspace(0, 512, 30), level + np.cumsum(content.normal(0, 3, 30))], 1), black, 2)
+    draw_path(
+        pen,
+        np.stack([np.linspace(0, 512, 30), level + np.cumsum(content.normal(0, 3, 30))], 1),
+        black,
+        2,
+    )
     for _ in range(whole(content, 1, 4)):
-        x, wide, tall = between(content, 10, 400), between(content, 50, 120), between(content, 50, 150)
+        x, wide, tall = (
+            between(content, 10, 400),
+            between(content, 50, 120),
+            between(content, 50, 150),
+        )
         pen.rectangle((x, level - tall, x + wide, level), outline=black, width=2)
-        pen.line((x, level - tall, x + wide / 2, level - tall - wide / 2, x + wide, level - tall), black, 2)
+        pen.line(
+            (x, level - tall, x + wide / 2, level - tall - wide / 2, x + wide, level - tall),
+            black,
+            2,
+        )
         for row in range(whole(content, 1, 3)):
-            pen.rectangle((x + 10, level - tall + 14 + 30 * row, x + 28, level - tall + 32 + 30 * row), outline=black)
+            pen.rectangle(
+                (x + 10, level - tall + 14 + 30 * row, x + 28, level - tall + 32 + 30 * row),
+                outline=black,
+            )
     for _ in range(whole(content, 1, 5)):
         x, tall = between(content, 10, 500), between(content, 40, 130)
         pen.line((x, level, x, level - tall), black, 3)
@@ -94,7 +116,9 @@ def wordmark(desk: Desk) -> Image.Image:
         inner = radius - 22 * ring
         start = between(content, 0, 360)
         box = (200 - inner, 180 - inner, 200 + inner, 180 + inner)
-        pen.arc(box, start, start + between(content, 120, 360), vivid(content), whole(content, 6, 16))
+        pen.arc(
+            box, start, start + between(content, 120, 360), vivid(content), whole(content, 6, 16)
+        )
     for _ in range(whole(content, 0, 4)):
         x, y = between(content, 60, 300), between(content, 80, 280)
         pen.rectangle((x, y, x + between(content, 10, 120), y + 12), vivid(content))
@@ -119,7 +143,9 @@ def smooth(points: Path, count: int = 60) -> Path:
     spread = np.linspace(0, len(points) - 1, count)
     dense = [np.interp(spread, np.arange(len(points)), points[:, axis]) for axis in (0, 1)]
     kernel = np.ones(7) / 7
-    return np.stack([np.convolve(np.pad(line, 3, "edge"), kernel, "valid") for line in dense], axis=1)
+    return np.stack(
+        [np.convolve(np.pad(line, 3, "edge"), kernel, "valid") for line in dense], axis=1
+    )
 
 
 def draw_path(pen: ImageDraw.ImageDraw, path: Path, ink: Colour, wide: int) -> None:

@@ -79,6 +79,7 @@ INSTALLED: dict[Face, tuple[str, ...]] = {
 }
 """Font files of Debian's packages that training uses where it finds them."""
 
+
 @dataclass(frozen=True)
 class Fonts:
     """The font files of one split, by face."""

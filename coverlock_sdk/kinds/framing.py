@@ -27,7 +27,15 @@ def meme(desk: Desk) -> Image.Image:
     face = desk.font(between(desk.style, 28, 42))
     for y in (14, picture.height - 56):
         text = words.line(content, whole(content, 8, 18)).upper()
-        pen.text((200, y), text, (255, 255, 255), face, anchor="ma", stroke_width=3, stroke_fill=(0, 0, 0))
+        pen.text(
+            (200, y),
+            text,
+            (255, 255, 255),
+            face,
+            anchor="ma",
+            stroke_width=3,
+            stroke_fill=(0, 0, 0),
+        )
     return picture
 
 

@@ -53,7 +53,9 @@ def slice_scan(desk: Desk) -> Image.Image:
     for side in (-1, 1):
         pen.ellipse(_about(content, 200 + side * 26, 190, 14, 42), whole(content, 20, 50))
     if chance(content, 0.3):
-        pen.ellipse(_about(content, whole(content, 120, 280), whole(content, 110, 280), 18, 16), 200)
+        pen.ellipse(
+            _about(content, whole(content, 120, 280), whole(content, 110, 280), 18, 16), 200
+        )
     return _as_scan(desk, picture)
 
 
@@ -94,7 +96,9 @@ def bone_scan(desk: Desk) -> Image.Image:
             bone_pen.line(line, whole(content, 90, 130), 13 - 2 * joint)
             at = end + 6 * np.array([np.cos(angle), np.sin(angle)])
     for _ in range(8):
-        bone_pen.ellipse(_about(content, whole(content, 160, 240), whole(content, 285, 330), 13, 11), 110)
+        bone_pen.ellipse(
+            _about(content, whole(content, 160, 240), whole(content, 285, 330), 13, 11), 110
+        )
     return _as_scan(desk, ImageChops.add(soft(picture, 5), soft(bones, 1.5)))
 
 
@@ -124,7 +128,9 @@ def night_city(desk: Desk) -> Image.Image:
         for y in range(top + 8, SIDE, 14):
             for column in range(x + 5, x + wide - 6, 12):
                 if chance(content, 0.2):
-                    pen.rectangle((column, y, column + 5, y + 7), (230, 200, whole(content, 90, 200)))
+                    pen.rectangle(
+                        (column, y, column + 5, y + 7), (230, 200, whole(content, 90, 200))
+                    )
         x += wide + whole(content, 0, 12)
     return picture
 

@@ -18,8 +18,20 @@ from coverlock_sdk.kinds.desk import (
     whole,
 )
 
-SKIN: tuple[Colour, ...] = ((250, 220, 195), (225, 180, 145), (180, 130, 95), (120, 80, 55), (80, 52, 38))
-HAIR: tuple[Colour, ...] = ((25, 20, 18), (70, 45, 25), (130, 90, 50), (210, 175, 110), (150, 150, 150))
+SKIN: tuple[Colour, ...] = (
+    (250, 220, 195),
+    (225, 180, 145),
+    (180, 130, 95),
+    (120, 80, 55),
+    (80, 52, 38),
+)
+HAIR: tuple[Colour, ...] = (
+    (25, 20, 18),
+    (70, 45, 25),
+    (130, 90, 50),
+    (210, 175, 110),
+    (150, 150, 150),
+)
 
 
 def portrait(desk: Desk) -> Image.Image:
@@ -58,7 +70,9 @@ def portrait_of(desk: Desk, size: tuple[int, int]) -> Image.Image:
     pen.ellipse((x - wide, shoulders, x + wide, shoulders + height), clothes)
     if chance(rng, 0.5):
         drop = shoulders + height * between(rng, 0.05, 0.16)
-        pen.polygon([(x - across * 0.5, shoulders), (x + across * 0.5, shoulders), (x, drop)], pale(rng))
+        pen.polygon(
+            [(x - across * 0.5, shoulders), (x + across * 0.5, shoulders), (x, drop)], pale(rng)
+        )
     pen.ellipse((x - across, y - down, x + across, y + down), skin)
     crown = between(rng, -0.75, -0.25) * down
     if chance(rng, 0.85):
@@ -88,9 +102,15 @@ def _features(
         at = x + side * apart
         pen.ellipse((at - eye * 1.5, level - eye, at + eye * 1.5, level + eye), (245, 245, 245))
         pen.ellipse((at - eye * 0.8, level - eye * 0.8, at + eye * 0.8, level + eye * 0.8), ink)
-        pen.line((at - brow, level - brow, at + brow, level - brow * 1.1), hair, max(1, round(eye / 2)))
+        pen.line(
+            (at - brow, level - brow, at + brow, level - brow * 1.1), hair, max(1, round(eye / 2))
+        )
         if glasses:
-            pen.ellipse((at - eye * 3, level - eye * 2.4, at + eye * 3, level + eye * 2.4), outline=ink, width=2)
+            pen.ellipse(
+                (at - eye * 3, level - eye * 2.4, at + eye * 3, level + eye * 2.4),
+                outline=ink,
+                width=2,
+            )
     tip = y + down * between(rng, 0.15, 0.3)
     pen.line([(x, level), (x - across * 0.12, tip), (x + across * 0.1, tip)], shade, 2)
     mouth, wide = y + down * between(rng, 0.45, 0.6), across * between(rng, 0.25, 0.45)

@@ -120,7 +120,13 @@ def _pack(desk: Desk, side: int) -> tuple[Image.Image, Image.Image]:
         pen.ellipse((*(spot - radius), *(spot + radius)), vivid(content))
     name = words.title(content, 1)
     pen.text((side / 2, side * 0.14), name, (255, 255, 255), desk.font(side * 0.1), anchor="mm")
-    pen.text((side / 2, side * 0.88), words.line(content, 14), (20, 20, 20), desk.font(side * 0.06), anchor="mm")
+    pen.text(
+        (side / 2, side * 0.88),
+        words.line(content, 14),
+        (20, 20, 20),
+        desk.font(side * 0.06),
+        anchor="mm",
+    )
     mask = Image.new("L", (side, side))
     edge = inset * 0.6
     shape = (edge, side * 0.04, side - edge, side * 0.97)
@@ -134,4 +140,6 @@ def _shaded(desk: Desk, surface: Image.Image) -> Image.Image:
     across = np.cos(np.linspace(-1.1, 1.1, side) + between(desk.content, -0.3, 0.3))
     light = Image.fromarray(np.tile((80 + 175 * across).clip(0, 255).astype(np.uint8), (side, 1)))
     uneven = cloud(desk.content, (side, side), side / 4).point(lambda level: 215 + level * 0.15)
-    return ImageChops.multiply(surface, Image.merge("RGB", [ImageChops.multiply(light, uneven)] * 3))
+    return ImageChops.multiply(
+        surface, Image.merge("RGB", [ImageChops.multiply(light, uneven)] * 3)
+    )

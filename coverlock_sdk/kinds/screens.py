@@ -96,16 +96,16 @@ def web_page(desk: Desk) -> Image.Image:
     for item in range(4):
         pen.text((20 + item * width / 5, 14), words.title(style, 1), ground, body)
     if chance(style, 0.5):  # a shop
-        columns, y = whole(style, 2, 4), 70
+        columns, row = whole(style, 2, 4), 70
         step = (width - 20) // columns
         tall = whole(style, 80, 150)
-        while y < height:
+        while row < height:
             for column in range(columns):
                 x = 20 + column * step
-                picture.paste(filled(desk.photo(content), step - 20, tall), (x, y))
-                pen.text((x, y + tall + 4), words.line(content, step // 9), ink, body)
-                pen.text((x, y + tall + 4 + size * 1.4), words.amount(content), accent, body)
-            y += tall + round(size * 3.6)
+                picture.paste(filled(desk.photo(content), step - 20, tall), (x, row))
+                pen.text((x, row + tall + 4), words.line(content, step // 9), ink, body)
+                pen.text((x, row + tall + 4 + size * 1.4), words.amount(content), accent, body)
+            row += tall + round(size * 3.6)
         return picture
     pen.text((24, 66), words.title(content, 3), ink, large)
     right, y = width * between(style, 0.6, 0.95), 66 + size * 3
@@ -115,7 +115,9 @@ def web_page(desk: Desk) -> Image.Image:
         y += tall + 10
     _text(desk, pen, (24, y, right, height), ink, size)
     if right < width * 0.8:
-        pen.rectangle((right + 14, 66, width - 10, 66 + between(style, 80, 300)), mix(ground, accent, 0.3))
+        pen.rectangle(
+            (right + 14, 66, width - 10, 66 + between(style, 80, 300)), mix(ground, accent, 0.3)
+        )
         _text(desk, pen, (right + 20, 76, width - 14, 360), ink, size * 0.9)
     return picture
 
@@ -154,10 +156,14 @@ def settings_list(desk: Desk) -> Image.Image:
     for y in range(70, 640, step):
         pen.rounded_rectangle((16, y + 8, 48, y + 40), whole(style, 2, 16), vivid(content))
         pen.text((62, y + 8), words.line(content, whole(content, 8, 24)), ink, face)
-        pen.text((62, y + 27), words.line(content, whole(content, 10, 36)), mix(ground, ink, 0.5), small)
+        pen.text(
+            (62, y + 27), words.line(content, whole(content, 10, 36)), mix(ground, ink, 0.5), small
+        )
         on = chance(content, 0.5)
         if chance(style, 0.6):
-            pen.rounded_rectangle((306, y + 14, 344, y + 34), 10, accent if on else mix(ground, ink, 0.3))
+            pen.rounded_rectangle(
+                (306, y + 14, 344, y + 34), 10, accent if on else mix(ground, ink, 0.3)
+            )
             pen.ellipse((326 if on else 308, y + 16, 342 if on else 324, y + 32), (255, 255, 255))
         pen.line((62, y + step - 1, 360, y + step - 1), mix(ground, ink, 0.15))
     return picture
@@ -240,7 +246,9 @@ def news_app(desk: Desk) -> Image.Image:
     for y in range(hero + 54, 640, whole(style, 84, 110)):
         picture.paste(filled(desk.photo(content), 96, 72), (250, y))
         for row in range(3):
-            pen.text((14, y + row * 20), words.line(content, whole(content, 18, 30)), (30, 30, 35), face)
+            pen.text(
+                (14, y + row * 20), words.line(content, whole(content, 18, 30)), (30, 30, 35), face
+            )
     return picture
 
 
@@ -302,7 +310,9 @@ def _rows(desk: Desk, pen: ImageDraw.ImageDraw, box: Box, ink: Colour, accent: C
     y = box[1]
     while y < box[3] - 12:
         letters = max(3, int((box[2] - box[0]) / 11))
-        pen.text((box[0], y), desk.words.line(desk.content, whole(desk.content, 2, letters)), ink, face)
+        pen.text(
+            (box[0], y), desk.words.line(desk.content, whole(desk.content, 2, letters)), ink, face
+        )
         pen.text((box[2], y), desk.words.number(desk.content, 3), accent, face, anchor="ra")
         y += 15
 

@@ -9,25 +9,31 @@ import numpy as np
 from coverlock_sdk.kinds.fonts import Split
 
 ENGLISH = """
-the of and to in is that for it as was with be by on not he his but at are this have from or had
-an they which one you were all her she there would their we him been has when who will no more if
-out so said what up its about into than them can only other time new some could these two may
-first then do any like my now over such our man me even most made after also did many before must
-through years where much your way well down should because each just those people how too little
-state good very make world still see own work men day get here between both life being under three
-never know same last another while us off might great go come since against right came take used
-himself few house american use place during high without again home around small however found
-school part once general upon say every don does got united left number course war until always
-away something fact water less public put think almost hand enough far took head yet government
-system set told nothing night end why called didn eyes find going look asked later knew point
-next program city business give group toward young days let room within children side social given
-order since early form cost company market report price interest figure account summary total
-""".split()
+the of and to in is that for it as was with be by
+on not he his but at are this have from or had an they
+which one you were all her she there would their we him been has
+when who will no more if out so said what up its about into
+than them can only other time new some could these two may first then
+do any like my now over such our man me even most made after
+also did many before must through years where much your way well down should
+because each just those people how too little state good very make world still
+see own work men day get here between both life being under three never
+know same last another while us off might great go come since against right
+came take used himself few house american use place during high without again home
+around small however found school part once general upon say every don does got
+united left number course war until always away something fact water less public put
+think almost hand enough far took head yet government system set told nothing night
+end why called didn eyes find going look asked later knew point next program
+city business give group toward young days let room within children side social given
+order early form cost company market report price interest figure account summary total
+"""
+"""Words of evaluation pictures."""
 
 SEEDS: dict[Split, int] = {"training": 11, "validation": 12}
-LETTERS = {"onset": "b c d f g h j k l m n p r s t v w st tr pl ch sh".split()}
-LETTERS["nucleus"] = "a e i o u ai ea ou".split()
-LETTERS["coda"] = ["", "", "", *"n r s t l m nd st".split()]
+ONSETS = "b c d f g h j k l m n p r s t v w st tr pl ch sh"
+NUCLEI = "a e i o u ai ea ou"
+CODAS = "   n r s t l m nd st"
+"""Parts of made-up syllables; many end without a consonant."""
 
 
 class Words:
@@ -68,14 +74,12 @@ class Words:
 def words_of(split: Split) -> Words:
     """The words that pictures of ``split`` are made of."""
     if split == "evaluation":
-        return Words(ENGLISH)
+        return Words(ENGLISH.split())
     rng = np.random.RandomState(SEEDS[split])
     return Words([_made_up(rng) for _ in range(3000)])
 
 
 def _made_up(rng: np.random.RandomState) -> str:
     syllables = rng.choice([1, 2, 3, 4], p=[0.35, 0.35, 0.2, 0.1])
-    return "".join(
-        rng.choice(LETTERS["onset"]) + rng.choice(LETTERS["nucleus"]) + rng.choice(LETTERS["coda"])
-        for _ in range(syllables)
-    )
+    parts = [part.split(" ") for part in (ONSETS, NUCLEI, CODAS)]
+    return "".join(str(rng.choice(part)) for _ in range(syllables) for part in parts)

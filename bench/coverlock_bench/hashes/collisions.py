@@ -107,7 +107,9 @@ class Collision:
                     direction = self._confined(gradient)
                     stride = step * self._limit / _root_mean_square(direction)
                     moved = self._within(change - stride * direction)
-                    kept = self.momentum * (moved - change) + (1 - self.momentum) * (change - previous)
+                    kept = self.momentum * (moved - change) + (1 - self.momentum) * (
+                        change - previous
+                    )
                     previous, change = change.detach(), self._within(change + kept)
         return best
 

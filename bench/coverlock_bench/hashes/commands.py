@@ -28,6 +28,16 @@ from coverlock_sdk.manager import plugin_manager
 )
 @images_option
 @click.option("--count", type=click.IntRange(2), help="How many photos to use; otherwise all.")
+@click.option(
+    "--kinds",
+    type=click.IntRange(2),
+    help="Compare so many drawn pictures of each kind (documents, screens, charts, ...), too.",
+)
+@click.option(
+    "--collisions",
+    type=click.IntRange(1),
+    help="Attack so many of the photos with gradients, too; takes minutes.",
+)
 @click.option("--seed", default=0, show_default=True)
 @out_option
 @click.option(
@@ -40,20 +50,27 @@ def hash_command(
     hashes: tuple[str, ...],
     images: Path | None,
     count: int | None,
+    kinds: int | None,
+    collisions: int | None,
     seed: int,
     out: Path,
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare hashes: errors under distortion, agreement of different pictures, size, speed."""
+    """Compare hashes: errors under distortion, agreement of different pictures, size, speed.
+
+    Every bar that the figures decide is printed with them.
+    """
+    from coverlock_bench.hashes.bars import bars_summary
     from coverlock_bench.hashes.hash_picture import draw_hashes
     from coverlock_bench.hashes.hash_report import hash_report, settings
     from coverlock_bench.hashes.tables import hash_summary
 
     photos = find_photos(images)[:count]
-    figures = hash_report(hashes, photos, seed)
-    summary = hash_summary(figures)
-    write_and_print(out, "bench hash", settings(photos, seed), figures, as_json, summary)
+    figures = hash_report(hashes, photos, seed, kinds or 0, collisions or 0)
+    summary = f"{hash_summary(figures)}\n\n{bars_summary(figures)}"
+    config = {**settings(photos, seed), "kinds": kinds, "collisions": collisions}
+    write_and_print(out, "bench hash", config, figures, as_json, summary)
     for name, reason in figures["left_out"].items():
         click.echo(f"left out: {name}, since {reason}", err=True)
     if picture:

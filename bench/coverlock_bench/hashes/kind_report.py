@@ -51,12 +51,6 @@ def kind_report(
     return report
 
 
-def meets_bar(row: Mapping[str, Any]) -> bool:
-    """Whether a kind's figures are within what a lock can live with."""
-    mean, accepted = KIND_BARS[bool(row["one_template"])]
-    return bool(row["mean"] <= mean and row["accepted_64"] <= accepted)
-
-
 def codes_of_files(image_hash: ImageHash, files: list[Path]) -> Codes:
     """The codes (N, 256) of pictures in files."""
     views = stacked_views([read(file) for file in files], image_hash.input_size)
