@@ -6,6 +6,7 @@ import dataclasses
 import json
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from rich.progress import Progress
@@ -17,8 +18,14 @@ from coverlock_sdk.manager import plugin_manager
 from coverlock_sdk.progress import step_counter
 from coverlock_sdk.watermarking.watermark import card_of
 
+if TYPE_CHECKING:
+    from coverlock_sdk.hashing.keen_recipe import KeenRecipe
+    from coverlock_sdk.hashing.recipes import NanoRecipe
+
 USABLE_BIT_ACCURACY = 0.75
 """Below it, a watermark network has hardly learned more than to guess bits."""
+
+Recipe = TypeVar("Recipe", "NanoRecipe", "KeenRecipe")
 
 bf16_option = click.option("--bf16", is_flag=True, help="Compute networks in bfloat16.")
 device_option = click.option(
@@ -35,13 +42,13 @@ def train() -> None:
 @training_options
 @click.option(
     "--backbone",
-    type=click.Choice(["nano", *VARIANTS]),
+    type=click.Choice(["nano", "keen", *VARIANTS]),
     default="nano",
     show_default=True,
-    help="'nano' is trained whole; DINOv2 is frozen under the paper's head.",
+    help="'nano' and 'keen' are trained whole; DINOv2 is frozen under the paper's head.",
 )
-@click.option("--steps", type=int, help="Optimisation steps (of the network, for 'nano').")
-@click.option("--batch", type=int, help="Pictures per step (of the network, for 'nano').")
+@click.option("--steps", type=int, help="Optimisation steps (of the network, if trained whole).")
+@click.option("--batch", type=int, help="Pictures per step (of the network, if trained whole).")
 @click.option(
     "--views",
     type=click.IntRange(0),
@@ -63,10 +70,11 @@ def train_hash(
 ) -> None:
     """Train an image hash on a folder of PHOTOS.
 
-    The defaults are the recipe of the `nano` that ships or, for DINOv2, that of the paper.
+    The defaults are the recipe of the `nano` or `keen` that ships or, for DINOv2, that of the
+    paper. `keen` also learns from pictures that are drawn for it.
     """
     try:
-        from coverlock_sdk.hashing import recipes
+        from coverlock_sdk.hashing import keen_recipe, recipes
     except ImportError as error:
         raise MissingModelError(
             "training needs PyTorch: pip install 'coverlock-sdk[torch,bench]'"
@@ -75,15 +83,13 @@ def train_hash(
     given = {name: value for name, value in changed.items() if value is not None}
     with _Report() as report:
         if backbone == "nano":
-            nano = recipes.NanoRecipe()
-            nano = dataclasses.replace(
-                nano,
-                body=dataclasses.replace(nano.body, **given),
-                head=dataclasses.replace(nano.head, seed=seed),
-                views=nano.views if views is None else views,
-            )
+            nano = _adjusted(recipes.NanoRecipe(), given, seed, views)
             report.stages = {"body": nano.body.steps, "head": nano.head.steps}
             recipes.train_nano(photos, run, nano, report, half=bf16, device=device)
+        elif backbone == "keen":
+            keen = _adjusted(keen_recipe.KeenRecipe(), given, seed, views)
+            report.stages = {"body": keen.body.steps, "head": keen.head.steps}
+            keen_recipe.train_keen(photos, run, keen, report, half=bf16, device=device)
         else:
             head = recipes.HeadRecipe()
             head = dataclasses.replace(
@@ -94,6 +100,16 @@ def train_hash(
             recipes.train_head(frozen, photos, run, head, report, half=bf16, device=device)
             install_head(backbone, run)
     click.echo(f"wrote {run / 'hash.safetensors'} and {run / 'hash.json'}")
+
+
+def _adjusted(recipe: Recipe, given: dict[str, int], seed: int, views: int | None) -> Recipe:
+    """A recipe with what the command line changes of its two stages."""
+    return dataclasses.replace(
+        recipe,
+        body=dataclasses.replace(recipe.body, **given),
+        head=dataclasses.replace(recipe.head, seed=seed),
+        views=recipe.views if views is None else views,
+    )
 
 
 @train.command("watermark")

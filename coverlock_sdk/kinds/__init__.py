@@ -92,7 +92,7 @@ KINDS: dict[str, Kind] = {
             "scans", (greys.chest_scan, greys.slice_scan), (greys.ultrasound, greys.bone_scan), True
         ),
         Kind("night", (greys.night_sky, greys.dim_room), (greys.night_city,)),
-        Kind("fog", (greys.fog,), (greys.fog,)),
+        Kind("fog", (greys.fog,), (greys.haze,)),
         Kind("memes", (framing.meme,), (framing.captioned,)),
         Kind(
             "frames and letterboxes",

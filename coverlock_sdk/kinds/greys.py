@@ -143,6 +143,16 @@ def fog(desk: Desk) -> Image.Image:
     return Image.blend(photo, mist, between(content, 0.72, 0.9))
 
 
+def haze(desk: Desk) -> Image.Image:
+    """Held out: a view that fades with height, as distance fades in haze."""
+    content = desk.content
+    photo = desk.photo(content).convert("RGB").resize((SIDE, SIDE))
+    veil = mix(vivid(content), (205, 210, 215), between(content, 0.85, 1.0))
+    thickness = np.linspace(between(content, 0.85, 0.95), between(content, 0.6, 0.8), SIDE)
+    mask = _picture(np.tile(255 * thickness[:, None], (1, SIDE)))
+    return Image.composite(Image.new("RGB", (SIDE, SIDE), veil), photo, mask)
+
+
 def dim_room(desk: Desk) -> Image.Image:
     """A photo in the dark, with the grain of a sensor at its limit."""
     content = desk.content
