@@ -88,7 +88,8 @@ def train_hash(
             recipes.train_nano(photos, run, nano, report, half=bf16, device=device)
         elif backbone == "keen":
             keen = _adjusted(keen_recipe.KeenRecipe(), given, seed, views)
-            report.stages = {"body": keen.body.steps, "head": keen.head.steps}
+            stages = {"body": keen.body, "whole": keen.whole, "head": keen.head}
+            report.stages = {name: schedule.steps for name, schedule in stages.items()}
             keen_recipe.train_keen(photos, run, keen, report, half=bf16, device=device)
         else:
             head = recipes.HeadRecipe()

@@ -22,8 +22,6 @@ from coverlock_sdk.hashing.network import HashNetwork
 class Adversary:
     """How many views are attacked, how, and with what budget."""
 
-    after: int = 0
-    """The step from which on views are attacked; before, there is no code worth defending."""
     share: float = 0.2
     steps: int = 3
     psnr: tuple[float, float] = (30.0, 40.0)

@@ -33,32 +33,32 @@ COMPOSITION = Composition(
     colour=0.2,
 )
 OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=4, likeness=4)
-ADVERSARY = Adversary(after=800)
+ADVERSARY = Adversary(share=0.25)
 BODY = Schedule(
-    steps=2000,
+    steps=1100,
     batch=128,
     rate=1e-3,
     weight_decay=0.05,
     warmup=50,
-    decay=1400,
+    decay=400,
     averaging=0.98,
-    record_every=200,
+    record_every=100,
 )
-HEAD_COMPOSITION = Composition(
-    crop=0.6,
-    area=(0.6, 0.95),
-    centred=0.6,
-    brightness=0.35,
-    contrast=0.35,
-    noise=0.3,
-    rotation=0.12,
-    colour=0.2,
+WHOLE = Schedule(
+    steps=900,
+    batch=64,
+    rate=6e-4,
+    weight_decay=0.05,
+    warmup=20,
+    decay=700,
+    averaging=0.98,
+    record_every=100,
 )
 HEAD_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=40, likeness=4)
 HEAD = Schedule(
     steps=600,
     batch=512,
-    rate=5e-4,
+    rate=3e-4,
     weight_decay=0.05,
     warmup=20,
     decay=400,
@@ -69,16 +69,16 @@ HEAD = Schedule(
 
 @dataclass(frozen=True)
 class KeenRecipe:
-    """The network end to end on one window, then its head on all windows."""
+    """The network on one window, then on all windows against an adversary, then its head."""
 
     held_out: float = 0.1
     templates: int = 40
     """Templates of each kind that training pictures are drawn from."""
     composition: Composition = COMPOSITION
     objective: Objective = OBJECTIVE
-    adversary: Adversary = ADVERSARY
     body: Schedule = BODY
-    head_composition: Composition = HEAD_COMPOSITION
+    adversary: Adversary = ADVERSARY
+    whole: Schedule = WHOLE
     head_objective: Objective = HEAD_OBJECTIVE
     head: Schedule = HEAD
     views: int = 2
@@ -95,17 +95,17 @@ def train_keen(
 ) -> HashNetwork:
     """Train ``keen`` on a folder of photos; ``run`` keeps caches, checkpoints and curves.
 
-    The stages are those of ``nano``. What differs is what it learns from: half of each batch are
-    drawn pictures in groups of one template, and some views come from an adversary.
+    The network learns from one window of each picture at a time, then from all windows at once
+    while an adversary attacks some views; then it is frozen and the head goes on learning in
+    larger batches. Half of each batch are drawn pictures in groups of one template.
     """
     recipe, cache, place = recipe or KeenRecipe(), run / "cache", require_device(device)
     lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache)
     torch.manual_seed(recipe.body.seed)
     through_all = KeenBackbone()
-    side = through_all.side
-    single = _placed(HashNetwork(KeenBackbone(size=side, zooms=[1.0])), place)
-    trained = train(
-        single,
+    size, side = through_all.size, through_all.side
+    body = train(
+        _placed(HashNetwork(KeenBackbone(size=side, zooms=[1.0])), place),
         _views(lessons, side, recipe.composition, zooms=through_all.zooms),
         recipe.objective,
         recipe.body,
@@ -114,10 +114,22 @@ def train_keen(
         report=partial(report, "body") if report else None,
         half=half,
         sampler=lessons.sampler,
-        adversary=recipe.adversary,
     )
     network = _placed(HashNetwork(through_all), place)
-    network.load_state_dict(trained.state_dict())
+    network.load_state_dict(body.state_dict())
+    whole = train(
+        network,
+        _views(lessons, size, recipe.composition),
+        recipe.objective,
+        recipe.whole,
+        run / "whole",
+        validate=partial(lessons.watch, size),
+        report=partial(report, "whole") if report else None,
+        half=half,
+        sampler=lessons.sampler,
+        adversary=recipe.adversary,
+    )
+    network.load_state_dict(whole.state_dict())
     _learn_head(network, recipe, lessons, run, report)
     finish(network, network, recipe, lessons.photos, run, cache, half, lessons.judge)
     return network
@@ -128,8 +140,8 @@ def _learn_head(
 ) -> None:
     """Train the head of ``network`` on cached features of all windows."""
     backbone = network.backbone
-    views = _views(lessons, backbone.size, recipe.head_composition)
-    key = f"{names_digest(lessons.training)}, {recipe.head_composition}"
+    views = _views(lessons, backbone.size, recipe.composition)
+    key = f"{names_digest(lessons.training)}, {recipe.composition}"
     seed = recipe.head.seed
     data = CachedFeatures(backbone, views, recipe.views, lessons.cache, key=key, seed=seed)
 

@@ -115,8 +115,7 @@ def train(
             upcoming = ahead.submit(draw, run.step + 1)
             if frozen is not None:
                 inputs = _features(frozen, inputs, half)
-            attacked = adversary is not None and run.step >= adversary.after
-            if adversary and attacked and isinstance(run.model, HashNetwork):
+            if adversary is not None and isinstance(run.model, HashNetwork):
                 rng = np.random.default_rng([schedule.seed, run.step, 1])
                 with torch.autocast(device.type, torch.bfloat16, enabled=half):
                     inputs = adversary.attacked(run.model, inputs, rng)

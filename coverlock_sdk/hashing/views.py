@@ -213,6 +213,8 @@ def composed(
 def _turned(source: Tensor, turn: Tensor) -> Tensor:
     """Pictures rotated about their centres by ``turn`` (N,), in radians; most may be zero."""
     rows = turn.nonzero().flatten()
+    if not len(rows):
+        return source
     cos, sin, zero = turn[rows].cos(), turn[rows].sin(), torch.zeros(len(rows))
     matrices = torch.stack([cos, -sin, zero, sin, cos, zero], dim=1).view(-1, 2, 3)
     places = functional.affine_grid(matrices, list(source[rows].shape), align_corners=False)

@@ -10,12 +10,12 @@ from PIL import Image
 
 pytest.importorskip("matplotlib")
 
-from coverlock_sdk.kinds import KINDS, photos_from  # noqa: E402
-from coverlock_sdk.kinds.collection import TOGETHER, draw_groups, draw_sets  # noqa: E402
-from coverlock_sdk.kinds.desk import PhotoSource  # noqa: E402
-from coverlock_sdk.kinds.fonts import PILLOW, fonts_of  # noqa: E402
-from coverlock_sdk.kinds.words import words_of  # noqa: E402
-from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from coverlock_sdk.kinds import KINDS, photos_from
+from coverlock_sdk.kinds.collection import TOGETHER, draw_groups, draw_sets
+from coverlock_sdk.kinds.desk import PhotoSource
+from coverlock_sdk.kinds.fonts import PILLOW, fonts_of
+from coverlock_sdk.kinds.words import words_of
+from coverlock_sdk.testing import natural_pictures
 
 
 @pytest.fixture(scope="module")
