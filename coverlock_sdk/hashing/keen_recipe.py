@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +33,6 @@ COMPOSITION = Composition(
     colour=0.2,
 )
 OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=4, likeness=4)
-ADVERSARY = Adversary(share=0.25)
 BODY = Schedule(
     steps=1100,
     batch=128,
@@ -44,6 +43,9 @@ BODY = Schedule(
     averaging=0.98,
     record_every=100,
 )
+WHOLE_COMPOSITION = replace(COMPOSITION, area=(0.6, 0.95), crop=0.7)
+WHOLE_OBJECTIVE = replace(OBJECTIVE, sign=2.0, likeness=2.0)
+ADVERSARY = Adversary(share=0.25)
 WHOLE = Schedule(
     steps=900,
     batch=64,
@@ -54,7 +56,7 @@ WHOLE = Schedule(
     averaging=0.98,
     record_every=100,
 )
-HEAD_OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=40, likeness=4)
+HEAD_OBJECTIVE = replace(WHOLE_OBJECTIVE, resemblance=40)
 HEAD = Schedule(
     steps=600,
     batch=512,
@@ -77,6 +79,9 @@ class KeenRecipe:
     composition: Composition = COMPOSITION
     objective: Objective = OBJECTIVE
     body: Schedule = BODY
+    whole_composition: Composition = WHOLE_COMPOSITION
+    """How views are drawn in the last two stages."""
+    whole_objective: Objective = WHOLE_OBJECTIVE
     adversary: Adversary = ADVERSARY
     whole: Schedule = WHOLE
     head_objective: Objective = HEAD_OBJECTIVE
@@ -119,8 +124,8 @@ def train_keen(
     network.load_state_dict(body.state_dict())
     whole = train(
         network,
-        _views(lessons, size, recipe.composition),
-        recipe.objective,
+        _views(lessons, size, recipe.whole_composition),
+        recipe.whole_objective,
         recipe.whole,
         run / "whole",
         validate=partial(lessons.watch, size),
@@ -140,8 +145,8 @@ def _learn_head(
 ) -> None:
     """Train the head of ``network`` on cached features of all windows."""
     backbone = network.backbone
-    views = _views(lessons, backbone.size, recipe.composition)
-    key = f"{names_digest(lessons.training)}, {recipe.composition}"
+    views = _views(lessons, backbone.size, recipe.whole_composition)
+    key = f"{names_digest(lessons.training)}, {recipe.whole_composition}"
     seed = recipe.head.seed
     data = CachedFeatures(backbone, views, recipe.views, lessons.cache, key=key, seed=seed)
 

@@ -21,14 +21,14 @@ from coverlock_sdk.hashing.trainer import Schedule  # noqa: E402
 from coverlock_sdk.kinds import KINDS, collection  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 
-SHORT = Schedule(steps=2, batch=16, rate=1e-3, record_every=2)
+SHORT = Schedule(steps=1, batch=16, rate=1e-3, record_every=1)
 
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     folder = tmp_path / "photos"
     folder.mkdir()
-    for number, picture in enumerate(natural_pictures(24, (64, 64), seed=3)):
+    for number, picture in enumerate(natural_pictures(12, (64, 64), seed=3)):
         Image.fromarray(picture).save(folder / f"{number:03}.png")
     return folder
 
