@@ -40,13 +40,13 @@ class Adversary:
         budget = 10 ** (-torch.from_numpy(rng.uniform(*self.psnr, len(rows))).float() / 20)
         evading = torch.from_numpy(rng.random(len(rows)) < self.evasion)
         smooth = torch.from_numpy(rng.random(len(rows)) < self.smooth)
-        clean = inputs[:count]
+        clean = inputs[rows]
         model.eval()
         with torch.no_grad():
             codes = model(clean).sign()
-        change = self._change(model, clean[rows], _aims(codes, rows, evading), budget, smooth)
+        change = self._change(model, clean, _aims(codes, evading), budget, smooth)
         changed = inputs.clone()
-        changed[count + rows] = (clean[rows] + change).clamp(0, 1)
+        changed[count + rows] = (clean + change).clamp(0, 1)
         return changed
 
     def _change(
@@ -69,13 +69,11 @@ class Adversary:
         return change.detach()
 
 
-def _aims(codes: Tensor, rows: Tensor, evading: Tensor) -> Tensor:
-    """For each attacked row the code to reach: the nearest other one, or its own inverted."""
-    own = codes[rows]
-    agreement = own @ codes.T
-    agreement[torch.arange(len(rows)), rows] = -torch.inf
-    nearest = codes[agreement.argmax(dim=1)]
-    return torch.where(evading[:, None], -own, nearest)
+def _aims(codes: Tensor, evading: Tensor) -> Tensor:
+    """For each code the one to reach: the nearest of the others, or itself inverted."""
+    agreement = codes @ codes.T
+    nearest = codes[agreement.fill_diagonal_(-torch.inf).argmax(dim=1)]
+    return torch.where(evading[:, None], -codes, nearest)
 
 
 def _root_mean_square(values: Tensor) -> Tensor:

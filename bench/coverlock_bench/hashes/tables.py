@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from coverlock_bench.hashes.bars import bars_summary
 from coverlock_bench.markdown import figures_in, of, percent, table
 
 LEVELS = {"0.01": 2, "0.001": 3, "0.0001": 4}
@@ -195,6 +196,44 @@ def _documents_table(results: Path) -> str:
     return table(["hash", "bits in which codes agree", "accepted, hard", "accepted, soft"], rows)
 
 
+def _kinds_table(results: Path) -> str:
+    """Different pictures of one kind, by hash: agreement, and pairs that would be accepted."""
+    by_hash = figures_in(results / "hash-kinds.json")["kinds"]
+    rows = []
+    for kind, figures in next(iter(by_hash.values())).items():
+        cells = []
+        for kinds in by_hash.values():
+            row = kinds[kind]
+            crop, errors = row["bit_error"]["crop"], list(row["bit_error"].values())
+            cells += [f"{row['mean']:.3f}", percent(row["accepted_64"], 1)]
+            cells += [f"{percent(sum(errors) / len(errors), 1)} ({percent(crop, 1)})"]
+        rows.append([kind + (" (one template)" if figures["one_template"] else ""), *cells])
+    columns = ["agreement", "accepted", "bit error (crop)"]
+    return table(["kind", *(f"{name}: {c}" for name in by_hash for c in columns)], rows)
+
+
+def _collisions_table(results: Path) -> str:
+    """White-box collisions of each hash, by search."""
+    by_hash = figures_in(results / "hash-kinds.json")["collisions"]
+    rows = [
+        [
+            search,
+            *(
+                f"{row[search]['accepted']:.1f} of {row[search]['targets']:.0f} "
+                f"({percent(row[search]['agreement'], 0)})"
+                for row in by_hash.values()
+            ),
+        ]
+        for search in next(iter(by_hash.values()))
+    ]
+    return table(["search", *(f"{name}: accepted (bits that agree)" for name in by_hash)], rows)
+
+
+def _bars_table(results: Path) -> str:
+    """The bars of a default hash, for every hash of the report by kind."""
+    return bars_summary(figures_in(results / "hash-kinds.json"))
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "calibration": _calibration_table,
     "hardening": _hardening_table,
@@ -204,4 +243,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "hash-latency": _hash_latency_table,
     "hash-variants": _hash_variants_table,
     "documents": _documents_table,
+    "hash-kinds": _kinds_table,
+    "hash-collisions": _collisions_table,
+    "hash-bars": _bars_table,
 }
