@@ -43,18 +43,20 @@ BODY = Schedule(
     averaging=0.98,
     record_every=100,
 )
-WHOLE_COMPOSITION = replace(COMPOSITION, area=(0.6, 0.95), crop=0.7)
-WHOLE_OBJECTIVE = replace(OBJECTIVE, sign=2.0, likeness=2.0)
+WHOLE_COMPOSITION = replace(COMPOSITION, area=(0.65, 0.95))
+WHOLE_OBJECTIVE = replace(OBJECTIVE, sign=3.0, likeness=2.0)
 WHOLE_ZOOMS = (1.0, 0.59, 0.35)
 """Every other window, which costs little more than half of what all of them do."""
+WHOLE_DRAWN = 0.25
+"""The share of drawn pictures in a batch once the network tells them apart."""
 ADVERSARY = Adversary(share=0.25, steps=2)
 WHOLE = Schedule(
-    steps=600,
+    steps=400,
     batch=64,
     rate=6e-4,
     weight_decay=0.05,
     warmup=20,
-    decay=450,
+    decay=220,
     averaging=0.98,
     record_every=100,
 )
@@ -84,6 +86,7 @@ class KeenRecipe:
     whole_composition: Composition = WHOLE_COMPOSITION
     """How views are drawn in the last two stages."""
     whole_objective: Objective = WHOLE_OBJECTIVE
+    whole_drawn: float = WHOLE_DRAWN
     adversary: Adversary = ADVERSARY
     whole: Schedule = WHOLE
     head_objective: Objective = HEAD_OBJECTIVE
@@ -104,7 +107,7 @@ def train_keen(
 
     The network learns from one window of each picture at a time, then from three together while
     an adversary attacks some views; then it is frozen and the head goes on learning from all
-    windows in larger batches. Half of each batch are drawn pictures in groups of one template.
+    windows in larger batches. A share of each batch are drawn pictures in groups of one template.
     """
     recipe, cache, place = recipe or KeenRecipe(), run / "cache", require_device(device)
     lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache)
@@ -133,7 +136,7 @@ def train_keen(
         validate=partial(lessons.watch, size),
         report=partial(report, "whole") if report else None,
         half=half,
-        sampler=lessons.sampler,
+        sampler=replace(lessons.sampler, share=recipe.whole_drawn),
         adversary=recipe.adversary,
     )
     network = _placed(HashNetwork(through_all), place)
@@ -165,7 +168,7 @@ def _learn_head(
         run / "head",
         validate=validate,
         report=partial(report, "head") if report else None,
-        sampler=lessons.sampler,
+        sampler=replace(lessons.sampler, share=recipe.whole_drawn),
     )
     network.head.load_state_dict(head.state_dict())
 
