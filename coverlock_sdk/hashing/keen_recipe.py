@@ -91,7 +91,7 @@ class KeenRecipe:
     whole: Schedule = WHOLE
     head_objective: Objective = HEAD_OBJECTIVE
     head: Schedule = HEAD
-    views: int = 2
+    views: int = 1
     """Distorted views per picture whose features the head learns from."""
 
 
