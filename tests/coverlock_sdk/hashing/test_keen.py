@@ -51,7 +51,7 @@ def test_pictures_of_one_template_have_different_codes(
     pytest.importorskip("matplotlib")
     Image.fromarray(pictures[0]).save(tmp_path / "photo.png")
     photo = photos_from([tmp_path / "photo.png"])
-    drawn = [KINDS[kind].draw("evaluation", 0, content, photo) for content in range(5)]
+    drawn = [KINDS[kind].draw("validation", 0, content, photo) for content in range(5)]
     agreement = [
         pair_agreement(np.stack([code(hash_, picture) for picture in drawn])).mean()
         for hash_ in (keen, load_hash("nano"))
