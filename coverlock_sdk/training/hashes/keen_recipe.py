@@ -58,14 +58,14 @@ WHOLE = Schedule(
 )
 HEAD_OBJECTIVE = replace(WHOLE_OBJECTIVE, resemblance=40)
 HEAD = Schedule(
-    steps=600,
+    steps=300,
     batch=512,
     rate=3e-4,
     weight_decay=0.05,
     warmup=20,
-    decay=400,
+    decay=200,
     averaging=0.98,
-    record_every=100,
+    record_every=150,
 )
 
 
