@@ -151,11 +151,12 @@ def _learn_head(
 ) -> None:
     """Train the head of ``network`` on features of all windows."""
     backbone, composition = network.backbone, recipe.whole_composition
-    data: Pairs = lessons.views(backbone.size, composition)
-    frozen: Backbone | None = backbone
+    data: Pairs
+    frozen: Backbone | None = None
     if recipe.views:
         data = lessons.features(backbone, composition, recipe.views, recipe.head.seed)
-        frozen = None
+    else:
+        data, frozen = lessons.views(backbone.size, composition), backbone
 
     def validate(head: Hasher) -> Figures:
         network.head.load_state_dict(head.state_dict())
