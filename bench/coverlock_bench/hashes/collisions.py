@@ -55,7 +55,9 @@ class Collision:
 
         With a key it is the mean over all selections of bits that the key may have made.
         """
-        bits = np.arange(CODE_BITS) if self.keyed else bit_selection(None, CODE_BITS, SELECTED)
+        bits = np.arange(CODE_BITS)
+        if not self.keyed:
+            bits = bits[bit_selection(None, CODE_BITS, SELECTED)]
         aims = _logits(known, crowd)
         odds, over, psnrs = [], [], []
         starts = range(0, len(targets), TOGETHER)
