@@ -69,9 +69,8 @@ class Collision:
             matches = equal[:, bits].sum(axis=1)
             odds += list(selection_odds()[matches] if self.keyed else matches >= NEEDED)
             over += list(equal.mean(axis=1))
-            psnrs += list(
-                -10 * np.log10((forged - here).square().mean(dim=(1, 2, 3)).clamp_min(1e-12))
-            )
+            error = (forged - here).square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
+            psnrs += (-10 * error.log10()).tolist()
         return {
             "targets": len(targets),
             "accepted": float(np.sum(odds)),
