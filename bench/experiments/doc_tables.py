@@ -14,7 +14,7 @@ from typing import Any
 from coverlock_bench.adaptive.tables import ADAPTIVE
 from coverlock_bench.auditing import security_tables
 from coverlock_bench.deployment.tables import LATENCY
-from coverlock_bench.hashes.tables import HASHES
+from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS
 from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.tables import Table
 from coverlock_sdk.errors import CoverLockError
@@ -79,6 +79,9 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-lengths": ("hash.json", tables.HASH_LENGTHS, _together),
     "hash-latency": ("hash-latency.json", tables.HASH_LATENCY, _together),
     "hash-variants": ("hash-variants.json", tables.HASH_VARIANTS, _together),
+    "hash-kinds": ("hash-kinds.json", KINDS, _together),
+    "hash-collisions": ("hash-kinds.json", COLLISIONS, _together),
+    "hash-bars": ("hash-kinds.json", BARS, _together),
     "documents": ("documents.json", tables.DOCUMENTS, _together),
     "references": ("references.json", tables.REFERENCES, _together),
     "interventions": ("interventions.json", tables.INTERVENTIONS, _together),

@@ -38,7 +38,7 @@ class NanoHash(ImageHash):
     name = "nano"
 
     def __init__(self) -> None:
-        card = shipped_card("nano")
+        card = shipped_card(self.name)
         side = int(card["network"]["size"])
         self.input_size = (side, side)
         self.calibration = Calibration(**card["calibration"])
@@ -132,7 +132,7 @@ class Model:
 
     def _pool(self, views: Array) -> Array:
         """Mean, standard deviation and learned layouts: (N, 3, side, side) -> (N, features)."""
-        x = normalise(views).transpose(0, 2, 3, 1)
+        x = self._see(views).transpose(0, 2, 3, 1)
         for stage in self.stages:
             if len(stage) == 1:
                 x = np.maximum(stage[0](x), 0)
@@ -145,6 +145,10 @@ class Model:
         layouts = layout.reshape(x.shape[-1], -1, *x.shape[1:3])
         kept = np.einsum("nhwc,clhw->ncl", x, layouts, optimize=True)
         return np.concatenate([mean, deviation, kept.reshape(len(x), -1)], axis=1)
+
+    def _see(self, views: Array) -> Array:
+        """What the network is given of each view: (N, 3, side, side) -> (N, C, side, side)."""
+        return normalise(views)
 
     def _head(self, pooled: Array) -> Logits:
         """The paper's head: LN, Linear, GELU, Linear, L2 norm, scale, fixed projection."""

@@ -139,11 +139,12 @@ class NanoBackbone(Backbone):
         widths: Sequence[int] = (32, 64, 160),
         depths: Sequence[int] = (1, 2, 2),
         layouts: int = 2,
+        channels: int = 3,
     ) -> None:
         super().__init__()
         windows = np.stack([window_matrix(size, side, zoom) for zoom in zooms])
         self.register_buffer("windows", torch.from_numpy(windows), persistent=False)
-        layers: list[nn.Module] = [*_reduce(3, widths[0], kernel=6, step=4)]
+        layers: list[nn.Module] = [*_reduce(channels, widths[0], kernel=6, step=4)]
         for stage, (width, depth) in enumerate(zip(widths, depths, strict=True)):
             if stage:
                 layers += _reduce(widths[stage - 1], width, kernel=2, step=2)
@@ -152,7 +153,8 @@ class NanoBackbone(Backbone):
         last, grid = widths[-1], side // 2 ** (len(widths) + 1)
         self.layout = nn.Conv2d(last, last * layouts, grid, groups=last, bias=False)
         nn.init.normal_(self.layout.weight, std=1 / grid**2)
-        self.size, self.zooms, self.features = size, tuple(zooms), last * (2 + layouts)
+        self.size, self.side, self.zooms = size, side, tuple(zooms)
+        self.features = last * (2 + layouts)
         self.settings = {
             "size": size,
             "side": side,
@@ -171,10 +173,14 @@ class NanoBackbone(Backbone):
 
     def pool(self, views: Tensor) -> Tensor:
         """Mean, deviation and learned layouts of each view's feature map: (N, 3, side, side)."""
-        x = self.body(normalise(views))  # (N, C, grid, grid)
+        x = self.body(self.see(views))  # (N, C, grid, grid)
         mean = x.mean(dim=(2, 3))
         deviation = (x - mean[:, :, None, None]).square().mean(dim=(2, 3)).add(1e-6).sqrt()
         return torch.cat([mean, deviation, self.layout(x).flatten(1)], dim=1)
+
+    def see(self, views: Tensor) -> Tensor:
+        """What the network is given of each view."""
+        return normalise(views)
 
 
 class Residual(nn.Module):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from coverlock_sdk.errors import CorruptModelError
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def shipped_weights(name: str) -> dict[str, npt.NDArray[np.float32]]:
     """The arrays of the hash ``name``, in single precision."""
     from safetensors import SafetensorError
@@ -28,7 +28,7 @@ def shipped_weights(name: str) -> dict[str, npt.NDArray[np.float32]]:
     return {key: value.astype(np.float32) for key, value in stored.items()}
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def shipped_card(name: str) -> dict[str, Any]:
     """How the hash ``name`` came to be: its settings, calibration and figures."""
     card: dict[str, Any] = json.loads(_resource(f"{name}.json").read_text())

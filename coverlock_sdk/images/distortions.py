@@ -164,6 +164,20 @@ class Rescaling:
 
 
 @dataclass(frozen=True)
+class Sharing:
+    """What social media do to a picture: made smaller by ``scale``, then a JPEG at ``quality``."""
+
+    scale: float
+    quality: int
+
+    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+        height, width = picture.shape[:2]
+        size = max(1, round(width * self.scale)), max(1, round(height * self.scale))
+        smaller = Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS)
+        return Jpeg(self.quality)(np.asarray(smaller), rng)
+
+
+@dataclass(frozen=True)
 class Flip:
     """Left and right exchanged."""
 
@@ -209,6 +223,7 @@ HARDER: Mapping[str, Distortion] = MappingProxyType(
         "crop-50": Crop(0.50),
         "rotation": Rotation(5),
         "screenshot": Rescaling(0.6),
+        "sharing": Sharing(0.6, quality=60),
         "flip": Flip(),
         "colour": ColourJitter(0.3, hue=0.05),
     }
@@ -229,6 +244,11 @@ TRAINING: Mapping[str, Draw] = MappingProxyType(
     }
 )
 """The training distribution of appendix B.3: each entry draws one distortion of its kind."""
+
+
+def draw_sharing(rng: np.random.Generator) -> Distortion:
+    """What one of many services does to a picture that is shared there."""
+    return Sharing(rng.uniform(0.45, 0.9), int(rng.integers(40, 81)))
 
 
 def draw_training_distortion(rng: np.random.Generator) -> Distortion:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
 from coverlock_bench.measurement import (
     Measured,
     count_option,
@@ -15,21 +17,47 @@ from coverlock_bench.photos import find_photos
 from coverlock_sdk.loading import DEFAULT_HASH
 
 
-@measurement("hash", "images seed picture", hashes_option(), count_option())
+@measurement(
+    "hash",
+    "images seed picture",
+    hashes_option(),
+    count_option(),
+    click.option(
+        "--kinds",
+        type=click.IntRange(2),
+        help="Compare this many drawn pictures of each kind (documents, screens, charts, ...) too.",
+    ),
+    click.option(
+        "--collisions",
+        type=click.IntRange(1),
+        help="Attack this many of the photos with gradients too; takes minutes.",
+    ),
+)
 def hash_command(
-    hashes: tuple[str, ...], images: Path | None, count: int | None, seed: int, picture: Path | None
+    hashes: tuple[str, ...],
+    images: Path | None,
+    count: int | None,
+    kinds: int | None,
+    collisions: int | None,
+    seed: int,
+    picture: Path | None,
 ) -> Measured:
-    """Compare hashes: errors under distortion, agreement of different pictures, size, speed."""
+    """Compare hashes: errors under distortion, agreement of different pictures, size, speed.
+
+    A second table holds the figures against the bars that a default hash has to clear.
+    """
     from coverlock_bench.hashes.hash_picture import draw_hashes
     from coverlock_bench.hashes.hash_report import hash_report, settings
-    from coverlock_bench.hashes.tables import HASHES
+    from coverlock_bench.hashes.tables import BARS, HASHES
 
     photos = find_photos(images)[:count]
-    figures = hash_report(hashes, photos, seed)
+    figures = hash_report(hashes, photos, seed, kinds or 0, collisions or 0)
     if picture:
         draw_hashes(figures, picture)
     notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
-    return Measured(settings(photos, seed), figures, HASHES.markdown(figures), tuple(notes))
+    config = {**settings(photos, seed), "kinds": kinds, "collisions": collisions}
+    summary = f"{HASHES.markdown(figures)}\n\n{BARS.markdown(figures)}"
+    return Measured(config, figures, summary, tuple(notes))
 
 
 @measurement(

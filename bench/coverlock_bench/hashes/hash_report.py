@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_bench.hashes.collision_report import collision_report
+from coverlock_bench.hashes.kind_report import kind_report
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest
 from coverlock_bench.timing import seconds_in_turns
@@ -54,22 +56,34 @@ def settings(photos: list[Path], seed: int) -> dict[str, Any]:
     }
 
 
-def hash_report(names: tuple[str, ...], photos: list[Path], seed: int) -> dict[str, Any]:
-    """The figures of each hash named, or of all that work on this machine where none is."""
+def hash_report(
+    names: tuple[str, ...], photos: list[Path], seed: int, kinds: int = 0, collisions: int = 0
+) -> dict[str, Any]:
+    """The figures of each hash named, or of all that work on this machine where none is.
+
+    With ``kinds``, so many drawn pictures of each kind are compared too; with ``collisions``, so
+    many photos are attacked.
+    """
     if len(photos) < 2:
         raise PictureError("a hash report compares pictures: give a folder with at least two")
     hashes, left_out = _load(names, photos[0])
     similar = similar_pairs(photos)
     speed = _milliseconds(hashes, photos)
-    figures = {
-        name: {
-            **code_figures(distorted_codes(image_hash, photos, seed), similar),
+    figures = {}
+    for name, image_hash in hashes.items():
+        codes = distorted_codes(image_hash, photos, seed)
+        figures[name] = {
+            **code_figures(codes, similar),
+            "folders": _by_folder(codes[:, 0], photos),
             **_size(image_hash),
             **speed[name],
         }
-        for name, image_hash in hashes.items()
-    }
-    return {"hashes": figures, "fair_coins": fair_coins(len(photos)), "left_out": left_out}
+    report = {"hashes": figures, "fair_coins": fair_coins(len(photos)), "left_out": left_out}
+    if kinds:
+        report["kinds"] = kind_report(hashes, photos, kinds, seed)
+    if collisions:
+        report["collisions"] = collision_report(hashes, photos, collisions, seed)
+    return report
 
 
 def _load(names: tuple[str, ...], photo: Path) -> tuple[dict[str, ImageHash], dict[str, str]]:
@@ -131,6 +145,18 @@ def code_figures(codes: Codes, similar: Counts) -> dict[str, Any]:
         **_correlation(clean),
         "different": _agreement(clean, different),
         "similar": _agreement(clean, similar),
+    }
+
+
+def _by_folder(codes: Codes, photos: list[Path]) -> dict[str, Any]:
+    """The agreement of different photos within each folder that has at least two."""
+    members: dict[str, list[int]] = {}
+    for row, photo in enumerate(photos):
+        members.setdefault(photo.parent.name, []).append(row)
+    return {
+        folder: _agreement(codes[rows], np.stack(np.triu_indices(len(rows), 1), axis=1))
+        for folder, rows in members.items()
+        if len(rows) > 1
     }
 
 

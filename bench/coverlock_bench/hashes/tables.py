@@ -1,11 +1,13 @@
-"""The table of ``coverlock bench hash``."""
+"""The tables of ``coverlock bench hash``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Any
 
-from coverlock_bench.tables import Row, Table, below, nested
+from coverlock_bench.hashes.bars import bars_of
+from coverlock_bench.tables import Columns, Row, Table, below, nested
 
 SPREAD = "{mean:.3f} ± {std:.3f}"
 
@@ -34,4 +36,68 @@ HASHES = Table(
         ("bytes", "{bytes|-:,}"),
         ("time / dct", "{times_dct:.1f}"),
     ),
+)
+
+BARS = Table(
+    "Bars of a default hash",
+    lambda figures: [
+        {"hash": name, **bar.row()} for name in figures["hashes"] for bar in bars_of(name, figures)
+    ],
+    (
+        ("hash", "{hash}"),
+        ("bar", "{bar}"),
+        ("measured", "{measured}"),
+        ("at most", "{allowed}"),
+        ("met", "{met}"),
+    ),
+)
+
+
+def _by_kind(figures: Any) -> Iterator[Row]:
+    """Each kind with the figures of every hash."""
+    by_hash = figures["kinds"]
+    for kind, first in next(iter(by_hash.values()), {}).items():
+        row = {name: {**kinds[kind]} for name, kinds in by_hash.items()}
+        for of_hash in row.values():
+            of_hash["bit_error_mean"] = fmean(of_hash["bit_error"].values())
+        yield {"kind": kind + (" (one template)" if first["one_template"] else ""), **row}
+
+
+def _kind_columns(figures: Any) -> Columns:
+    columns = [
+        ("agreement", "{mean:.3f}"),
+        ("accepted", "{accepted_64:%1} %"),
+        ("bit error (crop)", "{bit_error_mean:%1} % ({bit_error/crop:%1} %)"),
+    ]
+    by_hash = [
+        (f"{name}: {what}", below(name, cell))
+        for name in figures["kinds"]
+        for what, cell in columns
+    ]
+    return [("kind", "{kind}"), *by_hash]
+
+
+KINDS = Table("Different pictures of one kind, by hash", _by_kind, _kind_columns)
+
+
+def _by_search(figures: Any) -> Iterator[Row]:
+    """Each search with the figures of every hash that has gradients."""
+    by_hash = figures["collisions"]
+    for search in next(iter(by_hash.values()), {}):
+        yield {"search": search, **{name: row[search] for name, row in by_hash.items()}}
+
+
+COLLISIONS = Table(
+    "White-box collisions of each hash, by search",
+    _by_search,
+    lambda figures: [
+        ("search", "{search}"),
+        *(
+            (
+                f"{name}: accepted (bits that agree)",
+                below(name, "{accepted:.1f} of {targets:.0f} ({agreement:%0} %)"),
+            )
+            for name in figures["collisions"]
+        ),
+    ],
 )

@@ -2,7 +2,8 @@
 
 Symbols are the paper's: e are unit embeddings (N, D), z hash logits (N, L), c = tanh(z) soft
 codes; a tilde is spelled ``_distorted``. Each term is one function. The paper has seven; the
-two at the end are ours, have weight zero by default and are what ``nano`` is trained with.
+three at the end are ours and have weight zero by default. ``nano`` is trained with the first two
+of them, ``keen`` with the last, too.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Objective:
     sign_margin: float = 0.5
     resemblance: float = 0.0
     resemblance_margin: float = 0.15
+    likeness: float = 0.0
+    likeness_margin: float = 0.2
 
     def terms(
         self, e: Tensor, e_distorted: Tensor, z: Tensor, z_distorted: Tensor
@@ -61,6 +64,9 @@ class Objective:
         if self.resemblance:
             terms["resemblance"] = resemblance(c, self.resemblance_margin)
             total = total + self.resemblance * terms["resemblance"]
+        if self.likeness:
+            terms["likeness"] = likeness(c, self.likeness_margin)
+            total = total + self.likeness * terms["likeness"]
         return {"total": total, **terms}
 
 
@@ -120,6 +126,16 @@ def resemblance(c: Tensor, margin: float = 0.15) -> Tensor:
     pictures a forger would look for.
     """
     excess = functional.relu(_off_diagonal(c @ c.T / c.shape[1]) - margin)
+    return excess.square().sum() / len(c)
+
+
+def likeness(c: Tensor, margin: float = 0.2) -> Tensor:
+    """Ours: resemblance by the angle between codes, which faint codes cannot escape.
+
+    Pictures of one template start with logits that are both alike and small.
+    """
+    unit = functional.normalize(c, dim=1)
+    excess = functional.relu(_off_diagonal(unit @ unit.T) - margin)
     return excess.square().sum() / len(c)
 
 

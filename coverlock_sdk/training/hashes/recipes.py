@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -113,7 +114,7 @@ def train_head(
     torch.manual_seed(recipe.schedule.seed)
     network = HashNetwork(backbone).to(place)
     _learn_head(network, recipe, training, validation, run, cache, report, bfloat16)
-    _finish(network, network.head, recipe, validation, run, cache, bfloat16)
+    finish(network, network.head, recipe, validation, run, cache, bfloat16)
     return network
 
 
@@ -154,7 +155,7 @@ def train_nano(
         recipe.held_out, recipe.head_composition, recipe.head_objective, recipe.head, recipe.views
     )
     _learn_head(network, head, training, validation, run, cache, report, bfloat16)
-    _finish(network, network, recipe, validation, run, cache, bfloat16)
+    finish(network, network, recipe, validation, run, cache, bfloat16)
     return network
 
 
@@ -193,18 +194,20 @@ def _learn_head(
     network.head.load_state_dict(head.state_dict())
 
 
-def _finish(
+def finish(
     network: HashNetwork,
     part: Hasher,
-    recipe: HeadRecipe | NanoRecipe,
+    recipe: Any,
     validation: list[Path],
     run: Path,
     cache: Path,
     bfloat16: bool,
+    judge: Callable[[HashNetwork], Figures] | None = None,
 ) -> None:
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
-    Figures and calibration are those of the rounded weights on the held-out pictures.
+    Figures and calibration are those of the rounded weights on the held-out pictures; a recipe
+    that looks at more than photos brings its own ``judge``.
     """
     stored = {
         name: value.half() if value.ndim > 1 else value
@@ -213,14 +216,18 @@ def _finish(
     }
     part.load_state_dict({name: value.float() for name, value in stored.items()}, strict=False)
     network.eval()
-    pooled = evaluation_features(network.backbone, validation, cache)
+    if judge:
+        held_out = judge(network)
+    else:
+        pooled = evaluation_features(network.backbone, validation, cache)
+        held_out = figures_of(codes_of_network(network.head, pooled))
     card = {
         "network": network.backbone.settings,
         "recipe": asdict(recipe),
         "bfloat16": bfloat16,
         "held_out_pictures": len(validation),
         "calibration": asdict(_calibrate(network, validation)),
-        "held_out": figures_of(codes_of_network(network.head, pooled)),
+        "held_out": held_out,
     }
     histories = sorted(run.glob("*/history.json"))
     write_results(run / "hash.safetensors", stored, card, histories=histories)

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from coverlock_sdk.hashing.network import Backbone, HashHead, HashNetwork
+from coverlock_sdk.training.hashes.adversary import Adversary
 from coverlock_sdk.training.hashes.losses import Objective
+from coverlock_sdk.training.hashes.sampling import Sampler, Uniform
 from coverlock_sdk.training.hashes.views import Pairs
 from coverlock_sdk.training.loop import Figures, Report, Schedule, Training
 
@@ -28,14 +30,19 @@ def train(
     validate: Callable[[Hasher], Figures] | None = None,
     report: Report | None = None,
     bfloat16: bool = False,
+    sampler: Sampler | None = None,
+    adversary: Adversary | None = None,
 ) -> Hasher:
     """Optimise ``model`` on pairs of views and return the weights to keep.
 
     A ``frozen`` backbone turns the views into the features that a head learns from; it is no
-    part of the run. An interrupted run goes on from ``folder``.
+    part of the run. An interrupted run goes on from ``folder``. A ``sampler`` decides which
+    pictures make up a batch, and an ``adversary`` attacks some of them; only a whole network can
+    be attacked.
     """
     training = HashTraining(model, data, objective, schedule, folder, bfloat16)
-    training.frozen, training.measure = frozen, validate
+    training.frozen, training.measure, training.adversary = frozen, validate, adversary
+    training.sampler = sampler or training.sampler
     return training.run(report)
 
 
@@ -44,6 +51,7 @@ class HashTraining(Training[Hasher, Tensor]):
 
     frozen: Backbone | None = None
     measure: Callable[[Hasher], Figures] | None = None
+    adversary: Adversary | None = None
 
     def __init__(
         self,
@@ -56,12 +64,11 @@ class HashTraining(Training[Hasher, Tensor]):
     ) -> None:
         super().__init__(model, schedule, folder, bfloat16)
         self.data, self.objective = data, objective
+        self.sampler: Sampler = Uniform(len(data))
 
     def draw(self, step: int, rng: np.random.Generator) -> Tensor:
-        """Both views of pictures drawn at random."""
-        count = min(self.schedule.batch, len(self.data))
-        rows = rng.choice(len(self.data), count, replace=False)
-        return torch.cat(self.data.pairs(rows, rng))
+        """Both views of the pictures that the sampler chooses."""
+        return torch.cat(self.data.pairs(self.sampler(self.schedule.batch, rng), rng))
 
     def learn(self, batch: Tensor) -> Figures:
         """One step on the sum of the objective's terms."""
@@ -69,6 +76,11 @@ class HashTraining(Training[Hasher, Tensor]):
         if self.frozen is not None:
             with torch.no_grad(), self.autocast():
                 inputs = self.frozen.eval()(inputs).float()
+        if self.adversary is not None and isinstance(self.model, HashNetwork):
+            rng = np.random.default_rng([self.schedule.seed, self.step, 1])
+            with self.autocast():
+                inputs = self.adversary.attacked(self.model, inputs, rng)
+            self.model.train()
         with self.autocast():
             embedding = self.model.embed(inputs).float()
         logits = self.model.logits_of(embedding)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk.errors import CorruptModelError
-from coverlock_sdk.hashing import nano, shipped
+from coverlock_sdk.hashing import nano
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
@@ -84,14 +83,6 @@ def test_gelu_is_the_exact_one() -> None:
     x = np.linspace(-4, 4, 33, dtype=np.float32)
     expected = torch.nn.functional.gelu(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(nano.gelu(x), expected, atol=1e-6)
-
-
-def test_damaged_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    (tmp_path / "nano.safetensors").write_bytes(b"not a weight file")
-    monkeypatch.setattr(shipped, "_resource", lambda name: tmp_path / name)
-    shipped.shipped_weights.cache_clear()
-    with pytest.raises(CorruptModelError, match="reinstall"):
-        shipped.shipped_weights("nano")
 
 
 def test_the_shipped_file_is_small_and_its_card_complete() -> None:

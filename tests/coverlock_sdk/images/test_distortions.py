@@ -17,6 +17,7 @@ from coverlock_sdk.images.distortions import (
     GaussianNoise,
     Rescaling,
     Rotation,
+    Sharing,
     draw_training_distortion,
 )
 
@@ -80,10 +81,16 @@ def test_harder_ones_stay_8_bit_rgb_too_and_repeat_under_a_seed(name, photos):
     before = photos[0].copy()
     distorted = HARDER[name](photos[0], np.random.default_rng(3))
     assert distorted.dtype == np.uint8
-    assert distorted.shape == before.shape or name in ("crop-50", "rotation")
+    assert distorted.shape == before.shape or name in ("crop-50", "rotation", "sharing")
     assert distorted.tobytes() != before.tobytes()
     np.testing.assert_array_equal(photos[0], before)
     np.testing.assert_array_equal(HARDER[name](photos[0], np.random.default_rng(3)), distorted)
+
+
+def test_a_shared_picture_is_smaller_in_both_directions(rng):
+    picture = np.full((100, 200, 3), 90, np.uint8)
+    assert Sharing(0.6, quality=60)(picture, rng).shape == (60, 120, 3)
+    assert Sharing(0.001, quality=60)(picture, rng).shape == (1, 1, 3)
 
 
 @pytest.mark.parametrize("size", [(150, 200), (200, 150), (120, 480)])

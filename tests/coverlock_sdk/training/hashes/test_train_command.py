@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 
 from coverlock_sdk.cli.train import train
 from coverlock_sdk.errors import CoverLockError, MissingModelError, PictureError
-from coverlock_sdk.training.hashes import recipes
+from coverlock_sdk.training.hashes import keen_recipe, recipes
 
 
 def test_a_folder_without_pictures_is_one_sentence(tmp_path: Path) -> None:
@@ -47,6 +47,20 @@ def test_options_of_nano_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.Mo
     assert how["bfloat16"]
     assert (recipe.body.seed, recipe.head.seed) == (3, 3)
     assert (recipe.body.batch, recipe.head.batch) == (8, recipes.NANO_HEAD.batch)
+
+
+def test_options_of_keen_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(
+        keen_recipe, "train_keen", lambda photos, run, recipe, report, **how: seen.append(recipe)
+    )
+    for options in ([], ["--seed", "3", "--steps", "8", "--views", "0"]):
+        arguments = ["hash", str(tmp_path), "--run", str(tmp_path / "run"), "--backbone", "keen"]
+        assert CliRunner().invoke(train, [*arguments, *options]).exit_code == 0
+    usual, changed = seen
+    assert usual == keen_recipe.KeenRecipe()
+    assert (changed.body.seed, changed.whole.seed, changed.head.seed) == (3, 3, 3)
+    assert (changed.body.steps, changed.whole.steps, changed.views) == (8, usual.whole.steps, 0)
 
 
 def test_a_negative_number_of_views_is_refused(tmp_path: Path) -> None:

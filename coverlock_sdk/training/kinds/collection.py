@@ -1,0 +1,64 @@
+"""Collections of drawn pictures as files, for training and for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from coverlock_sdk.progress import progress
+from coverlock_sdk.training.kinds.catalogue import KINDS
+from coverlock_sdk.training.kinds.fonts import Split
+from coverlock_sdk.training.kinds.kind import Kind, photos_from
+
+TOGETHER = 8
+"""Training pictures of one template, which lie next to each other in a collection."""
+
+
+def draw_groups(folder: Path, templates: int, photos: Sequence[Path]) -> list[Path]:
+    """Training pictures: for every kind ``templates`` groups of ``TOGETHER`` pictures each.
+
+    Pictures of a group share their template and no photo.
+    """
+    wanted = [
+        (kind, template, content)
+        for kind in KINDS.values()
+        for template in range(templates)
+        for content in range(TOGETHER)
+    ]
+    return [
+        _drawn(folder, "training", kind, template, content, photos[content::TOGETHER])
+        for kind, template, content in progress(wanted, "drawing pictures")
+    ]
+
+
+def draw_sets(
+    folder: Path, split: Split, count: int, photos: Sequence[Path], templates: int = 2
+) -> dict[str, list[list[Path]]]:
+    """For every kind, sets of ``count`` pictures that are to be told apart.
+
+    A kind that shares one template has a set for each of ``templates``; any other has one set,
+    every picture of which has a template of its own. Pictures of a set share no photo.
+    """
+    sets: dict[str, list[list[Path]]] = {}
+    for kind in progress(list(KINDS.values()), "drawing pictures"):
+        if kind.one_template:
+            seeds = [[(t, content) for content in range(count)] for t in range(templates)]
+        else:
+            seeds = [[(t, t) for t in range(count)]]
+        sets[kind.name] = [
+            [_drawn(folder, split, kind, t, c, photos[c::count]) for t, c in members]
+            for members in seeds
+        ]
+    return sets
+
+
+def _drawn(
+    folder: Path, split: Split, kind: Kind, template: int, content: int, photos: Sequence[Path]
+) -> Path:
+    """The file of one picture, drawn unless it is there."""
+    name = kind.name.replace(" ", "-")
+    file = folder / f"{split}-{name}-{template:04}-{content:04}.png"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        kind.draw(split, template, content, photos_from(photos)).save(file, compress_level=1)
+    return file
