@@ -55,7 +55,7 @@ def compile_command(
     signed = (folder / SIGNATURE).exists()
     if signed and trust is None:
         raise BundleError(
-            f"{folder} is signed, and you will have to sign it again with everything in it: "
+            f"{folder} is signed, and you will sign everything in it anew: "
             "name the public key with --trust, so that its files are checked first"
         )
     bundle = Bundle.open(folder, trust)
