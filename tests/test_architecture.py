@@ -18,6 +18,8 @@ MOST_OWN_IMPORTS = 10
 LONGEST_FUNCTION = 60
 HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")
 
+OPTIONAL_PACKAGES = ("torch", "onnx", "onnxruntime", "matplotlib", "scipy", "skimage", "fastapi")
+
 
 def modules() -> dict[str, Path]:
     """The modules of the SDK by their dotted names."""
@@ -104,3 +106,17 @@ def test_importing_the_sdk_imports_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == []
+
+
+def test_the_command_line_works_where_only_the_base_is_installed():
+    """No plugin of ours is skipped, and no command is lost, for want of an optional package."""
+    program = (
+        "import sys\n"
+        f"for name in {OPTIONAL_PACKAGES!r}: sys.modules[name] = None\n"
+        "from coverlock_sdk.cli import build_cli\n"
+        "from coverlock_sdk.plugin_manager import plugin_manager\n"
+        "build_cli()\n"
+        "print({p.name: p.failure for p in plugin_manager().plugins if p.failure})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "{}", done.stderr

@@ -19,7 +19,7 @@ from coverlock_bench.tables import (
 )
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.verdict import RULES
-from experiments.trained import COUNTS, covers_seen
+from experiments.training_records import COUNTS, covers_seen
 
 WATERMARK = ("watermark", "{watermark}")
 HASH = ("hash", "{hash}")

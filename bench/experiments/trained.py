@@ -21,8 +21,8 @@ from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from coverlock_sdk.watermarking.network import WatermarkNetwork
 from coverlock_sdk.watermarking.network_watermark import NetworkWatermark
 from coverlock_sdk.watermarking.weights import load_network
+from experiments.training_records import COUNTS, covers_seen
 
-COUNTS = (1, 10, 100)
 CURVE_POINTS = 60
 
 
@@ -79,13 +79,6 @@ def measure(
         "rt": transferability(watermark, images, seed),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
     }
-
-
-def covers_seen(record: Mapping[str, Any], recipe: Mapping[str, Any]) -> int:
-    """Covers in training, which inverted twins show twice; older records count pictures alone."""
-    twice = recipe.get("inverted_twins", False)
-    covers: int = record.get("covers_seen", record["images_seen"] // (1 + twice))
-    return covers
 
 
 def transferability(watermark: Watermark, images: list[Path], seed: int) -> dict[str, Any]:
