@@ -24,7 +24,7 @@ from coverlock_sdk.locking.keyed_codes import (
     salt_count,
     salted_map,
 )
-from coverlock_sdk.locking.keys import Key, Keyring, codeword
+from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.statistics import check_fpr, corrected
@@ -86,17 +86,19 @@ class Judge:
         is used once; bits share another, with few salts, because ``read`` has to try them all.
         """
         kind = kind_of(message)
-        bits = codeword(message, key, self.bits) if isinstance(message, str) else message
-        code_map = self._code_map(key, kind, str(message) if kind == "identifier" else "")
+        if not isinstance(message, str):
+            return Terms(key, self._code_map(key, kind), message, kind)
+        code_map = self._code_map(key, kind, message if kind == "identifier" else "")
         if kind == "identifier" and isinstance(code_map, SaltedMap):
-            bits = np.zeros(self.bits, dtype=np.uint8)
-        return Terms(key, code_map, bits, kind)
+            return Terms(key, code_map, np.zeros(self.bits, dtype=np.uint8), kind)
+        return Terms(key, code_map, codeword(message, key, self.bits), kind)
 
     def _code_map(self, key: Key | None, kind: Kind, identifier: str = "") -> CodeMap:
         """The map of a message; ``identifier`` matters where each one has its own."""
         if key is None or key.scheme == 1:
             return PlainMap.of(key, self.bits)
-        return salted_map(key, f"{kind}/{identifier}", self.bits, self._salts(key, kind))
+        context = f"{kind}/{require_text(identifier)}"
+        return salted_map(key, context, self.bits, self._salts(key, kind))
 
     def advice(self, kind: Kind) -> str | None:
         """What to know before pictures are marked with the first key, if anything.
@@ -163,7 +165,8 @@ class Judge:
     ) -> list[Attempt]:
         """One picture (1, ...) read under the salts that fit best."""
         key, code_map, message, _ = terms
-        found = self.format.search(decoded, hashed, code_map, message, self.rule)
+        view = self.format.payload_view(decoded, self.rule)
+        found = self.format.search(view, hashed, code_map, message, self.rule)
         salts = [salt for _, salt in found]
         return [
             Attempt(reading, message, label, tries)
@@ -237,9 +240,10 @@ class Judge:
     ) -> list[Attempt]:
         """The identifiers and salts that agree best with one picture, of all there are."""
         found: list[tuple[float, int, int]] = []
+        view = self.format.payload_view(decoded, self.rule)
         for row, identifier in enumerate(book.labels):
             _, code_map, message, _ = self.terms(identifier, key)
-            salts = self.format.search(decoded, hashed, code_map, message, self.rule)
+            salts = self.format.search(view, hashed, code_map, message, self.rule)
             found = nlargest(SHORTLIST, [*found, *((score, row, salt) for score, salt in salts)])
         attempts = []
         for _, row, salt in found:

@@ -236,8 +236,10 @@ def _walsh_hadamard(values: Logits) -> Logits:
     shape, span = values.shape, 1
     while span < CODE_BITS:
         pairs = values.reshape(len(values), -1, 2, span)
-        first, second = pairs[:, :, 0], pairs[:, :, 1]
-        values = np.stack([first + second, first - second], axis=2).reshape(shape)
+        mixed = np.empty_like(pairs)
+        np.add(pairs[:, :, 0], pairs[:, :, 1], out=mixed[:, :, 0])
+        np.subtract(pairs[:, :, 0], pairs[:, :, 1], out=mixed[:, :, 1])
+        values = mixed.reshape(shape)
         span *= 2
     return values * np.float32(CODE_BITS**-0.5)  # a power of two, so that scaling is exact
 

@@ -126,24 +126,29 @@ class LockFormat:
         pairs = zip(bits, _confidence(odds), strict=True)
         return [Reading(b, c, locked=False) for b, c in pairs]
 
+    def payload_view(self, decoder_logits: Logits, rule: Rule) -> Floats:
+        """What the decoder sees of one picture (1, ...), from -1 to 1 for each bit.
+
+        Under the soft rule a bit counts as much as the decoder is sure of it.
+        """
+        [odds] = self.log_odds(decoder_logits)
+        signs: Floats = np.sign(odds)
+        return signs if rule == "hard" else signs * (2 * _confidence(odds) - 1)
+
     def search(
         self,
-        decoder_logits: Logits,
+        payload_view: Floats,
         hash_logits: Logits,
         code_map: CodeMap,
         message: Bits,
         rule: Rule,
     ) -> list[tuple[float, int]]:
-        """The salts under which one picture (1, ...) agrees best with ``message``.
-
-        Under the soft rule an agreement counts as much as decoder and hash are sure of it.
-        """
+        """The salts under which one picture (1, 256) agrees best with ``message``."""
         if self.hash is None:
             return [(0.0, 0)]
-        payload, seen = self.log_odds(decoder_logits)[0], code_map.seen(hash_logits)[0]
-        payload_view, hash_view = np.sign(payload), np.where(seen > 0, 1.0, -1.0)
+        seen = code_map.seen(hash_logits)[0]
+        hash_view = np.where(seen > 0, 1.0, -1.0)
         if rule == "soft":
-            payload_view = payload_view * (2 * _confidence(payload) - 1)
             hash_view = hash_view * (2 * self.hash.confidence(seen) - 1)
         return code_map.search(payload_view, hash_view, message)
 
