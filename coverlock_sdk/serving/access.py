@@ -94,6 +94,10 @@ def add_token(path: Path, name: str, scopes: tuple[Scope, ...], rate: float, bur
     return token
 
 
+MOST_BUCKETS = 100_000
+"""Names that a limit remembers at once."""
+
+
 class RateLimit:
     """Token buckets by name: ``burst`` at once, refilled at ``rate`` a second."""
 
@@ -105,7 +109,8 @@ class RateLimit:
     def wait(self, name: Hashable, rate: float, burst: int, taken: int = 1) -> float:
         """Zero when one more may proceed, which then takes ``taken``; else the seconds until then.
 
-        A bucket that is full again is forgotten, so that names cost memory only while they matter.
+        A bucket that is full again is forgotten, and so is the oldest of too many: strangers choose
+        some of the names, and must not fill the memory with them.
         """
         with self._lock:
             now = self._clock()
@@ -115,6 +120,8 @@ class RateLimit:
             level -= taken if allowed else 0
             if level < burst:
                 self._levels[name] = (level, now)
+            if len(self._levels) > MOST_BUCKETS:
+                del self._levels[next(iter(self._levels))]  # each use puts a name last
             return 0.0 if allowed else (1 - level) / rate
 
 

@@ -83,6 +83,16 @@ def test_whoever_waits_as_long_as_told_is_let_in():
     assert limit.wait(caller.name, caller.rate, caller.burst) == 0
 
 
+def test_names_that_strangers_choose_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr("coverlock_sdk.serving.access.MOST_BUCKETS", 50)
+    limit = RateLimit(lambda: 0.0)
+    for number in range(500):
+        assert limit.wait(("shop", str(number)), rate=0.1, burst=2) == 0
+        limit.wait("shop", rate=0.1, burst=3)
+    assert len(limit._levels) == 50
+    assert limit.wait("shop", rate=0.1, burst=3) > 0  # a name in use is not the one forgotten
+
+
 def test_a_service_for_everybody_is_refused(tmp_path):
     result = CliRunner().invoke(build_cli(), ["serve", str(tmp_path), "--host", "0.0.0.0"])
     assert result.exit_code == 2
