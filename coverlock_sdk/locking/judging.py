@@ -160,16 +160,14 @@ class Judge:
             comparisons += 1
         return self._judged(attempts, comparisons)[1]
 
-    def attempts(
-        self, decoded: Logits, hashed: Logits, terms: Terms, label: Any = None
-    ) -> list[Attempt]:
+    def attempts(self, decoded: Logits, hashed: Logits, terms: Terms) -> list[Attempt]:
         """One picture (1, ...) read under the salts that fit best."""
         key, code_map, message, _ = terms
         view = self.format.payload_view(decoded, self.rule)
         found = self.format.search(view, hashed, code_map, message, self.rule)
         salts = [salt for _, salt in found]
         return [
-            Attempt(reading, message, label, tries)
+            Attempt(reading, message, tries=tries)
             for salt, tries in zip(salts, self.format.tries(hashed, code_map, salts), strict=True)
             for reading in self.format.readings(decoded, hashed, code_map, salt, key)
         ]

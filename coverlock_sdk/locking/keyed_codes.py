@@ -80,7 +80,7 @@ class CodeMap(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # what a key determines is not printed
 class PlainMap:
     """One selection and one mask: without a key, and keys of scheme 1."""
 
@@ -119,7 +119,7 @@ class PlainMap:
         return [1] * len(salts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SaltedMap:
     """A secret rotation, and for each salt a selection of groups and a pad."""
 

@@ -124,3 +124,12 @@ def test_without_a_key_there_is_one_public_map() -> None:
     assert plain.salts == 1
     assert not plain.mask(0).any()
     np.testing.assert_array_equal(plain.selected(logits(2), 0), logits(2)[:, plain.selection])
+
+
+@pytest.mark.parametrize("scheme", [1, 2])
+def test_what_a_key_determines_is_not_printed(scheme: int) -> None:
+    key = Key(SECRET, id="k", scheme=scheme)
+    judge = Judge(LockFormat(64, Calibration(), Calibration()), Keyring([key]), 1e-6, "soft")
+    shown = repr(judge.terms(np.zeros(64, dtype=np.uint8), key).code_map)
+    assert "array" not in shown
+    assert "[" not in shown
