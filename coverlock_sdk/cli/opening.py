@@ -10,6 +10,7 @@ from typing import Any
 from coverlock_sdk.cli.options import refuse_idle
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash, load_watermark
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
 from coverlock_sdk.locking.keys import Keyring, keyring_from_environment
@@ -33,11 +34,12 @@ def open_lock(
     key_file: Path | None,
     fpr: float | None,
     rule: Any,
+    max_pixels: int = MAX_PIXELS,
     harden: bool = False,
 ) -> LockedWatermark:
     """The lock that ``lock_options`` describe."""
     hash_name, hash_options = parse_setting(hash or DEFAULT_HASH)
-    return wrap(
+    lock = wrap(
         open_watermark(watermark),
         hash=load_hash(hash_name, **hash_options),
         key=chosen_keyring(key_file),
@@ -45,6 +47,8 @@ def open_lock(
         rule=rule,
         harden=harden,
     )
+    lock.max_pixels = max_pixels
+    return lock
 
 
 @contextlib.contextmanager
@@ -55,19 +59,19 @@ def open_verifier(
     key_file: Path | None,
     fpr: float | None,
     rule: Any,
+    max_pixels: int,
     **opening: Any,
 ) -> Iterator[LockedWatermark | Verifier]:
     """The verifier that ``verifier_options`` describe, of a watermark or of a bundle."""
     require_one(watermark, bundle)
     if watermark is not None:
-        yield open_lock(watermark, hash, key_file, fpr, rule)
+        yield open_lock(watermark, hash, key_file, fpr, rule, max_pixels)
         return
     assert bundle is not None
     keyring = chosen_keyring(key_file)
     # Nobody else asks this verifier, so that a picture need not wait for others.
-    with Verifier.open(
-        bundle, key=keyring, fpr=fpr, rule=rule, max_delay_ms=0, **opening
-    ) as verifier:
+    settings = {"fpr": fpr, "rule": rule, "max_pixels": max_pixels, **opening}
+    with Verifier.open(bundle, key=keyring, max_delay_ms=0, **settings) as verifier:
         yield verifier
 
 

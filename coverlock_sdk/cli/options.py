@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
@@ -61,6 +62,13 @@ trust_option = click.option(
 rule_option = click.option(
     "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
 )
+max_pixels_option = click.option(
+    "--max-pixels",
+    type=click.IntRange(1, MOST_PIXELS),
+    default=MAX_PIXELS,
+    show_default=True,
+    help="Refuse larger pictures; memory and time grow with them.",
+)
 serials_option = click.option(
     "--serials",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -91,6 +99,7 @@ lock_options = together(
     key_option,
     click.option("--fpr", type=float, help=f"False-positive rate.  [default: {DEFAULT_FPR:g}]"),
     rule_option,
+    max_pixels_option,
 )
 verifier_options = together(
     click.option(
@@ -106,6 +115,7 @@ verifier_options = together(
     ),
     rule_option,
     bundle_options,
+    max_pixels_option,
 )
 
 message_options = together(

@@ -8,7 +8,7 @@ from typing import Any, cast
 import click
 
 from coverlock_sdk.cli.opening import chosen_keyring
-from coverlock_sdk.cli.options import bundle_options, key_option
+from coverlock_sdk.cli.options import bundle_options, key_option, max_pixels_option
 from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
@@ -27,7 +27,7 @@ from coverlock_sdk.verifier.verifier import Verifier
     help="Token file (see 'coverlock token'). Without one only this machine can ask.",
 )
 @click.option("--max-bytes", default=20_000_000, show_default=True, help="Largest picture file.")
-@click.option("--max-pixels", default=50_000_000, show_default=True, help="Largest picture.")
+@max_pixels_option
 @click.option(
     "--max-in-flight", default=64, show_default=True, help="Pictures at once; one more gets a 503."
 )

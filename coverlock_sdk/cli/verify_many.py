@@ -30,7 +30,8 @@ def make_job(
     bundle, message = opening["bundle"], None
     if needs_message or identifier is not None or bits is not None:
         message = chosen_message(Bundle.open(bundle).manifest.format.bits, identifier, bits)
-    settings = {name: opening[name] for name in ("fpr", "rule", "runtime", "precision", "threads")}
+    names = ("fpr", "rule", "runtime", "precision", "threads", "max_pixels")
+    settings = {name: opening[name] for name in names}
     return VerificationJob(
         bundle=str(bundle.resolve()),
         message=tuple(map(int, message)) if identifier is None and message is not None else message,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from coverlock_sdk.errors import DepthWarning, PictureError, needs
 from coverlock_sdk.files import write_atomically
-from coverlock_sdk.images.picture import MAX_PIXELS, require_size
+from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS, require_size
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
@@ -28,6 +28,8 @@ PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif", *HEIF_SUFFIXES)
 
 HEAD_BYTES = 16
 """How many bytes of a file are enough to tell its format."""
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "AVIF", "HEIF")
+"""What Pillow may open. It knows dozens more, and one of them starts Ghostscript."""
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
@@ -44,13 +46,13 @@ KEPT_INFO = ("icc_profile", "exif", "dpi")
 """What is kept of a file besides its pixels."""
 
 
-def load_image(path: Path) -> PilImage:
+def load_image(path: Path, max_pixels: int = MAX_PIXELS) -> PilImage:
     """Decode a picture file, upright, or say in one sentence why that is impossible."""
     try:
         if path.is_dir():
             raise PictureError(f"{path} is a folder: name a picture file")
         with path.open("rb") as file:
-            return _decode(file, path.stat().st_size, str(path))
+            return _decode(file, path.stat().st_size, str(path), max_pixels)
     except FileNotFoundError:
         raise PictureError(f"{path} does not exist") from None
     except PermissionError:
@@ -66,17 +68,17 @@ def begins_like_a_picture(head: bytes) -> bool:
     return head.startswith(_BEGINNINGS) or in_box or in_riff
 
 
-def decode_image(content: bytes, max_pixels: int | None = None) -> PilImage:
+def decode_image(content: bytes, max_pixels: int = MAX_PIXELS) -> PilImage:
     """Decode the content of a picture file, like ``load_image``; nothing above ``max_pixels``."""
     return _decode(io.BytesIO(content), len(content), "the picture", max_pixels)
 
 
-def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None) -> PilImage:
+def _decode(file: BinaryIO, size: int, name: str, max_pixels: int) -> PilImage:
     if size == 0:
         raise PictureError(f"{name} is empty (0 bytes)")
     with explained(name):
         image = _open(file, name)
-        require_size(image.height, image.width, max_pixels or MAX_PIXELS)
+        require_size(image.height, image.width, max_pixels)
         refuse_animation(image)
         colour = image.mode in ("RGB", "RGBA", "LA")
         deep = colour and any(";16" in str(tile) for tile in getattr(image, "tile", []))
@@ -91,12 +93,20 @@ def _decode(file: BinaryIO, size: int, name: str, max_pixels: int | None = None)
     return upright
 
 
+def open_image(file: BinaryIO | Path) -> PilImage:
+    """Pillow's ``Image.open``, for those of our ``FORMATS`` that this Pillow knows."""
+    from PIL import Image
+
+    Image.init()
+    return Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN])
+
+
 def _open(file: BinaryIO, name: str) -> PilImage:
     """Open an image; a format of phones that Pillow does not know is left to pillow-heif."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import UnidentifiedImageError
 
     try:
-        return Image.open(file)
+        return open_image(file)
     except UnidentifiedImageError:
         file.seek(0)
         head = file.read(HEAD_BYTES)
@@ -106,7 +116,7 @@ def _open(file: BinaryIO, name: str) -> PilImage:
         from pillow_heif import register_heif_opener
     register_heif_opener()
     file.seek(0)
-    return Image.open(file)
+    return open_image(file)
 
 
 @contextlib.contextmanager
@@ -120,7 +130,7 @@ def explained(name: str) -> Iterator[None]:
         raise
     except Image.DecompressionBombError:
         raise PictureError(
-            f"{name} would decode to more than {MAX_PIXELS:,} pixels and was not opened"
+            f"{name} would decode to more than {MOST_PIXELS:,} pixels and was not opened"
         ) from None
     except UnidentifiedImageError:
         raise PictureError(f"{name} is not a picture, or its format is unknown") from None
@@ -213,10 +223,12 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def refuse_animation(image: PilImage) -> None:
-    """Refuse a file of several frames, which is not one picture."""
-    frames = getattr(image, "n_frames", 1)
+    """Refuse a file of several frames, which is not one picture.
+
+    Pillow looks for a second frame only: counting them takes hours on a file made for that.
+    """
     one_photo = image.format in ("MPO", "HEIF")  # to which phones add a preview
-    if frames > 1 and not one_photo:
+    if getattr(image, "is_animated", False) and not one_photo:
         raise PictureError(
-            f"an animation of {frames} frames is not one picture: mark its frames one by one"
+            "an animation or a file of several pages is not one picture: mark its frames one by one"
         )

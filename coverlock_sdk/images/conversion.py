@@ -25,7 +25,7 @@ from coverlock_sdk.images.codecs import (
     refuse_animation,
     upright_image,
 )
-from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
@@ -35,23 +35,27 @@ Restore = Callable[[Picture], Any]
 
 
 class Given:
-    """What a caller gave: one picture or many. Iterating reads them one by one."""
+    """What a caller gave: one picture or many. Iterating reads them one by one.
 
-    def __init__(self, source: Any) -> None:
+    Files of more than ``max_pixels`` are refused.
+    """
+
+    def __init__(self, source: Any, max_pixels: int = MAX_PIXELS) -> None:
         self.single = not isinstance(source, list | tuple) and getattr(source, "ndim", 0) != 4
         self.items: Sequence[Any] = [source] if self.single else source
+        self.max_pixels = max_pixels
         self._source = source
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __iter__(self) -> Iterator[Picture]:
-        return (read(item) for item in self.items)
+        return (read(item, self.max_pixels) for item in self.items)
 
     def parts(self, size: int) -> Iterator[list[Picture]]:
         """The pictures, at most ``size`` of them in memory at a time."""
         for start in range(0, len(self), size):
-            yield [read(item) for item in self.items[start : start + size]]
+            yield [read(item, self.max_pixels) for item in self.items[start : start + size]]
 
     @property
     def paths(self) -> list[str | None]:
@@ -75,9 +79,9 @@ class Given:
         return values
 
 
-def read(source: Any) -> Picture:
-    """Read one picture of any kind."""
-    return opened(source)[0]
+def read(source: Any, max_pixels: int = MAX_PIXELS) -> Picture:
+    """Read one picture of any kind; a file of more than ``max_pixels`` is refused."""
+    return opened(source, max_pixels)[0]
 
 
 def is_path(source: Any) -> bool:
@@ -85,12 +89,12 @@ def is_path(source: Any) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-def opened(source: Any) -> tuple[Picture, Restore]:
+def opened(source: Any, max_pixels: int = MAX_PIXELS) -> tuple[Picture, Restore]:
     """One picture of any kind, and the way back to that kind."""
     if is_path(source):
-        return _from_pil(load_image(Path(source)))
+        return _from_pil(load_image(Path(source), max_pixels))
     if isinstance(source, bytes):
-        return _from_pil(decode_image(source))
+        return _from_pil(decode_image(source, max_pixels))
     if _is_tensor(source):
         plain = source.detach().cpu()
         values = (plain.float() if plain.is_floating_point() else plain).numpy()

@@ -19,8 +19,10 @@ MIN_SIDE = 32
 """Smaller sides cannot carry a watermark; such pictures are refused."""
 
 MAX_SIDE = 32_768
-MAX_PIXELS = 178_956_970
-"""Pixels above which a file is taken for a decompression bomb (Pillow's own limit)."""
+MAX_PIXELS = 64_000_000
+"""Pixels above which a file is refused, unless the caller asks for more."""
+MOST_PIXELS = 178_956_970
+"""What a caller can ask for; Pillow takes a file of more pixels for a decompression bomb."""
 
 LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """How much red, green and blue contribute to grey: ITU-R BT.601, as in JPEG and Pillow."""
@@ -125,7 +127,7 @@ def stacked_views(pictures: Sequence[Picture], size: tuple[int, int]) -> Images:
     return views
 
 
-def require_size(height: int, width: int, max_pixels: int = MAX_PIXELS) -> None:
+def require_size(height: int, width: int, max_pixels: int = MOST_PIXELS) -> None:
     """Refuse a picture that is too small to carry a mark, or too large to be handled."""
     if min(height, width) < MIN_SIDE:
         raise PictureError(

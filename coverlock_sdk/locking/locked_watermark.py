@@ -63,9 +63,9 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
             return self.mark_file(pictures, messages, out).picture
         if out is not None:
             raise PictureError("'out' names the file for a picture that is given as a path")
-        given = Given(pictures)
+        given = Given(pictures, self.max_pixels)
         outputs = _outputs(given)
-        kinds = [opened(item) for item in given.items]
+        kinds = [opened(item, self.max_pixels) for item in given.items]
         marked = self.binder.bind(
             [picture for picture, _ in kinds], self.judge.messages(messages, len(given))
         )
@@ -85,7 +85,7 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
         """Embed into one picture and report on it: verdict, PSNR, rounds, hash errors."""
         if is_path(picture):
             return self.mark_file(picture, message)
-        original, restore = opened(picture)
+        original, restore = opened(picture, self.max_pixels)
         [marked] = self.binder.bind([original], self.judge.messages(message, 1))
         return replace(marked, picture=restore(marked.picture))
 
@@ -97,7 +97,7 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
         """
         source = Path(source)
         target = Path(out) if out is not None else default_output(source)
-        original, restore = opened(source)
+        original, restore = opened(source, self.max_pixels)
         if target.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
         [message] = self.judge.messages(message, 1)
@@ -118,7 +118,7 @@ class LockedWatermark(PictureVerifier, ProtectedWatermark):
         self, marked: Marked, original: Picture, content: bytes, message: str | Bits, name: str
     ) -> Marked:
         """What is left of a mark in the compressed file, with a warning that says so."""
-        compressed = read(decode_image(content))
+        compressed = read(decode_image(content, self.max_pixels))
         terms, before = self.judge.terms(message, self.keys[0]), marked.verdict
         verdict, _ = self.binder.seen(compressed, terms, marked.salt)
         warnings.warn(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Union, overload
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.images.conversion import Given
+from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.locking.error_correction import Framing
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.judging import Judge
@@ -45,6 +46,9 @@ class PictureVerifier(ABC):
     ``source`` is what audit logs say of where a single picture came from, as JSON; otherwise they
     say its path, if it has one.
     """
+
+    max_pixels: int = MAX_PIXELS
+    """Larger picture files are refused; set it to take others."""
 
     def __init__(
         self,
@@ -107,7 +111,7 @@ class PictureVerifier(ABC):
         active key is tried, and with ``accept_unlocked`` also the payload as it is, for pictures
         marked before the lock was introduced; the p-value is corrected for each try.
         """
-        given = Given(pictures)
+        given = Given(pictures, self.max_pixels)
         verdicts = self.judge.verify(*self._logits(given), messages, accept_unlocked)
         self.announce(verdicts, given, source)
         return verdicts[0] if given.single else verdicts
@@ -130,7 +134,7 @@ class PictureVerifier(ABC):
         a mapping from labels to messages, or a list of identifiers. The p-value is corrected
         for the number of messages and keys.
         """
-        book, given = self.judge.checked_book(messages), Given(pictures)
+        book, given = self.judge.checked_book(messages), Given(pictures, self.max_pixels)
         return self._identified(self.judge.identify(*self._logits(given), book), given, source)
 
     def read(self, pictures: Any, framing: Framing, *, source: Any = None) -> Any:
@@ -138,7 +142,7 @@ class PictureVerifier(ABC):
 
         The p-value is corrected for all payloads that might have been read.
         """
-        given = Given(pictures)
+        given = Given(pictures, self.max_pixels)
         return self._identified(self.judge.read(*self._logits(given), framing), given, source)
 
     def book(self, messages: Any) -> MessageBook:
@@ -147,12 +151,12 @@ class PictureVerifier(ABC):
 
     def decode(self, pictures: Any) -> Any:
         """The message logits (N, bits) that ``pictures`` show to the holder of the first key."""
-        given = Given(pictures)
+        given = Given(pictures, self.max_pixels)
         return given.like_given(self.judge.message_logits(*self._logits(given)))
 
     def logits(self, pictures: Any) -> tuple[Logits, Logits]:
         """Decoder logits (N, payload bits) and hash logits (N, 256), before the lock is undone."""
-        return self._logits(Given(pictures))
+        return self._logits(Given(pictures, self.max_pixels))
 
     @abstractmethod
     def _logits(self, given: Given) -> tuple[Logits, Logits]:

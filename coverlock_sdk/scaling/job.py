@@ -20,6 +20,7 @@ from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.bundles.bundle_judge import bundle_judge
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.verdict import Rule, Verdict
 from coverlock_sdk.verifier.verifier import Verifier
@@ -44,6 +45,8 @@ class VerificationJob:
     threads: int | None = None
     max_batch: int = 32
     accept_unlocked: bool = False
+    max_pixels: int = MAX_PIXELS
+    """Larger picture files are errors."""
 
     def open(self) -> Verifier:
         """Open a verifier for this process."""
@@ -57,6 +60,7 @@ class VerificationJob:
             rule=self.rule,
             threads=self.threads,
             max_batch=self.max_batch,
+            max_pixels=self.max_pixels,
         )
 
     def checked(self) -> tuple[Bundle, Judge]:
@@ -89,7 +93,8 @@ class VerificationJob:
 
     def check(self, verifier: Verifier, files: Sequence[str]) -> list[Row]:
         """Verify picture files together; one that cannot be read does not stop the others."""
-        opened = [prepare(file, verifier.bundle.manifest.size) for file in files]
+        size = verifier.bundle.manifest.size
+        opened = [prepare(file, size, max_pixels=self.max_pixels) for file in files]
         return self.judge(verifier, opened, [self.message] * len(opened))
 
     def judge(
@@ -140,14 +145,17 @@ class Prepared:
 
 
 def prepare(
-    file: str, size: tuple[int, int], load: Callable[[], str | bytes] | None = None
+    file: str,
+    size: tuple[int, int],
+    load: Callable[[], str | bytes] | None = None,
+    max_pixels: int = MAX_PIXELS,
 ) -> Prepared:
     """Read a picture, from the path or content that ``load`` gives, and bring it to ``size``."""
     pixels, error = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            pixels = read(load() if load else file).to_bytes(size)
+            pixels = read(load() if load else file, max_pixels).to_bytes(size)
         except CoverLockError as problem:
             error = str(problem)
         except Exception as problem:  # decoders raise anything, and no picture may stop a job

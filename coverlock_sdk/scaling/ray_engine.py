@@ -72,7 +72,7 @@ def _judged(
     dataset: Any = ray.data.from_items([{"part": pickle.dumps(part)} for part in parts])
     return dataset.map_batches(
         _read,
-        fn_kwargs={"size": size, "at_once": job.max_batch, "done": done},
+        fn_kwargs={"size": size, "job": job, "done": done},
         batch_size=1,
     ).map_batches(
         _Judge,
@@ -98,18 +98,20 @@ def _problem(job: VerificationJob) -> str | None:
     return None
 
 
-def _read(batch: Columns, size: tuple[int, int], at_once: int, done: set[Key]) -> Iterator[Columns]:
+def _read(
+    batch: Columns, size: tuple[int, int], job: VerificationJob, done: set[Key]
+) -> Iterator[Columns]:
     """The pictures of parts that are not done yet, at the size of the graph."""
     for content in batch["part"]:
         part: Part = pickle.loads(content)
         left = (item for item in part.items() if (item.file, item.id) not in done)
-        while items := list(islice(left, at_once)):
-            yield _pixels(items, size)
+        while items := list(islice(left, job.max_batch)):
+            yield _pixels(items, size, job.max_pixels)
 
 
-def _pixels(items: Sequence[Item], size: tuple[int, int]) -> Columns:
+def _pixels(items: Sequence[Item], size: tuple[int, int], max_pixels: int) -> Columns:
     """Pictures as arrays; one that cannot be read keeps the reason instead."""
-    prepared = [prepare(item.file, size, item.load) for item in items]
+    prepared = [prepare(item.file, size, item.load, max_pixels) for item in items]
     blank = np.zeros((*size, 3), dtype=np.uint8)
     return {
         "file": np.array([item.file for item in items], dtype=object),

@@ -30,6 +30,7 @@ from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
 from coverlock_sdk.images.codecs import decode_image
 from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.access import Caller, Callers, RateLimit, Scope
@@ -52,7 +53,7 @@ class Limits:
 
     bytes: int = 20_000_000
     """Of a request's body."""
-    pixels: int = 50_000_000
+    pixels: int = MAX_PIXELS
     """Of a picture: a small file may decode to a very large one."""
     in_flight: int = 64
     """Pictures being verified or waiting; one more is answered 503."""

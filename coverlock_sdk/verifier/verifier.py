@@ -54,6 +54,7 @@ class Verifier(PictureVerifier):
         max_queue: int = 256,
         audit: PathLike | None = None,
         warm_up: bool = True,
+        max_pixels: int = PictureVerifier.max_pixels,
     ) -> Verifier:
         """Open the bundle in a folder.
 
@@ -63,7 +64,8 @@ class Verifier(PictureVerifier):
         ``rule`` replace those of the bundle; ``threads`` limits the runtime (OMP_NUM_THREADS
         does too). Single pictures wait for up to ``max_batch`` others for at most
         ``max_delay_ms``; one more than ``max_queue`` waiting ones is refused. ``audit`` names a
-        file that gets a line for every verdict.
+        file that gets a line for every verdict. Picture files of more than ``max_pixels`` are
+        refused.
         """
         if max_batch < 1 or max_queue < 1 or max_delay_ms < 0:
             raise CoverLockError(
@@ -79,7 +81,7 @@ class Verifier(PictureVerifier):
         choice = choose(bundle, runtime, precision, threads)
         verifier = cls(judge, bundle.manifest.watermark, bundle.manifest.hash, listeners)
         verifier.bundle, verifier.precision = bundle, precision
-        verifier.passed_over = choice.passed_over
+        verifier.passed_over, verifier.max_pixels = choice.passed_over, max_pixels
         verifier._runner = GraphRunner(bundle, choice.runtime, max_batch, max_delay_ms, max_queue)
         if warm_up:
             try:

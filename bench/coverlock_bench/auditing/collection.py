@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from coverlock_bench.ledger import digest
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.codecs import open_image
 from coverlock_sdk.progress import progress
 
 SIDE = 256
@@ -47,7 +47,7 @@ class Collection:
         large: list[Path] = []
         for file in self.files:
             if len(large) < limit:
-                with Image.open(file) as picture:
+                with open_image(file) as picture:
                     large += [file] if min(picture.size) >= side else []
         return load_squares(large, side)
 

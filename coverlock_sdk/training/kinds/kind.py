@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from coverlock_sdk.images.codecs import open_image
 from coverlock_sdk.training.kinds.desk import Desk, PhotoSource
 from coverlock_sdk.training.kinds.fonts import Split
 
@@ -40,7 +41,7 @@ def photos_from(paths: Sequence[Path]) -> PhotoSource:
     """Photos drawn from files, for the kinds that show some."""
 
     def draw(rng: np.random.Generator) -> Image.Image:
-        with Image.open(paths[int(rng.integers(len(paths)))]) as file:
+        with open_image(paths[int(rng.integers(len(paths)))]) as file:
             return file.convert("RGB")
 
     return draw
