@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from coverlock_sdk.threads import let_idle_threads_sleep
+
 if TYPE_CHECKING:
     from coverlock_sdk.contract import Attack as Attack
     from coverlock_sdk.contract import Defense as Defense
@@ -74,6 +76,8 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
+
+let_idle_threads_sleep()
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import Picture, stacked_views
 from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.threads import one_thread
 
 ANY_SIZE_SIDE = 256
 """Side of the squares on which a watermark of any size is measured, unless said otherwise."""
@@ -145,7 +146,8 @@ def _called(
     if shape[0] == 0:
         return np.zeros(shape, dtype=np.float32)
     try:
-        result = method(*arrays)
+        with one_thread:
+            result = method(*arrays)
     except CoverLockError:
         raise
     except Exception as error:

@@ -14,6 +14,7 @@ import numpy as np
 from coverlock_sdk.arrays import AnyArray, Images, Pixels
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.resampling import lift_matrix, resample_matrix
+from coverlock_sdk.threads import one_thread
 
 MIN_SIDE = 32
 """Smaller sides cannot carry a watermark; such pictures are refused."""
@@ -48,6 +49,7 @@ class Picture:
         """Height and width."""
         return self.pixels.shape[0], self.pixels.shape[1]
 
+    @one_thread
     def view(self, size: tuple[int, int]) -> Images:
         """What a network of input ``size`` sees of this picture: (3, *size) in [0, 1]."""
         height, width = self.size
@@ -61,6 +63,7 @@ class Picture:
                 seen[:, touched] += rows[touched, strip] @ self._opaque(strip)
         return seen if width == size[1] else seen @ resample_matrix(width, size[1]).T
 
+    @one_thread
     def with_residual(self, residual: Images) -> Picture:
         """This picture plus ``residual`` (3, h, w), carried to its size, rounded to its depth."""
         (height, width), (small, narrow) = self.size, residual.shape[1:]

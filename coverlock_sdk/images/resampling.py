@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.threads import one_thread
+
 FloatArray = npt.NDArray[np.float32]
 
 
@@ -56,6 +58,7 @@ at the native size and decodes nearly as well.
 
 
 @lru_cache(maxsize=32)
+@one_thread
 def lift_matrix(small: int, large: int) -> FloatArray:
     """Weights (large, small) that undo ``resample_matrix(large, small)``, as far as is worth it.
 
@@ -71,6 +74,7 @@ def lift_matrix(small: int, large: int) -> FloatArray:
     return matrix
 
 
+@one_thread
 def resample(images: FloatArray, size: tuple[int, int]) -> FloatArray:
     """Bring the last two axes (height, width) of ``images`` to ``size``."""
     height, width = images.shape[-2:]

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from coverlock_sdk.arrays import Bits, Floats, Images, Logits
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.locking.keys import Key, Selection, bit_mask, bit_selection
+from coverlock_sdk.threads import one_thread
 
 GROUP = 8
 """Rotated logits that are selected together: a byte, so that tables can search all salts."""
@@ -174,9 +175,12 @@ class SaltedMap:
         wanted = np.zeros(width * GROUP)
         wanted[: self.bits] = payload * (1 - 2.0 * message)
         pairs = wanted.reshape(width, 1, GROUP) * hashed.reshape(1, GROUPS, GROUP)
-        tables = (pairs.reshape(-1, GROUP).astype(np.float32) @ _BYTE_SIGNS).reshape(width, -1)
+        with one_thread:
+            tables = pairs.reshape(-1, GROUP).astype(np.float32) @ _BYTE_SIGNS
         total = np.zeros(self.salts, dtype=np.float32)
-        for table, groups, pads in zip(tables, self.groups, self.pads, strict=True):
+        for table, groups, pads in zip(
+            tables.reshape(width, -1), self.groups, self.pads, strict=True
+        ):
             total += table.take(groups.astype(np.int64) * 256 + pads)
         count = min(SHORTLIST, self.salts)
         return [(float(total[salt]), int(salt)) for salt in np.argpartition(total, -count)[-count:]]
