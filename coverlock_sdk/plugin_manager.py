@@ -88,6 +88,13 @@ class PluginManager:
 
     def get(self, role: str, name: str) -> Any:
         """What was registered for ``role`` under ``name``; an error suggests the nearest name."""
+        return self._offer(role, name)[1]
+
+    def provider(self, role: str, name: str) -> str:
+        """The distribution, with its version, that registered ``name`` for ``role``."""
+        return self._offer(role, name)[0].distribution
+
+    def _offer(self, role: str, name: str) -> tuple[Plugin, Any]:
         offers = self._offers[role].get(name)
         if offers is None:
             raise UnknownNameError(self._explain_unknown(role, name))
@@ -97,7 +104,7 @@ class PluginManager:
                 f"the {role} '{name}' is registered by {owners}: "
                 "uninstall one of them or name the other in COVERLOCK_PLUGINS"
             )
-        return offers[0][1]
+        return offers[0]
 
     def create(self, role: str, name: str, options: dict[str, Any]) -> Any:
         """Call the factory registered for ``role`` under ``name``."""

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.utils import Extractor
 
 from coverlock_sdk import Calibration, ImageHash, Verifier, wrap
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
@@ -51,10 +53,18 @@ def put_runtime(verifier: Verifier, runtime: Any) -> Any:
     return runtime
 
 
-def write_toy_bundle(out: Path, key_fingerprint: str | None = None) -> Bundle:
+def write_toy_bundle(
+    out: Path, key_fingerprint: str | None = None, plugin: HostPlugin | None = None
+) -> Bundle:
+    """The bundle; with ``plugin``, of the hash alone."""
     watermark = AdditiveMark(BITS)
+    graph = "hash" if plugin else "verify"
     with building(out) as folder:
-        onnx.save(_model(watermark), folder / "verify.onnx")
+        model = _model(watermark)
+        if plugin:
+            extractor = Extractor(model)
+            model = extractor.extract_model([INPUT], [OUTPUTS[1]])
+        onnx.save(model, folder / f"{graph}.onnx")
         manifest = Manifest(
             watermark=watermark.name,
             hash=ProjectionHash.name,
@@ -65,7 +75,8 @@ def write_toy_bundle(out: Path, key_fingerprint: str | None = None) -> Bundle:
             rule="soft",
             opset=20,
             key_fingerprint=key_fingerprint,
-            graphs={"verify": {"fp32": "verify.onnx"}},
+            graphs={graph: {"fp32": f"{graph}.onnx"}},
+            plugin=plugin,
         )
         seal(folder, manifest)
     return Bundle.open(out)

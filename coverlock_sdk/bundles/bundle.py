@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.bundles.signatures import check_signature
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
@@ -53,8 +54,8 @@ class Manifest:
 
     watermark: str
     hash: str
-    size: tuple[int, int]
-    """Height and width of the pictures that the graphs take: the watermark's native size."""
+    size: tuple[int, int] | None
+    """Height and width at which the watermark sees pictures; None if it takes them as they are."""
     hash_size: tuple[int, int]
     """What the graph resamples them to for the hash."""
     format: LockFormat
@@ -64,15 +65,22 @@ class Manifest:
     key_fingerprint: str | None = None
     """The key that pictures are marked with, where the export was told; never the key itself."""
     graphs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """File names by graph ("verify", "keyless", "embed") and precision ("fp32", "fp16", "int8")."""
+    """File names by graph ("verify" or "hash", "keyless", "embed") and precision ("fp32", ...)."""
     engines: tuple[Mapping[str, Any], ...] = ()
     """Compiled graphs; each entry names its ``file`` and says what it was compiled for."""
     parity: Mapping[str, Any] = field(default_factory=dict)
     """How far each precision agrees with the SDK on real photos, as measured at export."""
+    plugin: HostPlugin | None = None
+    """Who decodes on the host, where the watermark is not a network."""
     made: Mapping[str, Any] = field(default_factory=dict)
     """Versions and time of the export."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of every file of the bundle besides the manifest and its signature."""
+
+    @property
+    def graph_size(self) -> tuple[int, int]:
+        """Height and width of the pictures that the graphs take."""
+        return self.size or self.hash_size
 
     def to_json(self) -> bytes:
         """The manifest as it is stored."""
@@ -90,7 +98,7 @@ class Manifest:
             },
             "preprocessing": {
                 "input": "uint8, (N, height, width, 3), RGB",
-                "size": list(self.size),
+                "size": None if self.size is None else list(self.size),
                 "scale": "divided by 255",
                 "resampling": "antialiased triangle filter as two matrix products",
             },
@@ -101,6 +109,7 @@ class Manifest:
             "opset": self.opset,
             "graphs": {name: dict(files) for name, files in self.graphs.items()},
             "engines": [dict(engine) for engine in self.engines],
+            "plugin": None if self.plugin is None else asdict(self.plugin),
             "parity": self.parity,
             "made": self.made,
             "files": dict(sorted(self.files.items())),
@@ -147,7 +156,7 @@ class Manifest:
         return cls(
             watermark=str(watermark["name"]),
             hash=str(image_hash["name"]),
-            size=_size(document["preprocessing"]["size"]),
+            size=_size(seen) if (seen := document["preprocessing"]["size"]) else None,
             hash_size=_size(image_hash["size"]),
             format=LockFormat(
                 int(watermark["bits"]),
@@ -163,6 +172,7 @@ class Manifest:
                 for name, files in document["graphs"].items()
             },
             engines=tuple({**e, "file": _plain(e["file"])} for e in document["engines"]),
+            plugin=HostPlugin.parsed(plugin) if (plugin := document.get("plugin")) else None,
             parity=dict(document["parity"]),
             made=dict(document["made"]),
             files={_plain(name): str(digest) for name, digest in document["files"].items()},
@@ -196,9 +206,19 @@ class Bundle:
                 raise _altered(folder, name)
         return bundle
 
+    @property
+    def graph(self) -> str:
+        """The graph that verification runs; without a decoder in it where a plugin decodes."""
+        return "verify" if self.manifest.plugin is None else "hash"
+
     def file(self, graph: str = "verify", precision: str = "fp32") -> str:
         """Name of the file that holds ``graph`` in ``precision``."""
         precisions = self.manifest.graphs.get(graph)
+        if not precisions and self.manifest.plugin is not None:
+            raise BundleError(
+                f"{self.path} has no graph '{graph}': its watermark is not a network and is "
+                "decoded on the host"
+            )
         if not precisions:
             raise BundleError(f"{self.path} has no graph '{graph}': export it again")
         if precision not in precisions:

@@ -146,11 +146,11 @@ class Prepared:
 
 def prepare(
     file: str,
-    size: tuple[int, int],
+    size: tuple[int, int] | None,
     load: Callable[[], str | bytes] | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Prepared:
-    """Read a picture, from the path or content that ``load`` gives, and bring it to ``size``."""
+    """Read a picture, from the path or content that ``load`` gives, and resample it to ``size``."""
     pixels, error = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

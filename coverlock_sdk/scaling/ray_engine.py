@@ -57,7 +57,7 @@ def verify_on_ray(
 def _judged(
     job: VerificationJob,
     parts: Sequence[Part],
-    size: tuple[int, int],
+    size: tuple[int, int] | None,
     done: set[Key],
     actors: int | None,
 ) -> Any:
@@ -99,7 +99,7 @@ def _problem(job: VerificationJob) -> str | None:
 
 
 def _read(
-    batch: Columns, size: tuple[int, int], job: VerificationJob, done: set[Key]
+    batch: Columns, size: tuple[int, int] | None, job: VerificationJob, done: set[Key]
 ) -> Iterator[Columns]:
     """The pictures of parts that are not done yet, at the size of the graph."""
     for content in batch["part"]:
@@ -109,14 +109,18 @@ def _read(
             yield _pixels(items, size, job.max_pixels)
 
 
-def _pixels(items: Sequence[Item], size: tuple[int, int], max_pixels: int) -> Columns:
-    """Pictures as arrays; one that cannot be read keeps the reason instead."""
+def _pixels(items: Sequence[Item], size: tuple[int, int] | None, max_pixels: int) -> Columns:
+    """Pictures as arrays; one that cannot be read keeps the reason instead.
+
+    Arrays of different sizes are pickled, because a column holds values of one shape.
+    """
     prepared = [prepare(item.file, size, item.load, max_pixels) for item in items]
-    blank = np.zeros((*size, 3), dtype=np.uint8)
+    blank = np.zeros((*(size or (0, 0)), 3), dtype=np.uint8)
+    pixels = [blank if p.pixels is None else p.pixels for p in prepared]
     return {
         "file": np.array([item.file for item in items], dtype=object),
         "id": np.array([item.id or "" for item in items], dtype=object),
-        "pixels": np.stack([blank if p.pixels is None else p.pixels for p in prepared]),
+        "pixels": np.stack(pixels) if size else np.array(list(map(pickle.dumps, pixels)), object),
         "error": np.array([p.error or "" for p in prepared], dtype=object),
     }
 
@@ -130,7 +134,9 @@ class _Judge:
 
     def __call__(self, batch: Columns) -> Any:
         rows = zip(batch["file"], batch["pixels"], batch["error"], strict=True)
-        pictures = [Prepared(str(f), None if error else p, error or None) for f, p, error in rows]
+        pictures = [
+            Prepared(str(f), None if error else _array(p), error or None) for f, p, error in rows
+        ]
         common = self.job.message
         messages = batch["id"] if common is None else [common] * len(pictures)
         judged = self.job.judge(self.verifier, pictures, messages)
@@ -138,3 +144,7 @@ class _Judge:
             {**row, "id": identifier or None}
             for row, identifier in zip(judged, batch["id"], strict=True)
         )
+
+
+def _array(value: Any) -> Any:
+    return pickle.loads(value) if isinstance(value, bytes) else value

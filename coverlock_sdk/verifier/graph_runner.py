@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import BundleError, CoverLockError
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.conversion import Given
+from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.verifier.batching import Batcher, run_in_parts
+from coverlock_sdk.verifier.host_decoder import open_decoder
 from coverlock_sdk.verifier.runtimes import Runtime
 
 
@@ -27,9 +30,11 @@ class GraphRunner:
         max_batch: int,
         max_delay_ms: float,
         max_queue: int,
+        watermark: Watermark | None = None,
     ) -> None:
         self.bundle = bundle
         self.runtime = runtime
+        self.decoder = open_decoder(bundle.manifest, watermark)
         self.max_batch = max_batch
         self._batcher = Batcher(runtime, max_batch, max_delay_ms, max_queue)
         self._closing = threading.Lock()
@@ -39,30 +44,36 @@ class GraphRunner:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """How many logits of either kind the manifest promises for a picture."""
-        return self.bundle.manifest.format.payload_bits, CODE_BITS
+        """How many logits of either kind the graph should give for a picture."""
+        in_graph = self.bundle.manifest.format.payload_bits if self.decoder is None else 0
+        return in_graph, CODE_BITS
 
     def logits(self, given: Given) -> tuple[Logits, Logits]:
         """Decoder logits (N, bits) and hash logits (N, 256) of pictures of any kind and size."""
-        size = self.bundle.manifest.size
+        size = self.bundle.manifest.graph_size
         with self._call():
             if given.single:
                 [picture] = given
                 row = self._batcher.submit(picture.to_bytes(size)).result()
-                return row.decoded[None], row.hashed[None]
-            parts = [
-                run_in_parts(self.runtime, np.stack([p.to_bytes(size) for p in part]), len(part))
-                for part in given.parts(self.max_batch)
-            ]
+                return self._decoded([picture], row.decoded[None]), row.hashed[None]
+            parts = []
+            for part in given.parts(self.max_batch):
+                images = np.stack([picture.to_bytes(size) for picture in part])
+                decoded, hashed = run_in_parts(self.runtime, images, len(part))
+                parts.append((self._decoded(part, decoded), hashed))
         if not parts:
-            decoded, hashed = (np.empty((0, width), np.float32) for width in self.widths)
-            return decoded, hashed
+            bits = self.bundle.manifest.format.payload_bits
+            return np.empty((0, bits), np.float32), np.empty((0, CODE_BITS), np.float32)
         decoders, hashes = zip(*parts, strict=True)
         return np.concatenate(decoders), np.concatenate(hashes)
 
+    def _decoded(self, pictures: Sequence[Picture], decoded: Logits) -> Logits:
+        """What the graph decoded, or the plugin that decodes instead of it."""
+        return decoded if self.decoder is None else self.decoder.decode(pictures)
+
     def warm_up(self, batch: int) -> None:
         """Run a blank batch, and check that the graph answers as the manifest says."""
-        images = np.zeros((batch, *self.bundle.manifest.size, 3), dtype=np.uint8)
+        images = np.zeros((batch, *self.bundle.manifest.graph_size, 3), dtype=np.uint8)
         with self._call():
             decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
         if (decoded.shape[1], hashed.shape[1]) != self.widths:

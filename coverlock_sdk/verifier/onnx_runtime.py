@@ -32,18 +32,21 @@ class OnnxRuntime:
         self.name = name
         self.providers: tuple[str, ...] = tuple(session.get_providers())
         self._session = session
+        self._outputs = [output.name for output in session.get_outputs()]
 
     def run(self, images: Pixels) -> tuple[Logits, Logits]:
         """Run the graph on a batch."""
         try:
-            decoded, hashed = self._session.run(OUTPUTS, {INPUT: images})
+            answers = self._session.run(self._outputs, {INPUT: images})
         except Exception as error:
             if "alloc" in str(error).lower() or "out of memory" in str(error).lower():
                 raise MemoryError(str(error)) from error
             raise CoverLockError(
                 f"ONNX Runtime failed on {len(images)} pictures: {error}"
             ) from error
-        return np.asarray(decoded, dtype=np.float32), np.asarray(hashed, dtype=np.float32)
+        logits = dict(zip(self._outputs, answers, strict=True))
+        decoded = logits.get(OUTPUTS[0], np.empty((len(images), 0)))
+        return np.asarray(decoded, np.float32), np.asarray(logits[OUTPUTS[1]], np.float32)
 
     def close(self) -> None:
         """Drop the session."""
@@ -52,7 +55,7 @@ class OnnxRuntime:
 
 def open_cpu(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:
     """The bundle on the processor."""
-    content = bundle.read(bundle.file("verify", precision))
+    content = bundle.read(bundle.file(bundle.graph, precision))
     return OnnxRuntime("cpu", cpu_session(content, threads))
 
 
@@ -65,7 +68,7 @@ def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntim
         )
     # TF32 would round the products of an fp32 graph to 10 bits.
     cuda = (CUDA, {"use_tf32": "0"})
-    content = bundle.read(bundle.file("verify", precision))
+    content = bundle.read(bundle.file(bundle.graph, precision))
     session = _session(library, content, threads, [cuda, CPU])
     if CUDA not in session.get_providers():
         raise RuntimeUnavailableError(

@@ -21,6 +21,7 @@ class OpenVinoRuntime:
     def __init__(self, model: Any) -> None:
         self.providers: tuple[str, ...] = tuple(model.get_property("EXECUTION_DEVICES"))
         self._model = model
+        self._outputs = [output.any_name for output in model.outputs]
         self._local = threading.local()
 
     def run(self, images: Pixels) -> tuple[Logits, Logits]:
@@ -35,8 +36,10 @@ class OpenVinoRuntime:
                 raise MemoryError(str(error)) from error
             raise CoverLockError(f"OpenVINO failed on {len(images)} pictures: {error}") from error
         # Copies, since the next batch of this thread overwrites the request's own tensors.
-        decoded, hashed = (np.array(request.get_tensor(name).data, np.float32) for name in OUTPUTS)
-        return decoded, hashed
+        logits = {
+            name: np.array(request.get_tensor(name).data, np.float32) for name in self._outputs
+        }
+        return logits.get(OUTPUTS[0], np.empty((len(images), 0), np.float32)), logits[OUTPUTS[1]]
 
     def close(self) -> None:
         """Drop the model."""
@@ -54,7 +57,7 @@ def open_openvino(bundle: Bundle, precision: str, threads: int | None) -> OpenVi
         threads = int(limit)
     if threads is not None:
         settings["INFERENCE_NUM_THREADS"] = threads
-    name = bundle.file("verify", precision)
+    name = bundle.file(bundle.graph, precision)
     content = bundle.read(name)
     try:
         core = openvino.Core()

@@ -48,6 +48,7 @@ Opener = Callable[[Bundle, str, int | None], Runtime]
 
 
 def _tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    _require_decoder(bundle, "TensorRT")
     from coverlock_sdk.verifier.tensorrt_runtime import open_tensorrt
 
     return open_tensorrt(bundle, precision, threads)
@@ -72,9 +73,18 @@ def _cpu(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
 
 
 def _triton(bundle: Bundle, precision: str, threads: int | None) -> Runtime:
+    _require_decoder(bundle, "Triton")
     from coverlock_sdk.verifier.triton_runtime import open_triton
 
     return open_triton(bundle, precision, threads)
+
+
+def _require_decoder(bundle: Bundle, runtime: str) -> None:
+    if bundle.manifest.plugin is not None:
+        raise RuntimeUnavailableError(
+            f"{bundle.path} names a plugin that decodes on this machine, so {runtime} has no part "
+            "in it: use 'cpu' or 'auto'"
+        )
 
 
 RUNTIMES: dict[str, Opener] = {

@@ -83,7 +83,7 @@ def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRu
     shapes |= {t["name"]: [int(n) for n in t["shape"]] for t in metadata["outputs"]}
     manifest = bundle.manifest
     expected = {
-        INPUT: [-1, *manifest.size, 3],
+        INPUT: [-1, *manifest.graph_size, 3],
         OUTPUTS[0]: [-1, manifest.format.payload_bits],
         OUTPUTS[1]: [-1, CODE_BITS],
     }

@@ -9,7 +9,7 @@ export measures on photos what that changes.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
@@ -21,6 +21,9 @@ from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.verifier.audit_log import AuditLog
 from coverlock_sdk.verifier.graph_runner import GraphRunner
 from coverlock_sdk.verifier.runtimes import AUTO, Runtime, choose
+
+if TYPE_CHECKING:
+    from coverlock_sdk.contract import Watermark
 
 
 class Verifier(PictureVerifier):
@@ -55,6 +58,7 @@ class Verifier(PictureVerifier):
         audit: PathLike | None = None,
         warm_up: bool = True,
         max_pixels: int = PictureVerifier.max_pixels,
+        watermark: Watermark | None = None,
     ) -> Verifier:
         """Open the bundle in a folder.
 
@@ -65,7 +69,8 @@ class Verifier(PictureVerifier):
         does too). Single pictures wait for up to ``max_batch`` others for at most
         ``max_delay_ms``; one more than ``max_queue`` waiting ones is refused. ``audit`` names a
         file that gets a line for every verdict. Picture files of more than ``max_pixels`` are
-        refused.
+        refused. A bundle whose watermark is not a network decodes with the installed plugin;
+        ``watermark`` is that plugin with options, which a bundle does not hold.
         """
         if max_batch < 1 or max_queue < 1 or max_delay_ms < 0:
             raise CoverLockError(
@@ -82,7 +87,9 @@ class Verifier(PictureVerifier):
         verifier = cls(judge, bundle.manifest.watermark, bundle.manifest.hash, listeners)
         verifier.bundle, verifier.precision = bundle, precision
         verifier.passed_over, verifier.max_pixels = choice.passed_over, max_pixels
-        verifier._runner = GraphRunner(bundle, choice.runtime, max_batch, max_delay_ms, max_queue)
+        verifier._runner = GraphRunner(
+            bundle, choice.runtime, max_batch, max_delay_ms, max_queue, watermark
+        )
         if warm_up:
             try:
                 verifier.warm_up()

@@ -17,31 +17,29 @@ import torch
 from torch import nn
 
 from coverlock_export.encoder import export_encoder
-from coverlock_export.fused import KeylessVerification, Verification
+from coverlock_export.fused import Hashing, KeylessVerification, Verification
 from coverlock_export.graphs import OPSET, export_graph, serialise
 from coverlock_export.parity import (
     MARKED,
     MOST_OTHER_SIZES,
+    Steps,
     Trial,
     compared_at_other_sizes,
     hold_keyless_to_limits,
     hold_to_limits,
+    host_parity,
 )
 from coverlock_export.precision import to_fp16, to_int8
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.plugin_calls import fixed_size
 from coverlock_sdk.verifier.onnx_runtime import cpu_session, open_cpu
 
-Steps = Callable[[str, int], Callable[[], None]]
-"""``steps(what, total)`` begins a step and returns what to call after each of its parts."""
-
-FILES = {"fp32": "verify.onnx", "fp16": "verify.fp16.onnx", "int8": "verify.int8.onnx"}
-PRECISIONS = tuple(FILES)
+PRECISIONS = ("fp32", "fp16", "int8")
 
 LEAST_PHOTOS = 32
 """Fewer would show neither the range of activations nor that verdicts agree."""
@@ -66,9 +64,15 @@ class Request:
     seed: int = 0
 
     @property
+    def on_host(self) -> bool:
+        """Whether the watermark cannot be a graph, so that its plugin decodes on the host."""
+        watermark = self.lock.watermark
+        return watermark.native_size is None or watermark.decoder_module() is None
+
+    @property
     def size(self) -> tuple[int, int]:
         """The size of the pictures that the graphs take."""
-        return fixed_size(self.lock.watermark, "an exported graph")
+        return self.lock.watermark.native_size or self.hash.input_size
 
     @property
     def hash(self) -> ImageHash:
@@ -82,17 +86,22 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
     """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
-    network = _network(request)
+    if request.keyless and request.on_host:
+        raise BundleError("a keyless graph needs a decoder that is a network: leave out --keyless")
+    plugin = HostPlugin.of(request.lock.watermark) if request.on_host else None
+    network: nn.Module = _hashing(request) if request.on_host else _network(request)
     calibration, photos = _split(request)
     with building(out) as folder:
         _refuse_unreadable([*calibration, *photos], steps)
-        graphs: dict[str, dict[str, str]] = {"verify": {}}
+        main = "hash" if request.on_host else "verify"
+        graphs: dict[str, dict[str, str]] = {main: {}}
         advance = steps("exporting graphs", len(request.precisions))
         for precision, graph in _precisions(request, network, calibration):
-            (folder / FILES[precision]).write_bytes(serialise(graph))
-            graphs["verify"][precision] = FILES[precision]
+            file = f"{main}.onnx" if precision == "fp32" else f"{main}.{precision}.onnx"
+            (folder / file).write_bytes(serialise(graph))
+            graphs[main][precision] = file
             advance()
-        if request.keyless:
+        if isinstance(network, Verification) and request.keyless:
             (folder / "keyless.onnx").write_bytes(serialise(_keyless_graph(request, network)))
             graphs["keyless"] = {"fp32": "keyless.onnx"}
         samples = _stack(photos[:ENCODER_PHOTOS], request.size)
@@ -100,9 +109,13 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
         if encoder is not None:
             (folder / "embed.onnx").write_bytes(encoder)
             graphs["embed"] = {"fp32": "embed.onnx"}
-        manifest = _manifest(request, graphs)
+        manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
-        parity = _parity(request, Bundle.open(folder), network, photos, steps)
+        opened = Bundle.open(folder)
+        if isinstance(network, Verification):
+            parity = _parity(request, opened, network, photos, steps)
+        else:
+            parity = host_parity(request.lock, opened, photos, request.seed, request.force, steps)
         seal(folder, replace(manifest, parity={**parity, "embed": exactness}))
     return Bundle.open(out)
 
@@ -143,11 +156,19 @@ def _network(request: Request) -> Verification:
     return network.eval()
 
 
+def _hashing(request: Request) -> Hashing:
+    image_hash = request.hash.module()
+    if image_hash is None:
+        raise PluginError(f"the hash '{request.hash.name}' cannot be exported: it has no module()")
+    return Hashing(image_hash, request.size, request.hash.input_size).eval()
+
+
 def _precisions(
     request: Request, network: nn.Module, calibration: list[Path]
 ) -> list[tuple[str, onnx.ModelProto]]:
     name = f"'{request.lock.watermark.name}' with '{request.hash.name}'"
-    master = export_graph(network, [_example(request)], [INPUT], OUTPUTS, name)
+    outputs = OUTPUTS[1:] if request.on_host else OUTPUTS
+    master = export_graph(network, [_example(request)], [INPUT], outputs, name)
     graphs = [("fp32", master)]
     if "fp16" in request.precisions:
         graphs.append(("fp16", to_fp16(master)))
@@ -211,12 +232,14 @@ def _torch_logits(network: nn.Module) -> Callable[[Pixels], tuple[Logits, Logits
     return run
 
 
-def _manifest(request: Request, graphs: dict[str, dict[str, str]]) -> Manifest:
+def _manifest(
+    request: Request, graphs: dict[str, dict[str, str]], plugin: HostPlugin | None
+) -> Manifest:
     lock = request.lock
     return Manifest(
         watermark=lock.watermark.name,
         hash=request.hash.name,
-        size=request.size,
+        size=lock.watermark.native_size,
         hash_size=request.hash.input_size,
         format=lock.format,
         fpr=lock.fpr,
@@ -224,6 +247,7 @@ def _manifest(request: Request, graphs: dict[str, dict[str, str]]) -> Manifest:
         opset=OPSET,
         key_fingerprint=lock.keyring.primary.fingerprint if lock.keyring else None,
         graphs=graphs,
+        plugin=plugin,
         made={
             "time": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "python": platform.python_version(),

@@ -65,6 +65,23 @@ class Verification(nn.Module):
         return self.decoder(pictures), self.hash(self.resampling(pictures))
 
 
+class Hashing(nn.Module):
+    """The hash alone, for watermarks that a plugin decodes on the host."""
+
+    def __init__(
+        self, image_hash: nn.Module, size: tuple[int, int], hash_size: tuple[int, int]
+    ) -> None:
+        super().__init__()
+        self.preprocessing = Preprocessing()
+        self.resampling = Resampling(size, hash_size)
+        self.hash = image_hash
+
+    def forward(self, images: Tensor) -> Tensor:
+        """uint8 (N, H, W, 3) -> hash logits (N, 256)."""
+        logits: Tensor = self.hash(self.resampling(self.preprocessing(images)))
+        return logits
+
+
 class KeylessVerification(nn.Module):
     """Verification without a key, up to the number of matching bits, on the device.
 

@@ -11,16 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Bits, Logits, Pixels
-from coverlock_sdk.bundles.bundle import INPUT
+from coverlock_sdk.bundles.bundle import INPUT, Bundle
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.keyed_codes import PlainMap
 from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.plugin_calls import fixed_size
+from coverlock_sdk.plugin_calls import fixed_size, working_size
+from coverlock_sdk.verifier.verifier import Verifier
 
 Run = Callable[[Pixels], tuple[Logits, Logits]]
+
+Steps = Callable[[str, int], Callable[[], None]]
+"""``steps(what, total)`` begins a step and returns what to call after each of its parts."""
 
 MARKED = slice(0, None, 2)
 """The rows of a trial that carry their message: every other one."""
@@ -71,7 +75,7 @@ class Trial:
     ) -> Trial:
         """Mark every other of ``photos`` with a random message."""
         messages = _messages(lock, len(photos), seed)
-        images = [read(photo).to_bytes(fixed_size(lock.watermark, "a graph")) for photo in photos]
+        images = [read(photo).to_bytes(working_size(lock.watermark)) for photo in photos]
         for row in range(len(photos))[MARKED]:
             images[row] = lock.mark(images[row], messages[row]).picture
             advance()
@@ -136,6 +140,38 @@ class Answers:
             "accepted": sum(verdict.accepted for verdict in verdicts),
             "accepted_by_sdk": sum(verdict.accepted for verdict in expected),
         }
+
+
+def host_parity(
+    lock: LockedWatermark,
+    bundle: Bundle,
+    photos: Sequence[Path],
+    seed: int,
+    force: bool,
+    steps: Steps,
+) -> dict[str, Any]:
+    """How far a bundle that names a plugin agrees with the SDK, each precision of the hash.
+
+    The plugin itself is the same on both sides. Where it takes pictures of any size, the host
+    resamples them for the hash and rounds, which is measured as at other sizes.
+    """
+    trial = Trial.prepare(lock, photos, seed, steps("marking every other photo", len(photos) // 2))
+    reference = trial.run(lock.logits, steps("running the SDK", len(photos)))
+    figures: dict[str, Any] = {}
+    for precision in bundle.manifest.graphs[bundle.graph]:
+        with Verifier.open(
+            bundle, "cpu", precision=precision, key=lock.keyring, watermark=lock.watermark
+        ) as verifier:
+            answers = trial.run(verifier.logits, steps(f"running {precision}", len(photos)))
+            figures[precision] = answers.compared(reference, lock, trial.messages)
+            if precision == "fp32" and lock.watermark.native_size:
+                resized = photos[:MOST_OTHER_SIZES]
+                advance = steps("comparing other sizes", len(resized))
+                other_sizes = compared_at_other_sizes(lock, resized, verifier.logits, seed, advance)
+    if lock.watermark.native_size is None:
+        other_sizes = figures.pop("fp32")
+    hold_to_limits({**figures, "other_sizes": other_sizes}, force)
+    return {"photos": len(photos), "seed": seed, "graphs": figures, "other_sizes": other_sizes}
 
 
 def _share(*equal: npt.NDArray[np.bool_]) -> float:

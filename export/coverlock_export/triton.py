@@ -54,7 +54,7 @@ def write_model_repository(
 def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> str:
     """The model's ``config.pbtxt``."""
     manifest = bundle.manifest
-    height, width = manifest.size
+    height, width = manifest.graph_size
     if engine is None:
         backend, kind, file, largest = "onnxruntime", "KIND_AUTO", "model.onnx", MAX_BATCH
     else:

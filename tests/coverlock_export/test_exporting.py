@@ -18,7 +18,7 @@ from coverlock_export.fused import Preprocessing, Resampling, Verification  # no
 from coverlock_export.graphs import export_graph, scope_of, serialise  # noqa: E402
 from coverlock_export.parity import compared_at_other_sizes, hold_to_limits  # noqa: E402
 from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
-from coverlock_sdk import Verifier, load_hash, wrap  # noqa: E402
+from coverlock_sdk import Verifier, hookimpl, load_hash, wrap  # noqa: E402
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import (  # noqa: E402
@@ -27,8 +27,10 @@ from coverlock_sdk.errors import (  # noqa: E402
     MissingModelError,
     PictureError,
     PluginError,
+    UnknownNameError,
 )
 from coverlock_sdk.images.conversion import read  # noqa: E402
+from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
 from tests.conftest import AdditiveMark  # noqa: E402
@@ -201,18 +203,58 @@ def test_a_decoder_that_rounding_blinds_fails_at_other_sizes(lock, folder):
     hold_to_limits({"other_sizes": figures}, force=True)
 
 
-def test_a_watermark_of_any_size_cannot_be_exported_and_hears_why_at_once(folder, tmp_path):
-    class AnySize(ExportableMark):
-        native_size = None
+@pytest.mark.parametrize("native_size", [(128, 128), None])
+def test_a_watermark_that_is_no_network_names_its_plugin(native_size, folder, tmp_path):
+    class Plain(AdditiveMark):
+        name = "plain"
 
-        def decoder_module(self):
-            raise AssertionError("this takes minutes")
+        def embed(self, images, payloads):
+            return self._centre(images, lambda centre: AdditiveMark.embed(self, centre, payloads))
 
-    request = request_for(wrap(AnySize(), hash="dct"), folder)
-    sentence = r"'additive' takes pictures of any size \(native_size is None\), but an exported "
-    with pytest.raises(CoverLockError, match=sentence + "graph needs one size: set native_size"):
-        export_bundle(request, tmp_path / "bundle", ignore)
-    assert list(tmp_path.iterdir()) == []
+        def decode(self, images):
+            top, left = (images.shape[2] - 128) // 2, (images.shape[3] - 128) // 2
+            return super().decode(images[:, :, top : top + 128, left : left + 128])
+
+        def _centre(self, images, change):
+            top, left = (images.shape[2] - 128) // 2, (images.shape[3] - 128) // 2
+            marked = images.copy()
+            part = (slice(None), slice(None), slice(top, top + 128), slice(left, left + 128))
+            marked[part] = change(images[part])
+            return marked
+
+    Plain.native_size = native_size
+
+    class Offer:
+        @hookimpl
+        def register_watermarks(self, register):
+            register(Plain)
+
+    lock = wrap(Plain(), hash="dct")
+    request = request_for(lock, folder, precisions=("fp32",))
+    plugin_manager.cache_clear()
+    try:
+        with pytest.raises(UnknownNameError, match="no watermark 'plain'"):
+            export_bundle(request, tmp_path / "bundle", ignore)
+        plugin_manager().add("plain", Offer())
+        with pytest.raises(BundleError, match="comes from this application.*make it a plugin"):
+            export_bundle(request, tmp_path / "bundle", ignore)
+        assert list(tmp_path.iterdir()) == []
+        plugin_manager().plugins[-1].distribution = "plain-mark 2.1"
+        bundle = export_bundle(request, tmp_path / "bundle", ignore)
+        assert bundle.manifest.size == native_size
+        assert set(bundle.manifest.files) == {"hash.onnx"}
+        paths = sorted(folder.iterdir())
+        pictures = [read(path).to_bytes() for path in paths[:6]]  # of several sizes
+        marked = [lock.embed(picture, "alice") for picture in pictures]
+        with Verifier.open(bundle, "cpu", threads=1) as verifier:
+            assert all(verifier.verify(marked, "alice"))
+            assert verifier.verify(marked[0], "alice")
+            assert not any(verifier.verify(pictures, "alice"))
+            assert verifier.logits([])[0].shape == (0, 48)
+            ours, theirs = verifier.logits(marked)[0], lock.logits(marked)[0]
+            assert np.abs(ours - theirs).max() < (0.2 if native_size else 1e-6)  # 8-bit rounding
+    finally:
+        plugin_manager.cache_clear()
 
 
 def test_graphs_begin_with_a_cast_and_use_no_operation_that_tensorrt_refuses(bundle):
@@ -383,11 +425,13 @@ def test_the_gate(name, figure, value, passes, passes_by_force):
                 hold_to_limits({name: figures}, force)
 
 
-def test_what_has_no_module_cannot_be_exported(folder, tmp_path, additive):
-    request = request_for(wrap(additive, hash="dct"), folder)
-    with pytest.raises(
-        PluginError, match="watermark 'additive' cannot be exported.*decoder_module"
-    ):
+def test_a_hash_without_a_module_cannot_be_exported(folder, tmp_path):
+    class Bare(type(load_hash("dct"))):
+        def module(self):
+            return None
+
+    request = request_for(wrap(ExportableMark(), hash=Bare()), folder)
+    with pytest.raises(PluginError, match="hash 'dct' cannot be exported.*module"):
         export_bundle(request, tmp_path / "bundle", ignore)
 
 

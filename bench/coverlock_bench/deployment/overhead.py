@@ -31,7 +31,7 @@ print(time.process_time())
 def overhead(bundle: Path, photos: list[Path], batch: int, rounds: int) -> dict[str, Any]:
     """Ratios of processor time on one thread, in turns in which everything runs once."""
     with Verifier.open(bundle, "cpu", threads=1, max_batch=batch) as verifier:
-        size = verifier.bundle.manifest.size
+        size = verifier.bundle.manifest.graph_size
         images = np.stack([read(photo).to_bytes(size) for photo in photos[:batch]])
         content = verifier.bundle.read(verifier.bundle.file("verify", "fp32"))
         fused = cpu_session(content, 1)

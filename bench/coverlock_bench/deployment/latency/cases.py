@@ -72,7 +72,7 @@ class Cases:
         for batch in self.batches:
             files = subject.jpegs[:batch]
             decoded = [decode_image(file) for file in files]
-            images = _at_size(decoded, manifest.size)
+            images = _at_size(decoded, manifest.graph_size)
             self._add_host(subject, batch, files, decoded, images, examiner)
             for name, info, run in self._networks(subject):
                 stage, runtime, precision = name
@@ -104,7 +104,7 @@ class Cases:
         images: Pixels,
         examiner: Judge,
     ) -> None:
-        size = subject.bundle.manifest.size
+        size = subject.bundle.manifest.graph_size
         logits = _torch_run(subject)(images)
         for stage, work in {
             "decode": lambda: [decode_image(file) for file in files],
@@ -125,7 +125,7 @@ class Cases:
     def _add_torch_end_to_end(
         self, subject: Subject, batch: int, files: tuple[bytes, ...], examiner: Judge
     ) -> None:
-        size, run = subject.bundle.manifest.size, _torch_run(subject)
+        size, run = subject.bundle.manifest.graph_size, _torch_run(subject)
 
         def work() -> Any:
             return examiner.verify(*run(_at_size(list(files), size)), MESSAGE)
@@ -154,7 +154,7 @@ class Cases:
         }
         for batch in self.batches:
             files = subject.jpegs[:batch]
-            images = _at_size(list(files), subject.bundle.manifest.size)
+            images = _at_size(list(files), subject.bundle.manifest.graph_size)
             network = _bound(verifier.runtime.run, images)
             self._put(subject, "network", runtime, precision, batch, network, info)
             self._put(

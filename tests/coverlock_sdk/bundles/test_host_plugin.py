@@ -1,0 +1,102 @@
+"""Bundles that name a plugin: it must be there, in its version, and answer as it did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PIL import Image
+
+from coverlock_sdk import Verifier
+from coverlock_sdk.bundles.bundle import Bundle, seal
+from coverlock_sdk.bundles.host_plugin import HostPlugin
+from coverlock_sdk.errors import BundleError, CoverLockError
+from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.pool import verify_files
+from tests.conftest import AdditiveMark, AdditivePlugin
+from tests.toy_bundle import BITS, toy_lock, write_toy_bundle
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    """The test watermark as if it came from a package."""
+    plugin_manager.cache_clear()
+    plugin_manager().add("additive", AdditivePlugin())
+    plugin_manager().plugins[-1].distribution = "additive-mark 1.2"
+    yield plugin_manager().plugins[-1]
+    plugin_manager.cache_clear()
+
+
+@pytest.fixture
+def bundle(tmp_path, installed) -> Bundle:
+    return write_toy_bundle(tmp_path / "bundle", plugin=HostPlugin.of(AdditiveMark(BITS)))
+
+
+def opened(bundle: Bundle, **options) -> Verifier:
+    return Verifier.open(bundle.path, "cpu", threads=1, **options)
+
+
+def test_the_manifest_pins_distribution_and_version(bundle):
+    plugin = Bundle.open(bundle.path).manifest.plugin
+    assert (plugin.distribution, plugin.version, len(plugin.probe)) == ("additive-mark", "1.2", 48)
+    assert plugin == bundle.manifest.plugin
+
+
+def test_it_verifies_like_the_lock(bundle, photos):
+    marked = toy_lock().embed(photos, "alice")
+    with opened(bundle) as verifier:
+        ours, theirs = verifier.verify(list(marked), "alice"), toy_lock().verify(marked, "alice")
+        assert [v.matches for v in ours] == [v.matches for v in theirs]
+        assert all(ours)
+        assert verifier.verify(marked[0], "alice")
+        assert not verifier.verify(photos[0], "alice")
+
+
+def test_files_are_verified_by_a_job(bundle, photos, tmp_path):
+    Image.fromarray(toy_lock().embed(photos[0], "alice")).save(tmp_path / "marked.png")
+    Image.fromarray(photos[1]).save(tmp_path / "plain.png")
+    job = VerificationJob(str(bundle.path), "alice", runtime="cpu", threads=1)
+    files = [str(tmp_path / "marked.png"), str(tmp_path / "plain.png")]
+    assert [row["status"] for row in verify_files(job, files, 1)] == ["accepted", "rejected"]
+
+
+def test_another_version_is_refused(bundle, installed):
+    installed.distribution = "additive-mark 1.3"
+    with pytest.raises(BundleError, match=r"additive-mark 1\.2, and here is .*additive-mark 1\.3"):
+        opened(bundle)
+
+
+def test_a_missing_plugin_is_named_with_the_command(bundle):
+    plugin_manager.cache_clear()
+    with pytest.raises(BundleError, match=r"pip install 'additive-mark==1\.2'"):
+        opened(bundle)
+
+
+def test_a_plugin_that_answers_differently_is_refused(bundle):
+    class Changed(AdditiveMark):
+        def decode(self, images):
+            return 1.1 * super().decode(images)
+
+    with pytest.raises(BundleError, match="decodes a test picture differently"):
+        opened(bundle, watermark=Changed(BITS))
+    with opened(bundle, watermark=AdditiveMark(BITS)):
+        pass
+
+
+def test_a_probe_of_another_length_is_refused(bundle):
+    short = replace(bundle.manifest.plugin, probe=bundle.manifest.plugin.probe[:5])
+    seal(bundle.path, replace(bundle.manifest, plugin=short))
+    with pytest.raises(BundleError, match="differently"):
+        opened(bundle)
+
+
+@pytest.mark.parametrize("runtime", ["tensorrt", "triton"])
+def test_runtimes_that_would_decode_elsewhere_are_refused(bundle, runtime):
+    with pytest.raises(CoverLockError, match="decodes on this machine"):
+        Verifier.open(bundle.path, runtime)
+
+
+def test_graphs_that_are_not_there_are_explained(bundle):
+    with pytest.raises(BundleError, match="not a network and is decoded on the host"):
+        bundle.file("verify", "fp32")
