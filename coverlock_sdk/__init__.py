@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.contract import Attack as Attack
     from coverlock_sdk.contract import Defense as Defense
     from coverlock_sdk.contract import ImageHash as ImageHash
+    from coverlock_sdk.contract import NetworkAttack as NetworkAttack
     from coverlock_sdk.contract import OracleAttack as OracleAttack
     from coverlock_sdk.contract import ProtectedWatermark as ProtectedWatermark
     from coverlock_sdk.contract import Watermark as Watermark
@@ -56,6 +57,7 @@ _HOMES = {
     "LockedWatermark": "locking.locked_watermark",
     "Marked": "locking.binding",
     "MessageBook": "locking.identification",
+    "NetworkAttack": "contract",
     "NoDefense": "locking.coverlock",
     "OracleAttack": "contract",
     "PictureVerifier": "locking.picture_verifier",

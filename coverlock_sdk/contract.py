@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from coverlock_sdk.arrays import Bits, Floats, Images, Logits
 from coverlock_sdk.locking.calibration import Calibration
@@ -164,7 +164,7 @@ class Defense(ABC):
 
 
 class Forger(ABC):
-    """The common part of all attacks; implement ``Attack`` or ``OracleAttack``."""
+    """The common part of all attacks; implement one of the classes below."""
 
     name: ClassVar[str]
 
@@ -187,9 +187,23 @@ class Attack(Forger):
         """Return ``targets`` made to look marked like ``references``, clipped to [0, 1]."""
 
 
+class NetworkAttack(Forger):
+    """A forger that also runs the vendor's own networks: a public library, or stolen weights."""
+
+    given: ClassVar[Literal["encoder", "decoder"]]
+    """What it uses: the decoder alone, or the encoder too."""
+
+    @abstractmethod
+    def forge(self, references: Images, targets: Images, *, watermark: Watermark) -> Images:
+        """Like ``Attack.forge``, with the vendor's ``watermark`` at hand, but no key."""
+
+
 class OracleAttack(Forger):
     """A forger that also holds the unmarked originals: an upper bound, not a real attacker."""
 
     @abstractmethod
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
         """Like ``Attack.forge``, with the unmarked ``originals`` of ``references`` at hand."""
+
+
+AnyAttack = Attack | NetworkAttack | OracleAttack

@@ -20,7 +20,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
-    from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
+    from coverlock_sdk.contract import AnyAttack, Defense, ImageHash, Watermark
     from coverlock_sdk.images.distortions import Distortion
     from coverlock_sdk.locking.verdict import Verdict
     from coverlock_sdk.models.assets import Fetchable
@@ -50,7 +50,7 @@ def register_defenses(register: Callable[[Callable[..., Defense]], None]) -> Non
 
 
 @hookspec
-def register_attacks(register: Callable[[Callable[..., Attack | OracleAttack]], None]) -> None:
+def register_attacks(register: Callable[[Callable[..., AnyAttack]], None]) -> None:
     """Add forgery attacks for the audit: ``register(MyAttack)``."""
 
 

@@ -6,7 +6,7 @@ import inspect
 import math
 from typing import Any, cast
 
-from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
+from coverlock_sdk.contract import AnyAttack, Defense, ImageHash, Watermark
 from coverlock_sdk.errors import PluginError
 from coverlock_sdk.images.distortions import Distortion
 from coverlock_sdk.locking.calibration import Calibration
@@ -57,13 +57,13 @@ def load_defense(defense: str, **options: Any) -> Defense:
     return made
 
 
-def load_attack(attack: str, **options: Any) -> Attack | OracleAttack:
+def load_attack(attack: str, **options: Any) -> AnyAttack:
     """A forgery attack by name, with its settings as options."""
     made = plugin_manager().create("attack", attack, options)
-    if not isinstance(made, Attack | OracleAttack):
+    if not isinstance(made, AnyAttack):
         raise PluginError(
-            f"the attack '{attack}' is a {type(made).__name__}, neither an Attack nor an "
-            "OracleAttack"
+            f"the attack '{attack}' is a {type(made).__name__}: derive its class from Attack, "
+            "NetworkAttack or OracleAttack"
         )
     return made
 

@@ -15,7 +15,14 @@ from typing import Any
 import pluggy
 
 from coverlock_sdk import hookspecs
-from coverlock_sdk.contract import Attack, Defense, ImageHash, OracleAttack, Watermark
+from coverlock_sdk.contract import (
+    Attack,
+    Defense,
+    ImageHash,
+    NetworkAttack,
+    OracleAttack,
+    Watermark,
+)
 from coverlock_sdk.errors import CoverLockError, PluginError, UnknownNameError
 from coverlock_sdk.locking.verdict import Verdict
 
@@ -39,7 +46,7 @@ MADE: dict[str, tuple[type, ...]] = {
     "watermark": (Watermark,),
     "hash": (ImageHash,),
     "defense": (Defense,),
-    "attack": (Attack, OracleAttack),
+    "attack": (Attack, NetworkAttack, OracleAttack),
 }
 """Roles whose plugins are made when somebody asks for them, and what they are."""
 

@@ -24,6 +24,8 @@ def register_attacks(register: Callable[..., None]) -> None:
     from coverlock_bench.attacks.denoise import DenoisedResidual
     from coverlock_bench.attacks.feature_collision import FeatureCollision
     from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+    from coverlock_bench.attacks.optimisation import Optimisation
+    from coverlock_bench.attacks.reembedding import KeyRecovery, ReEmbedding, ReLocking
     from coverlock_bench.attacks.same_scene import PastedObject
     from coverlock_bench.attacks.wmforger import PreferenceResidual
 
@@ -35,6 +37,18 @@ def register_attacks(register: Callable[..., None]) -> None:
     register(BestMatch)
     register(FeatureCollision)
     register(PastedObject)
+    register(ReEmbedding)
+    register(ReLocking)
+    register(KeyRecovery)
+    register(Optimisation)
+
+
+@hookimpl
+def register_defenses(register: Callable[..., None]) -> None:
+    """CoverLock with a key made for the measurement."""
+    from coverlock_bench.keyed import KeyedCoverLock
+
+    register(KeyedCoverLock)
 
 
 @hookimpl

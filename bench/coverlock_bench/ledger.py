@@ -147,10 +147,12 @@ def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)  # the picture is synthetic
         marked = marker.embed([picture], message)[0]
-    shown = [rounded(marker.decode([marked]))]
+    shown: list[Any] = []
     if isinstance(marker, LockedWatermark):
+        shown += [rounded(logits) for logits in marker.logits([marked])]
         shown += [repr(marker.format), marker.binder.rounds]  # soft verdicts depend on calibrations
-        shown.append(rounded(marker.logits([picture])[1]))
+    else:
+        shown.append(rounded(marker.decode([marked])))
     scores = marker.scores([marked])
     if scores is not None:
         shown.append(rounded(scores))

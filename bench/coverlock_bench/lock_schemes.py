@@ -6,7 +6,6 @@ the same pictures, with the floor on agreement and without it.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.intervals import rate
+from coverlock_bench.keyed import key_of
 from coverlock_bench.ledger import Session
-from coverlock_sdk import Key, load_watermark, wrap
+from coverlock_sdk import load_watermark, wrap
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.errors import WeakMarkWarning
 from coverlock_sdk.images.conversion import read
@@ -27,14 +27,6 @@ from coverlock_sdk.locking.verdict import RULES
 SCHEMES = ("keyless", "scheme 1", "scheme 2")
 KINDS = ("clean", *EVALUATION)
 FLOORS = {"no floor": False, "floor": True}
-
-
-def key_of(scheme: str, seed: int = 0) -> Key | None:
-    """The key of a made-up vendor; ``seed`` makes another."""
-    if scheme == "keyless":
-        return None
-    secret = hashlib.sha256(f"a key of the bench/{seed}".encode()).digest()
-    return Key(secret, id="bench", created="", scheme=int(scheme[-1]))
 
 
 def lock_schemes(

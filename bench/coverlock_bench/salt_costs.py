@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.intervals import rate
-from coverlock_bench.lock_schemes import key_of
+from coverlock_bench.keyed import key_of
 from coverlock_bench.photos import Picture8
 from coverlock_sdk import Key, wrap
 from coverlock_sdk.arrays import Logits

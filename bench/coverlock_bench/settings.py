@@ -8,15 +8,14 @@ from inspect import Parameter, signature
 from typing import Any
 
 from coverlock_sdk import (
-    Attack,
     Defense,
-    OracleAttack,
     Watermark,
     load_attack,
     load_defense,
     load_watermark,
 )
 from coverlock_sdk.arrays import Images
+from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.plugin_manager import plugin_manager
 
@@ -38,7 +37,7 @@ class Setting:
         options = ",".join(f"{option}={_text(value)}" for option, value in self.options)
         return f"{self.name}:{options}" if options else self.name
 
-    def attack(self, naturals: Images) -> Attack | OracleAttack:
+    def attack(self, naturals: Images) -> AnyAttack:
         """The attack of this setting; one that asks for ``naturals`` gets these unmarked pictures.
 
         An attack asks by having a parameter of that name.

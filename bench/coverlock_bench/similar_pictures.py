@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.intervals import rate
+from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import Vendor
-from coverlock_bench.lock_schemes import SCHEMES, key_of
+from coverlock_bench.lock_schemes import SCHEMES
 from coverlock_bench.photos import Picture8
 from coverlock_bench.text_pages import text_page
 from coverlock_sdk.loading import load_hash

@@ -8,15 +8,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_bench.settings import Setting
-from coverlock_sdk import Attack, Marked, OracleAttack, ProtectedWatermark, Watermark
+from coverlock_sdk import Marked, NetworkAttack, OracleAttack, ProtectedWatermark, Watermark
 from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
 from coverlock_sdk.locking.judging import Judge
@@ -27,6 +28,14 @@ CLEAN = "clean"
 FORGED = "forged"
 TRANSPLANT = GroundTruthResidual(sources=1)
 """The strongest theft from one picture: its true residual, pasted elsewhere."""
+
+
+class Mark(NamedTuple):
+    """A marked picture, and what its payload was bound to where that is known."""
+
+    picture: Picture8
+    code: Bits | None = None
+    salt: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,22 +92,31 @@ def distorted(
 
 
 def forge(
-    attack: Attack | OracleAttack,
+    attack: AnyAttack,
     marked: Sequence[Picture8],
     originals: Sequence[Picture8],
     targets: Sequence[Picture8],
+    watermark: Watermark | None = None,
 ) -> list[Picture8]:
     """The targets as the attack forges them, saved as 8-bit pictures."""
-    return [to_8_bit(forged) for forged in forgeries(attack, marked, originals, targets)]
+    forged = forgeries(attack, marked, originals, targets, watermark)
+    return [to_8_bit(picture) for picture in forged]
 
 
 def forgeries(
-    attack: Attack | OracleAttack,
+    attack: AnyAttack,
     marked: Sequence[Picture8],
     originals: Sequence[Picture8],
     targets: Sequence[Picture8],
+    watermark: Watermark | None = None,
 ) -> Images:
-    """The targets as the attack forges them; only an oracle sees the originals of the marked."""
+    """The targets as the attack forges them.
+
+    Only an oracle sees the originals of the marked, and only a network attack the ``watermark``.
+    """
+    if isinstance(attack, NetworkAttack):
+        assert watermark is not None
+        return attack.forge(floats(marked), floats(targets), watermark=watermark)
     if isinstance(attack, OracleAttack):
         return attack.forge(floats(marked), floats(targets), originals=floats(originals))
     return attack.forge(floats(marked), floats(targets))
@@ -107,7 +125,7 @@ def forgeries(
 def judge(
     lock: LockedWatermark,
     pictures: Iterable[Picture8],
-    message: Bits,
+    message: str | Bits,
     code: Bits | None = None,
     salt: int = 0,
 ) -> list[Outcome]:
@@ -117,7 +135,7 @@ def judge(
     hash are counted.
     """
     decoded, hashed = lock.logits(list(pictures))
-    form, code_map = lock.format, lock.judge.terms(message, lock.keys[0]).code_map
+    form, (_, code_map, bits, _) = lock.format, lock.judge.terms(message, lock.keys[0])
     payloads = (form.log_odds(decoded) > 0).astype(np.uint8)
     codes = form.code(hashed, code_map, salt)
     judged = {
@@ -128,14 +146,14 @@ def judge(
     for row in range(len(decoded)):
         payload_errors = hash_errors = None
         if code is not None:
-            payload_errors = int((payloads[row] != message ^ code).sum())
+            payload_errors = int((payloads[row] != bits ^ code).sum())
             if lock.hash is not None:
                 hash_errors = int((codes[row] != code).sum())
         outcomes.append(
             Outcome(
                 accepted={rule: judged[rule][row].accepted for rule in RULES},
                 matches=judged[RULES[0]][row].matches,
-                bits=len(message),
+                bits=len(bits),
                 payload_errors=payload_errors,
                 hash_errors=hash_errors,
             )
@@ -167,21 +185,30 @@ class DefendedWatermark:
         }
         self.protected = self.by_rule[RULES[-1]]
 
-    def mark(self, picture: Picture8, message: Bits) -> tuple[Picture8, Bits | None]:
-        """The marked picture, and the code its payload was bound to where that is known."""
+    @property
+    def keyed(self) -> bool:
+        """Whether messages are identifiers, which a key turns into codewords."""
+        return isinstance(self.protected, LockedWatermark) and self.protected.keyring is not None
+
+    def mark(self, picture: Picture8, message: str | Bits) -> Mark:
+        """The marked picture."""
         if isinstance(self.protected, LockedWatermark):
             marked = mark(self.protected, picture, message)
-            return marked.picture, marked.code
+            return Mark(marked.picture, marked.code, marked.salt)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakMarkWarning)
-            return self.protected.embed([picture], message)[0], None
+            return Mark(self.protected.embed([picture], message)[0])
 
     def judge(
-        self, pictures: Sequence[Picture8], message: Bits, code: Bits | None = None
+        self, pictures: Sequence[Picture8], message: str | Bits, source: Mark | None = None
     ) -> list[Outcome]:
-        """What verification says of ``pictures`` that should, or should not, carry ``message``."""
+        """What verification says of ``pictures`` that should, or should not, carry ``message``.
+
+        Errors are counted against ``source``, the mark that they were made from.
+        """
         if isinstance(self.protected, LockedWatermark):
-            return judge(self.protected, pictures, message, code)
+            code, salt = (source.code, source.salt) if source else (None, 0)
+            return judge(self.protected, pictures, message, code, salt)
         judged = {rule: p.verify(list(pictures), message) for rule, p in self.by_rule.items()}
         scores = self.protected.scores(list(pictures))
         return [

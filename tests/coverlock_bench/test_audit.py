@@ -29,7 +29,15 @@ pytest.importorskip("scipy")
 TINY = presets.Preset(
     name="tiny",
     pairs=4,
-    attacks={"gt": 4, "averaging:references=4": 2, "averaging": 2},
+    attacks={
+        "gt": 4,
+        "averaging:references=4": 2,
+        "averaging": 2,
+        "re-embedding": 4,
+        "re-locking": 4,
+        "key-recovery:references=4": 2,
+        "optimisation": 2,
+    },
     rt_sources=(1, 4, 1000),
     rt_targets=3,
     rt_messages=2,
@@ -141,6 +149,33 @@ def test_the_verdict_names_attacks_and_what_the_lock_does(finished):
     assert (out / "report.html").exists()
 
 
+def test_the_verdict_tells_what_each_kind_of_attacker_gets(finished):
+    words = " ".join(finished[1].output.split())
+    assert "Given your encoder and decoder, re-embedding forges 4 of 4 as it is, " in words
+    assert (
+        "re-embedding forges 4 of 4 as it is, 0 of 4 behind CoverLock, 0 of 4 with a key" in words
+    )
+    assert "who knows the lock forges 4 of 4 behind CoverLock, 0 of 4 with a key" in words
+    assert "optimising the picture ('additive' has no decoder_module()" in words
+    metrics = json.loads((finished[0] / "results.json").read_text())["figures"]["metrics"]
+    assert metrics["asr_given_encoder"] == metrics["locked_asr_given_encoder"] == 1
+    assert metrics["keyed_asr_given_encoder"] == metrics["locked_asr"] == 0
+    page = (finished[0] / "report.html").read_text()
+    assert "given your encoder and decoder" in page
+    assert "CoverLock with a key" in page
+
+
+def test_a_mark_that_only_its_own_library_copies_is_not_called_resisted(tmp_path, folder):
+    chosen = ("-a", "noted:note=nothing", "-a", "re-embedding", "-d", "none")
+    gate = ("--fail-if", "asr>0.01", "--fail-if", "asr_given_encoder>0.01")
+    result = run(folder, tmp_path / "out", *chosen, *gate)
+    assert result.exit_code == 1, result.output
+    assert "whoever has your networks copies the mark" in " ".join(result.output.split())
+    document = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert document["verdict"]["level"] == "copied"
+    assert document["failed"] == ["asr_given_encoder>0.01"]
+
+
 def test_results_are_a_versioned_document(finished):
     document = json.loads((finished[0] / "results.json").read_text())
     figures = document["figures"]
@@ -173,7 +208,7 @@ def test_the_page_stands_alone(finished):
 def test_a_second_run_measures_nothing_anew(finished, folder, decoded):
     result = run(folder, finished[0])
     assert result.exit_code == 0
-    assert len(decoded) < 10  # which tell that the networks are still the same
+    assert len(decoded) < 20  # which tell that the networks are still the same
 
 
 def test_few_pictures_are_counted(tmp_path, folder):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import Released, Vendor
 from coverlock_bench.knowing.collusion import Collusion
 from coverlock_bench.knowing.correlation import Correlation
@@ -11,7 +12,6 @@ from coverlock_bench.knowing.known_map import KnownMap
 from coverlock_bench.knowing.linear import Ridge
 from coverlock_bench.knowing.queries import BlendWalk, PValueClimb, Service
 from coverlock_bench.knowing.reembedding import Reembedding
-from coverlock_bench.lock_schemes import key_of
 from coverlock_sdk import Calibration
 
 HASH = Calibration(scale=3.0, power=0.5)

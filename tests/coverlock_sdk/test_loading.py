@@ -175,7 +175,9 @@ def test_what_a_factory_makes_is_checked():
         load_watermark("nothing")
     with pytest.raises(PluginError, match="the defense 'sound' is a Sound, not a Defense"):
         load_defense("sound")
-    with pytest.raises(PluginError, match="the attack 'sound' is a Sound, neither an Attack nor"):
+    with pytest.raises(
+        PluginError, match="the attack 'sound' is a Sound: derive its class from Attack"
+    ):
         load_attack("sound")
 
 

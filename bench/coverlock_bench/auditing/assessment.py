@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_bench.attacks.reembedding import AGAINST_LOCKS
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.presets import Preset
 from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
@@ -224,6 +225,8 @@ class Assessment:
         share: float,
     ) -> dict[str, Any]:
         trials = self.trials(defense)
+        if not defense.name.startswith(COVERLOCK.name):
+            attacks = {a: count for a, count in attacks.items() if a.name not in AGAINST_LOCKS}
         genuine: list[dict[str, list[Row]]] = []
         forged: dict[str, list[list[Row]]] = {str(attack): [] for attack in attacks}
         refused: dict[str, str] = {}

@@ -19,7 +19,7 @@ from coverlock_bench.auditing.findings import (
     Findings,
     Level,
     findings,
-    is_oracle,
+    given,
     metric_names,
     metrics,
 )
@@ -39,6 +39,7 @@ FEWEST_PICTURES = 20
 COLOURS: dict[Level, str] = {
     "forgeable": "red",
     "transferable": "yellow",
+    "copied": "yellow",
     "resisted": "green",
     "unmeasured": "yellow",
 }
@@ -142,7 +143,7 @@ def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
     figures["security"] = assessment.security(collection)
     figures["defenses"] = [str(defense) for defense in assessment.plan.defenses]
     attacks = [str(attack) for attack in assessment.plan.attacks]
-    figures["oracles"] = [attack for attack in attacks if is_oracle(attack)]
+    figures["given"] = {attack: given(attack) for attack in attacks}
     figures["pictures"] = {"name": collection.name, **collection.described()}
     figures["metrics"] = metrics(figures)
     return figures

@@ -15,6 +15,7 @@ from PIL import Image
 
 from coverlock_bench.auditing.assessment import ABSENT, COVERLOCK, NONE, Assessment
 from coverlock_bench.auditing.collection import Collection
+from coverlock_bench.auditing.findings import NETWORKS, given
 from coverlock_bench.auditing.security_tables import attack_name
 from coverlock_bench.auditing.signatures import residual_patterns
 from coverlock_bench.ledger import NotMeasuredError, digest
@@ -49,7 +50,8 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
         "patterns": partial(_patterns, assessment, collection),
         "theft": partial(_theft, assessment, collection),
     }
-    wanted = dict.fromkeys([GT, GT_100, *assessment.plan.attacks])
+    lifting = [a for a in assessment.plan.attacks if given(str(a)) not in NETWORKS]
+    wanted = dict.fromkeys([GT, GT_100, *lifting])
     for setting in wanted:
         makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
     watermark, session, plan = assessment.watermark, assessment.session, assessment.plan

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from coverlock_bench.auditing.assessment import SIDES, Plan
+from coverlock_bench.auditing.presets import KEYED
 from coverlock_bench.auditing.security_tables import attack_name, under_distortion
 from coverlock_bench.intervals import rate
 from coverlock_bench.tables import shown
@@ -15,16 +16,34 @@ from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.plugin_manager import plugin_manager
 
-Level = Literal["forgeable", "transferable", "resisted", "unmeasured"]
-ARMS = {"": "none", "locked_": "coverlock"}
+Level = Literal["forgeable", "transferable", "copied", "resisted", "unmeasured"]
+Given = Literal["released", "originals", "decoder", "encoder"]
+"""What an attacker has beside released pictures; "released": nothing."""
+
+ARMS = {"": "none", "locked_": "coverlock", "keyed_": KEYED}
 """Prefix of a metric's name, and the defence it is about."""
+
+NETWORKS: dict[Given, str] = {
+    "decoder": "your decoder",
+    "encoder": "your encoder and decoder",
+}
+WHERE = {"none": "as it is", "coverlock": "behind CoverLock", KEYED: "with a key"}
 
 HEADLINES: dict[Level, str] = {
     "forgeable": "Forgeable: released pictures are enough to make others verify",
     "transferable": "Transferable: the true residual passes elsewhere; no attack here lifted it",
+    "copied": "Not forged from released pictures; whoever has your networks copies the mark",
     "resisted": "Not forged by any attack that was tried",
     "unmeasured": "Not known: no attack on the unprotected watermark was run",
 }
+
+
+KINDS: dict[str, tuple[Given, ...]] = {
+    "asr": ("released", "originals"),
+    "asr_given_decoder": ("decoder",),
+    "asr_given_encoder": ("encoder",),
+}
+"""The success rate of each kind of attacker, by the name of its metric."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +66,11 @@ def metrics(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> dict[str, flo
     for prefix, defense in ARMS.items():
         behind = figures["security"].get(defense, {})
         rates = {name: cell["asr"][rule] for name, cell in _attacks(behind).items()}
-        if rates:
-            named[f"{prefix}asr"] = max(r["rate"] for r in rates.values())
-            named[f"{prefix}asr_high"] = max(r["high"] for r in rates.values())
+        for kind, attackers in KINDS.items():
+            tried = [r for name, r in rates.items() if given(name) in attackers]
+            if tried:
+                named[f"{prefix}{kind}"] = max(r["rate"] for r in tried)
+                named[f"{prefix}{kind}_high"] = max(r["high"] for r in tried)
         named |= {f"{prefix}asr_{name}": r["rate"] for name, r in rates.items()}
         genuine = behind.get("genuine", {})
         if "tpr" in genuine.get(CLEAN, {}):
@@ -81,9 +102,8 @@ def metric_names(plan: Plan) -> list[str]:
     genuine += [f"tpr_{name}" for name in plan.distortions]
     behind = {str(defense) for defense in plan.defenses}
     arms = [prefix for prefix, defense in ARMS.items() if defense in behind]
-    names = [
-        f"{prefix}{name}" for prefix in arms for name in ("asr", "asr_high", *attacks, *genuine)
-    ]
+    kinds = [f"{kind}{end}" for kind in KINDS for end in ("", "_high")]
+    names = [f"{prefix}{name}" for prefix in arms for name in (*kinds, *attacks, *genuine)]
     names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
     return [*names, *(f"rt_{side}px" for side in SIDES)]
 
@@ -92,13 +112,17 @@ def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
     """The verdict in one paragraph: forgeable or not, by what, at what cost, what the lock does."""
     unlocked = _attacks(figures["security"].get("none", {}))
     successes = {name: cell for name, cell in unlocked.items() if cell["asr"][rule]["successes"]}
+    winners = {given(name) for name in successes}
     level: Level = "resisted" if unlocked else "unmeasured"
-    if any(not is_oracle(name) for name in successes):
+    if "released" in winners:
         level = "forgeable"
-    elif successes:
+    elif "originals" in winners:
         level = "transferable"
+    elif winners:
+        level = "copied"
     sentences = [
-        _attack_sentence(figures, unlocked, successes, rule),
+        _attack_sentence(figures, _without_networks(unlocked), _without_networks(successes), rule),
+        *(_network_sentence(figures, kind, rule) for kind in NETWORKS),
         _omission_sentence(figures),
         _transfer_sentence(figures),
         _size_sentence(figures),
@@ -108,12 +132,20 @@ def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
     return Findings(level, HEADLINES[level], tuple(filter(None, sentences)))
 
 
-def is_oracle(setting: str) -> bool:
-    """Whether an attack is given the unmarked originals, which a real attacker does not have."""
-    from coverlock_sdk import OracleAttack
+def given(setting: str) -> Given:
+    """What an attack has beside released pictures; real attackers never have the originals."""
+    from coverlock_sdk import NetworkAttack, OracleAttack
 
     factory = plugin_manager().get("attack", setting.partition(":")[0])
-    return isinstance(factory, type) and issubclass(factory, OracleAttack)
+    if not isinstance(factory, type):
+        return "released"
+    if issubclass(factory, NetworkAttack):
+        return factory.given
+    return "originals" if issubclass(factory, OracleAttack) else "released"
+
+
+def _without_networks(attacks: dict[str, Any]) -> dict[str, Any]:
+    return {name: cell for name, cell in attacks.items() if given(name) not in NETWORKS}
 
 
 def _attack_sentence(
@@ -131,13 +163,25 @@ def _attack_sentence(
         )
     parts = [
         f"{attack_name(attack)} {cell['asr'][rule]['successes']} of {cell['asr'][rule]['trials']} "
-        f"({'given the originals' if is_oracle(attack) else 'from released pictures'}, "
+        f"({'given the originals' if given(attack) == 'originals' else 'from released pictures'}, "
         f"{cell['psnr']:.0f} dB)"
         for attack, cell in sorted(
             successes.items(), key=lambda item: -item[1]["asr"][rule]["rate"]
         )
     ]
     return f"Forgeries of '{name}' that verify: {'; '.join(parts)}."
+
+
+def _network_sentence(figures: dict[str, Any], kind: Given, rule: Rule) -> str:
+    """What an attacker who runs the vendor's networks gets: as it is, locked, and with a key."""
+    found: dict[str, list[str]] = {}
+    for defense, where in WHERE.items():
+        for name, cell in _attacks(figures["security"].get(defense, {})).items():
+            if given(name) == kind:
+                counted = f"{cell['asr'][rule]['successes']} of {cell['asr'][rule]['trials']}"
+                found.setdefault(name, []).append(f"{counted} {where}")
+    parts = [f"{attack_name(name)} forges {', '.join(counts)}" for name, counts in found.items()]
+    return f"Given {NETWORKS[kind]}, {'; '.join(parts)}." if parts else ""
 
 
 def _omission_sentence(figures: dict[str, Any]) -> str:
@@ -179,8 +223,9 @@ def _largest(curve: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def accepted(figures: dict[str, Any], defense: str, rule: Rule = DEFAULT_RULE) -> dict[str, Any]:
-    """Forgeries accepted behind a defence, over all attacks; empty where none was measured."""
-    cells = [cell["asr"][rule] for cell in _attacks(figures["security"].get(defense, {})).values()]
+    """Forgeries accepted without the networks, over all attacks; empty where none was measured."""
+    attacks = _without_networks(_attacks(figures["security"].get(defense, {})))
+    cells = [cell["asr"][rule] for cell in attacks.values()]
     if not cells:
         return {}
     return rate(sum(c["successes"] for c in cells), sum(c["trials"] for c in cells))

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from coverlock_bench.settings import Setting
 
-PAPERS_AND_HARDENED = ("none", "convnext", "mhdw", "coverlock", "coverlock:harden=true")
+KEYED = "coverlock-keyed"
+DEFENSES = ("none", "convnext", "mhdw", "coverlock", KEYED)
+WITH_HARDENED = (*DEFENSES, "coverlock:harden=true")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Preset:
     seeds: tuple[int, ...]
     variants: tuple[str, ...]
     """Further settings of CoverLock, of which only the trade-off is measured."""
-    defenses: tuple[str, ...] = ("none", "convnext", "mhdw", "coverlock")
+    defenses: tuple[str, ...] = DEFENSES
     """Those that are at hand are put to every attack."""
 
     @property
@@ -55,6 +57,10 @@ PRESETS = {
                 "averaging:references=10": 12,
                 "wmforger": 3,
                 "denoise": 6,
+                "re-embedding": 12,
+                "re-locking": 12,
+                "key-recovery:references=12": 12,
+                "optimisation": 2,
             },
             rt_sources=(1, 10),
             rt_targets=8,
@@ -71,6 +77,10 @@ PRESETS = {
                 "averaging": 100,
                 "wmforger": 25,
                 "denoise": 25,
+                "re-embedding": 100,
+                "re-locking": 100,
+                "key-recovery": 100,
+                "optimisation": 10,
             },
             rt_sources=(1, 10, 100),
             rt_targets=50,
@@ -78,7 +88,7 @@ PRESETS = {
             locked_sources=100,
             seeds=(0,),
             variants=("coverlock:hash=dct",),
-            defenses=PAPERS_AND_HARDENED,
+            defenses=WITH_HARDENED,
         ),
         Preset(
             name="full",
@@ -90,6 +100,10 @@ PRESETS = {
                 "wmforger": 1000,
                 "denoise": 1000,
                 "gt:sources=100": 1000,
+                "re-embedding": 1000,
+                "re-locking": 1000,
+                "key-recovery": 1000,
+                "optimisation": 100,
             },
             rt_sources=(1, 10, 100, 1000),
             rt_targets=100,
@@ -97,7 +111,7 @@ PRESETS = {
             locked_sources=1000,
             seeds=(0, 1, 2),
             variants=("coverlock:hash=dct", "coverlock:hash=phash", "coverlock:hash=pdq"),
-            defenses=PAPERS_AND_HARDENED,
+            defenses=WITH_HARDENED,
         ),
     )
 }

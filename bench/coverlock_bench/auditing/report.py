@@ -9,7 +9,7 @@ from typing import Any
 
 from coverlock_bench.auditing.exhibits import Exhibit
 from coverlock_bench.auditing.figures import distortion_panel, rt_panel, tradeoff_panel
-from coverlock_bench.auditing.findings import ARMS, Findings, accepted, is_oracle
+from coverlock_bench.auditing.findings import ARMS, NETWORKS, Findings, accepted
 from coverlock_bench.auditing.security_tables import (
     attack_name,
     defense_name,
@@ -50,7 +50,6 @@ def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], c
         "defense": defense_name,
         "rate": rate_text,
         "percent": lambda share, digits=1: f"{100 * share:.{digits}f} %",
-        "oracle": is_oracle,
     }
     figures = document["figures"]
     page: str = environment.get_template("report.html").render(
@@ -66,6 +65,7 @@ def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], c
         level=LEVEL,
         reduced=is_reduced(figures),
         command=command,
+        networks=NETWORKS,
     )
     return page
 

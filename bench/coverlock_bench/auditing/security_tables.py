@@ -24,8 +24,16 @@ ATTACK_NAMES = {
     "averaging-paired": "averaging, paired",
     "wmforger": "WMForger",
     "denoise": "denoising",
+    "re-locking": "re-embedding by who knows the lock",
+    "key-recovery": "re-embedding after key recovery",
+    "optimisation": "optimising the picture",
 }
-DEFENSE_NAMES = {"coverlock": "CoverLock", "mhdw": "MHDW-style", "convnext": "ConvNeXt filter"}
+DEFENSE_NAMES = {
+    "coverlock": "CoverLock",
+    "coverlock-keyed": "CoverLock with a key",
+    "mhdw": "MHDW-style",
+    "convnext": "ConvNeXt filter",
+}
 REDUCED = "†"
 LOCKS = ("coverlock", "coverlock:harden=true")
 """Whose forgeries and price the summary tells."""
@@ -39,7 +47,8 @@ INTERVAL = "{rt:.3f} [{low:.3f}, {high:.3f}]"
 def attack_name(setting: str) -> str:
     """How an attack is called in tables."""
     name, _, options = setting.partition(":")
-    return ATTACK_NAMES.get(setting) or f"{ATTACK_NAMES.get(name, name)} ({options})"
+    plain = ATTACK_NAMES.get(name, name) + (f" ({options})" if options else "")
+    return ATTACK_NAMES.get(setting, plain)
 
 
 def defense_name(setting: str) -> str:

@@ -19,14 +19,16 @@ from coverlock_bench.settings import Setting
 from coverlock_bench.trial import (
     CLEAN,
     DefendedWatermark,
+    Mark,
     Outcome,
     distorted,
     floats,
     forge,
     forgeries,
 )
-from coverlock_sdk import Attack, OracleAttack, Watermark, codeword
+from coverlock_sdk import Watermark, codeword
 from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import needs
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
@@ -79,17 +81,20 @@ class Trials:
         self._defense = str(defense)
         self._session = session
         self._fpr = fpr
-        self._marks: dict[str, tuple[Picture8, Bits | None]] = {}
+        self._marks: dict[str, Mark] = {}
 
     @property
     def lock(self) -> str:
         """Changes when the watermark or the defence does."""
         return self._session.fingerprint(self.defended.protected)
 
-    def message(self, seed: int, source: int | None = None) -> Bits:
-        """The message of a source, or the one that all sources carry for attacks that average."""
+    def message(self, seed: int, source: int | None = None) -> str | Bits:
+        """The message of a source, or the one that all sources carry for attacks that take many."""
         whose = "all" if source is None else f"source {source}"
-        return codeword(f"bench, seed {seed}, {whose}", None, self.defended.protected.bits)
+        identifier = f"bench, seed {seed}, {whose}"
+        if self.defended.keyed:
+            return identifier
+        return codeword(identifier, None, self.defended.protected.bits)
 
     def genuine(
         self, sources: Sequence[Picture8], seed: int, distortions: Mapping[str, Distortion]
@@ -112,18 +117,18 @@ class Trials:
             if missing:
                 if not self._session.may_begin():
                     continue
-                marked, code = self._mark(source, message)
+                mark = self._mark(source, message)
                 seen = [
-                    marked
+                    mark.picture
                     if name == CLEAN
-                    else distorted(marked, name, distortions[name], _noise(seed, index, name))
+                    else distorted(mark.picture, name, distortions[name], _noise(seed, index, name))
                     for name in missing
                 ]
-                outcomes = self.defended.judge(seen, message, code)
+                outcomes = self.defended.judge(seen, message, mark)
                 for name, outcome in zip(missing, outcomes, strict=True):
                     row = outcome.to_dict()
                     if name == CLEAN:
-                        row |= similarity(source, marked)
+                        row |= similarity(source, mark.picture)
                     self._session.ledger.keep(row, **keys[name])
                     kept[name] = row
             for name in names:
@@ -156,7 +161,9 @@ class Trials:
         sources = division.sources[: attack.references]
         grey = np.full_like(division.targets[0], 127)
         marked = self._marked(sources, self.message(division.seed))
-        lifted: Images = forgeries(attack, marked, sources, [grey])[0] - to_float(grey)
+        watermark = self.defended.protected.watermark
+        forged = forgeries(attack, marked, sources, [grey], watermark)
+        lifted: Images = forged[0] - to_float(grey)
         return lifted
 
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Outcome]:
@@ -171,9 +178,9 @@ class Trials:
     def _forge(
         self,
         setting: Setting,
-        attack: Attack | OracleAttack,
+        attack: AnyAttack,
         sources: Sequence[Picture8],
-        message: Bits,
+        message: str | Bits,
         targets: Sequence[Picture8],
         seed: int,
     ) -> list[Row]:
@@ -189,9 +196,10 @@ class Trials:
         missing = [i for i, row in enumerate(rows) if row is None]
         if missing and self._session.may_begin():
             victims = [targets[i] for i in missing]
-            pictures = forge(attack, self._marked(sources, message), sources, victims)
-            code = self._mark(sources[0], message)[1] if len(sources) == 1 else None
-            outcomes = self.defended.judge(pictures, message, code)
+            watermark = self.defended.protected.watermark
+            pictures = forge(attack, self._marked(sources, message), sources, victims, watermark)
+            source = self._mark(sources[0], message) if len(sources) == 1 else None
+            outcomes = self.defended.judge(pictures, message, source)
             for i, outcome, victim, picture in zip(
                 missing, outcomes, victims, pictures, strict=True
             ):
@@ -199,10 +207,10 @@ class Trials:
                 self._session.ledger.keep(rows[i], **keys[i])
         return [row for row in rows if row is not None]
 
-    def _marked(self, sources: Sequence[Picture8], message: Bits) -> list[Picture8]:
-        return [self._mark(source, message)[0] for source in sources]
+    def _marked(self, sources: Sequence[Picture8], message: str | Bits) -> list[Picture8]:
+        return [self._mark(source, message).picture for source in sources]
 
-    def _mark(self, source: Picture8, message: Bits) -> tuple[Picture8, Bits | None]:
+    def _mark(self, source: Picture8, message: str | Bits) -> Mark:
         name = digest(source, message)
         if name not in self._marks:
             if len(self._marks) >= MARKS_IN_MEMORY:
@@ -215,7 +223,7 @@ class Trials:
         return {"kind": kind, "seed": seed, **lock, **more}
 
 
-def _attack(setting: Setting, division: Division) -> Attack | OracleAttack:
+def _attack(setting: Setting, division: Division) -> AnyAttack:
     """The attack, once it is clear that there are pictures enough for it."""
     attack = setting.attack(naturals=floats(division.naturals))
     wanted = attack.references
@@ -226,7 +234,7 @@ def _attack(setting: Setting, division: Division) -> Attack | OracleAttack:
     return attack
 
 
-def _described(setting: Setting, attack: Attack | OracleAttack) -> str:
+def _described(setting: Setting, attack: AnyAttack) -> str:
     """The attack with its options; a ``repr`` of its own also tells their defaults."""
     anonymous = type(attack).__repr__ is object.__repr__
     return str(setting) if anonymous else f"{setting} {attack!r}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.intervals import rate
+from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import CodeAttack
 from coverlock_bench.knowing.correlation import Correlation
 from coverlock_bench.knowing.linear import Ridge
@@ -17,7 +18,6 @@ from coverlock_bench.knowing.pictures import Album, forge, release
 from coverlock_bench.knowing.reembedding import Reembedding
 from coverlock_bench.knowing.residual_regression import ResidualRegression
 from coverlock_bench.ledger import Session
-from coverlock_bench.lock_schemes import key_of
 from coverlock_bench.photos import Picture8
 from coverlock_sdk import load_watermark, wrap
 from coverlock_sdk.images.conversion import read

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.intervals import rate
+from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import CodeAttack, Released, Vendor
 from coverlock_bench.knowing.collusion import Collusion
 from coverlock_bench.knowing.correlation import Correlation
@@ -21,7 +22,6 @@ from coverlock_bench.knowing.queries import BlendWalk, PValueClimb, Service, nea
 from coverlock_bench.knowing.reembedding import Reembedding
 from coverlock_bench.knowing.told_all import ToldAllButRotation
 from coverlock_bench.ledger import Session
-from coverlock_bench.lock_schemes import key_of
 from coverlock_bench.photos import Picture8
 from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.contract import ImageHash

@@ -1,0 +1,77 @@
+"""Optimisation of the picture: what the decoder's gradients alone can forge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from coverlock_bench.attacks.reembedding import bare_watermark
+from coverlock_bench.ledger import NotMeasuredError
+from coverlock_bench.photos import to_8_bit, to_float
+from coverlock_sdk import NetworkAttack, Watermark
+from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.errors import needs
+from coverlock_sdk.images.conversion import read
+
+
+@dataclass(frozen=True)
+class Optimisation(NetworkAttack):
+    """Has the decoder with its gradients: moves the target until it reads a released payload."""
+
+    name: ClassVar[str] = "optimisation"
+    given: ClassVar[Literal["encoder", "decoder"]] = "decoder"
+
+    steps: int = 60
+    rate: float = 0.5 / 255
+    """Largest change of a value in the first steps; Adam's learning rate."""
+    least_psnr: float = 36.0
+    """The change of the picture that the decoder sees is kept below this."""
+
+    def forge(self, references: Images, targets: Images, *, watermark: Watermark) -> Images:
+        """Write the payload of the first reference into every target."""
+        shown = bare_watermark(watermark).decode([to_8_bit(references[0])])
+        payloads = np.repeat((shown > 0).astype(np.uint8), len(targets), axis=0)
+        return self.written(targets, payloads, watermark, sure=float(np.abs(shown).mean()))
+
+    def written(self, targets: Images, payloads: Bits, watermark: Watermark, sure: float) -> Images:
+        """Targets from which the decoder reads ``payloads``, saved as 8-bit pictures.
+
+        Logits are driven to ``sure``, their usual size in released pictures, and no further.
+        """
+        pictures = [read(to_8_bit(target)) for target in targets]
+        size = watermark.native_size or pictures[0].size
+        views = np.stack([picture.view(size) for picture in pictures])
+        residuals = self._residuals(views, payloads, watermark, sure)
+        moved = [p.with_residual(r) for p, r in zip(pictures, residuals, strict=True)]
+        return np.stack([to_float(picture.to_bytes()) for picture in moved])
+
+    def _residuals(
+        self, views: Images, payloads: Bits, watermark: Watermark, sure: float
+    ) -> Images:
+        with needs("optimisation with a decoder", "torch", "torch"):
+            import torch
+        module: Any = watermark.decoder_module()
+        if module is None or watermark.hard_bits:
+            raise NotMeasuredError(
+                f"'{watermark.name}' has no decoder_module() that returns logits, "
+                "and this attack needs its gradients"
+            )
+        still, signs = torch.from_numpy(views), torch.from_numpy(2.0 * payloads - 1).float()
+        budget = 10 ** (-self.least_psnr / 20) * still[0].numel() ** 0.5
+        moved = torch.zeros_like(still, requires_grad=True)
+        adam = torch.optim.Adam([moved], lr=self.rate)
+        for _ in range(self.steps):
+            seen = (still + moved).clamp(0, 1)
+            short = torch.relu(1 - signs * module(seen) / sure)
+            if not short.any():
+                break
+            adam.zero_grad()
+            short.sum().backward()  # type: ignore[no-untyped-call]
+            adam.step()
+            with torch.no_grad():
+                norms = moved.flatten(1).norm(dim=1).clamp(min=budget) / budget
+                moved /= norms[:, None, None, None]
+        residuals: Images = moved.detach().numpy()
+        return residuals

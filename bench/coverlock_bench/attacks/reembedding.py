@@ -1,0 +1,108 @@
+"""Attacks with the vendor's own encoder and decoder, as anyone has of a public library.
+
+Each works out which payload a target should carry, and lets the encoder put it there.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from coverlock_bench.knowing.codes import Released
+from coverlock_bench.knowing.correlation import Correlation
+from coverlock_bench.photos import Picture8, to_8_bit, to_float
+from coverlock_sdk import NetworkAttack, NoDefense, Watermark, wrap
+from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+
+ANY_FPR = 0.5
+"""The attacker marks and reads, and leaves verification to the vendor."""
+
+
+class ByEncoder(NetworkAttack):
+    """Puts the payloads that a subclass works out into targets."""
+
+    given: ClassVar[Literal["encoder", "decoder"]] = "encoder"
+
+    @abstractmethod
+    def payloads(
+        self, watermark: Watermark, references: Sequence[Picture8], targets: Sequence[Picture8]
+    ) -> Bits:
+        """The payload (N, bits) that each target should carry."""
+
+    def forge(self, references: Images, targets: Images, *, watermark: Watermark) -> Images:
+        """Embed twice: the mark moves the hash, so the second payload is for the marked target."""
+        released, wanted = ([to_8_bit(view) for view in views] for views in (references, targets))
+        bare, forged = bare_watermark(watermark), wanted
+        for _ in range(2):
+            forged = bare.embed(wanted, self.payloads(watermark, released, forged))
+        return np.stack([to_float(picture) for picture in forged])
+
+
+@dataclass(frozen=True)
+class ReEmbedding(ByEncoder):
+    """Copies the payload of a released picture bit by bit."""
+
+    name: ClassVar[str] = "re-embedding"
+
+    def payloads(
+        self, watermark: Watermark, references: Sequence[Picture8], targets: Sequence[Picture8]
+    ) -> Bits:
+        """The payload of the first reference, for every target."""
+        return np.repeat(read_payloads(watermark, references[:1]), len(targets), axis=0)
+
+
+@dataclass(frozen=True)
+class ReLocking(ByEncoder):
+    """Knows CoverLock: undoes the lock of a released picture and locks its message anew.
+
+    It assumes that there is no key; where there is one, it reads noise.
+    """
+
+    name: ClassVar[str] = "re-locking"
+
+    def payloads(
+        self, watermark: Watermark, references: Sequence[Picture8], targets: Sequence[Picture8]
+    ) -> Bits:
+        """The message of the first reference under the keyless code of each target."""
+        lock = wrap(watermark, fpr=ANY_FPR)
+        messages: Bits = (lock.decode(list(references[:1])) > 0).astype(np.uint8)
+        code_map = lock.judge.terms(messages[0], None).code_map
+        return lock.format.payload(messages, lock.format.code(lock.logits(targets)[1], code_map))
+
+
+@dataclass(frozen=True)
+class KeyRecovery(ByEncoder):
+    """Knows CoverLock, and correlates payloads of one message with public hash bits."""
+
+    name: ClassVar[str] = "key-recovery"
+
+    references: int = 100
+
+    def payloads(
+        self, watermark: Watermark, references: Sequence[Picture8], targets: Sequence[Picture8]
+    ) -> Bits:
+        """What the hash bits of each target say, as far as the references gave the key away."""
+        lock = wrap(watermark, fpr=ANY_FPR)
+        released = Released(lock.logits(list(references))[1], read_payloads(watermark, references))
+        hashed = lock.logits(list(targets))[1]
+        return Correlation().payloads(released, hashed, np.random.default_rng(0))
+
+
+AGAINST_LOCKS = (ReLocking.name, KeyRecovery.name)
+"""Attacks that mean nothing where there is no CoverLock."""
+
+
+def bare_watermark(watermark: Watermark) -> LockedWatermark:
+    """The vendor's own encoder and decoder, for pictures of any size."""
+    return NoDefense(fpr=ANY_FPR).protect(watermark)
+
+
+def read_payloads(watermark: Watermark, pictures: Sequence[Picture8]) -> Bits:
+    """What the vendor's decoder reads from pictures: (N, bits)."""
+    payloads: Bits = (bare_watermark(watermark).decode(list(pictures)) > 0).astype(np.uint8)
+    return payloads
