@@ -193,6 +193,9 @@ class NetworkAttack(Forger):
     given: ClassVar[Literal["encoder", "decoder"]]
     """What it uses: the decoder alone, or the encoder too."""
 
+    def require(self, watermark: Watermark) -> None:
+        """Raise a ``CoverLockError`` where this attack cannot be tried on ``watermark``."""
+
     @abstractmethod
     def forge(self, references: Images, targets: Images, *, watermark: Watermark) -> Images:
         """Like ``Attack.forge``, with the vendor's ``watermark`` at hand, but no key."""

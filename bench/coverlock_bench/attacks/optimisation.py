@@ -29,6 +29,14 @@ class Optimisation(NetworkAttack):
     least_psnr: float = 36.0
     """The change of the picture that the decoder sees is kept below this."""
 
+    def require(self, watermark: Watermark) -> None:
+        """Gradients come from a module that returns logits."""
+        if watermark.hard_bits or watermark.decoder_module() is None:
+            raise NotMeasuredError(
+                f"'{watermark.name}' has no decoder_module() that returns logits, "
+                "and this attack needs its gradients"
+            )
+
     def forge(self, references: Images, targets: Images, *, watermark: Watermark) -> Images:
         """Write the payload of the first reference into every target."""
         shown = bare_watermark(watermark).decode([to_8_bit(references[0])])
@@ -53,11 +61,6 @@ class Optimisation(NetworkAttack):
         with needs("optimisation with a decoder", "torch", "torch"):
             import torch
         module: Any = watermark.decoder_module()
-        if module is None or watermark.hard_bits:
-            raise NotMeasuredError(
-                f"'{watermark.name}' has no decoder_module() that returns logits, "
-                "and this attack needs its gradients"
-            )
         still, signs = torch.from_numpy(views), torch.from_numpy(2.0 * payloads - 1).float()
         budget = 10 ** (-self.least_psnr / 20) * still[0].numel() ** 0.5
         moved = torch.zeros_like(still, requires_grad=True)

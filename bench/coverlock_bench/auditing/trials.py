@@ -26,7 +26,7 @@ from coverlock_bench.trial import (
     forge,
     forgeries,
 )
-from coverlock_sdk import Watermark, codeword
+from coverlock_sdk import NetworkAttack, Watermark, codeword
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import needs
@@ -142,6 +142,8 @@ class Trials:
         many robs the same sources for all.
         """
         attack = _attack(setting, division)
+        if isinstance(attack, NetworkAttack):
+            attack.require(self.defended.protected.watermark)
         wanted = attack.references
         targets = division.targets[:count]
         step = 1 if wanted == 1 else TARGETS_AT_ONCE
