@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
 
 from coverlock_bench.adaptive.command import chosen, work_option
+from coverlock_bench.auditing.collection import SIDE
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import (
     FOLDER,
@@ -19,9 +22,10 @@ from coverlock_bench.measurement import (
     number_option,
 )
 from coverlock_bench.photos import find_photos
+from coverlock_bench.settings import named_watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import DEFAULT_HASH
-from coverlock_sdk.locking.coverlock import DEFAULT_ROUNDS
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_ROUNDS
 from coverlock_sdk.locking.hardening import Hardening
 from coverlock_sdk.plugin_manager import plugin_manager
 from experiments import tables as declared
@@ -262,6 +266,70 @@ def filters_command(photos: Path, watermarks: Names, runs: Path, **recipe: int) 
     return Measured(config, figures, declared.FILTERS.markdown(figures))
 
 
+many_folders_option = click.option(
+    "--images",
+    "folders",
+    multiple=True,
+    required=True,
+    type=FOLDER,
+    help="Folder of photos that no training has seen. May be repeated.",
+)
+
+
+@measurement("code-pairs", "", hashes_option(DEFAULT_HASH), many_folders_option)
+def code_pairs_command(hashes: Names, folders: tuple[Path, ...]) -> Measured:
+    """Count the pairs of unmarked photos whose codes pass for one another, by length."""
+    from experiments.code_pairs import CODE_PAIRS, code_pairs
+
+    photos = {folder.name: find_photos(folder) for folder in folders}
+    figures = {
+        hash: {name: code_pairs(hash, found) for name, found in photos.items()} for hash in hashes
+    }
+    return Measured({"fpr": DEFAULT_FPR}, figures, CODE_PAIRS.markdown(figures))
+
+
+@measurement(
+    "forgeries",
+    "watermarks seed",
+    many_folders_option,
+    click.option(
+        "-d", "--defense", "defenses", multiple=True, default=("coverlock",), show_default=True
+    ),
+    click.option(
+        "--attack",
+        "attacks",
+        multiple=True,
+        default=("gt", "averaging", "wmforger"),
+        show_default=True,
+    ),
+    work_option,
+)
+def forgeries_command(
+    watermarks: Names,
+    folders: tuple[Path, ...],
+    defenses: Names,
+    attacks: Names,
+    work: Path,
+    seed: int,
+) -> Iterator[Measured]:
+    """Forge tens of thousands of pictures with each attack; one result file grows as they come."""
+    from coverlock_bench.photos import load_squares
+    from experiments.forgeries import BARE, FORGERIES, SCALES, forgeries
+
+    session = Session(Ledger(work), quiet=False)
+    config = {"seed": seed, "scales": {name: asdict(scale) for name, scale in SCALES.items()}}
+    figures: dict[str, Any] = {}
+    with resumable(work):
+        for folder, name, attack in product(folders, watermarks, attacks):
+            pictures = load_squares(find_photos(folder), SIDE)
+            cells = figures.setdefault(name, {}).setdefault(folder.name, {}).setdefault(attack, {})
+            for defense, scale in {"none": BARE, **dict.fromkeys(defenses, SCALES[attack])}.items():
+                cells[defense] = forgeries(
+                    named_watermark(name), defense, attack, pictures, scale, seed, session
+                )
+                yield Measured(config, figures, FORGERIES.markdown(figures))
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
@@ -292,5 +360,7 @@ COMMANDS = (
     interventions,
     training_factors_command,
     filters_command,
+    code_pairs_command,
+    forgeries_command,
     tables,
 )

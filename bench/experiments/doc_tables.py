@@ -19,6 +19,8 @@ from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.tables import Table
 from coverlock_sdk.errors import CoverLockError
 from experiments import tables
+from experiments.code_pairs import CODE_PAIRS
+from experiments.forgeries import FORGERIES, FORGERIES_POOLED
 
 _BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -96,6 +98,9 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "lock-schemes": ("lock-schemes.json", knowing.LOCK_SCHEMES, _together),
     "lock-schemes-similar": ("lock-schemes.json", knowing.SIMILAR, _together),
     "lock-schemes-nulls": ("lock-schemes.json", knowing.NULLS, _together),
+    "code-pairs": ("code-pairs.json", CODE_PAIRS, _together),
+    "forgeries": ("forgeries.json", FORGERIES, _together),
+    "forgeries-pooled": ("forgeries.json", FORGERIES_POOLED, _together),
     "overhead": ("overhead.json", tables.OVERHEAD, _with_settings),
     "scaling": ("scaling.json", tables.SCALING, _with_settings),
     "parity": ("parity-*.json", tables.PARITY, _by_precision),

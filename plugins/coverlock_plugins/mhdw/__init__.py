@@ -21,7 +21,7 @@ from coverlock_sdk.hashing.dct_features import dct_basis
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.picture import LUMA
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_RULE, CoverLock
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_ROUNDS, DEFAULT_RULE, CoverLock
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import Rule
 
@@ -76,7 +76,7 @@ def block_pairs(seed: int) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Mhdw(Defense):
-    """The MHDW-style baseline: payload XOR hash, embedded once."""
+    """The MHDW-style baseline: payload XOR a hand-crafted hash, bound as CoverLock binds."""
 
     name: ClassVar[str] = "mhdw"
 
@@ -85,10 +85,12 @@ class Mhdw(Defense):
     rule: Rule = DEFAULT_RULE
     seed: int = 0
     """Decides which blocks are compared."""
+    rounds: int = DEFAULT_ROUNDS
+    """How often a picture may be marked anew until its code settles."""
 
     def protect(self, watermark: Watermark) -> LockedWatermark:
         """Bind ``watermark`` to its pictures by the hand-crafted hash."""
-        lock = CoverLock(MhdwHash(self.seed), self.key, self.fpr, self.rule, rounds=1)
+        lock = CoverLock(MhdwHash(self.seed), self.key, self.fpr, self.rule, self.rounds)
         return lock.protect(watermark)
 
 

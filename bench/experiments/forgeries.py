@@ -1,0 +1,248 @@
+"""Forgeries by the ten thousand, so that "none was accepted" says something (the paper's table 2).
+
+A *group* is one stolen residual: of one picture (GT@1), of a set of pictures that carry one message
+(averaging), or of one cleaned picture (WMForger). It is pasted onto many targets. Trials of one
+group, and of one target, are not independent, and the intervals admit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from coverlock_bench.auditing import paper
+from coverlock_bench.intervals import clustered_rate
+from coverlock_bench.ledger import Session, digest
+from coverlock_bench.photos import Picture8
+from coverlock_bench.settings import Setting
+from coverlock_bench.tables import Row, Table
+from coverlock_bench.trial import DefendedWatermark, floats, forge
+from coverlock_sdk import Attack, OracleAttack, Watermark
+from coverlock_sdk.arrays import Bits
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.conversion import read
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.locking.keys import codeword
+from coverlock_sdk.locking.verdict import RULES
+
+NATURALS = 100
+"""Unmarked pictures of the attacker's own."""
+GROUPS_A_MESSAGE = 10
+"""Sets of references are drawn from pictures that carry one message: so many sets, then another."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How many residuals are stolen, and onto how many targets each is pasted."""
+
+    groups: int
+    each: int
+
+
+SCALES: Mapping[str, Scale] = {
+    "gt": Scale(350, 36),
+    "averaging": Scale(100, 125),
+    "wmforger": Scale(160, 20),
+}
+"""On each photo set, 12,600 pairs, 100 sets of 100 references and 160 cleaned pictures. A few
+systems and sets together tell zero from the paper's means."""
+
+BARE = Scale(20, 10)
+"""What is tried on the unprotected watermark, for comparison."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Pictures in three parts that share none."""
+
+    sources: list[Picture8]
+    targets: list[Picture8]
+    naturals: list[Picture8]
+
+    @classmethod
+    def of(cls, pictures: list[Picture8], seed: int) -> Cast:
+        """Deal ``pictures``: a part for attackers who bring their own, and two halves."""
+        dealt = [
+            pictures[index] for index in np.random.default_rng(seed).permutation(len(pictures))
+        ]
+        naturals = min(NATURALS, len(pictures) // 4)
+        half = (len(pictures) - naturals) // 2
+        return cls(dealt[:half], dealt[half : 2 * half], dealt[2 * half :][:naturals])
+
+
+class Robbery:
+    """One attack on one watermark behind one defence."""
+
+    def __init__(
+        self, watermark: Watermark, defense: str, attack: str, pictures: list[Picture8], seed: int
+    ) -> None:
+        self.cast, self.seed = Cast.of(pictures, seed), seed
+        self.defended = DefendedWatermark(watermark, Setting.parse(defense), DEFAULT_FPR)
+        self.attack: Attack | OracleAttack = Setting.parse(attack).attack(
+            naturals=floats(self.cast.naturals)
+        )
+        if self.attack.references > len(self.cast.sources):
+            raise CoverLockError(
+                f"'{attack}' needs {self.attack.references} marked pictures, but only "
+                f"{len(self.cast.sources)} of {len(pictures)} photos are there to be marked"
+            )
+        self._marked = lru_cache(maxsize=len(self.cast.sources))(self._mark)
+
+    def outcome(self, group: int, each: int) -> dict[str, Any]:
+        """What verification says of one residual on ``each`` targets."""
+        alone = self.attack.references == 1
+        whose = group if alone else group // GROUPS_A_MESSAGE
+        rng = np.random.default_rng([self.seed, group])
+        robbed = [group % len(self.cast.sources)] if alone else self._drawn(rng)
+        marked = [self._marked(source, whose) for source in robbed]
+        originals = [self.cast.sources[source] for source in robbed]
+        hit = rng.choice(len(self.cast.targets), min(each, len(self.cast.targets)), replace=False)
+        targets = [self.cast.targets[index] for index in hit]
+        forged = forge(self.attack, marked, originals, targets)
+        judged = self.defended.judge(forged, self._message(whose))
+        return {
+            "targets": hit.tolist(),
+            "matches": [outcome.matches for outcome in judged],
+            "psnr": [
+                min(read(a).psnr(read(b)), 100.0) for a, b in zip(targets, forged, strict=True)
+            ],
+            **{rule: [bool(outcome.accepted[rule]) for outcome in judged] for rule in RULES},
+        }
+
+    def _drawn(self, rng: np.random.Generator) -> list[int]:
+        return [int(i) for i in rng.permutation(len(self.cast.sources))[: self.attack.references]]
+
+    def _message(self, whose: int) -> Bits:
+        return codeword(f"forgeries, message {whose}", None, self.defended.protected.bits)
+
+    def _mark(self, source: int, whose: int) -> Picture8:
+        return self.defended.mark(self.cast.sources[source], self._message(whose))[0]
+
+
+def forgeries(
+    watermark: Watermark,
+    defense: str,
+    attack: str,
+    pictures: list[Picture8],
+    scale: Scale,
+    seed: int,
+    session: Session,
+) -> dict[str, Any]:
+    """How many forgeries pass, in clusters by residual and by target."""
+    robbery = Robbery(watermark, defense, attack, pictures, seed)
+    key = {
+        "kind": "forgeries",
+        "lock": session.fingerprint(robbery.defended.protected),
+        "attack": repr(robbery.attack),
+        "pictures": digest(*pictures),
+        "seed": seed,
+        "each": scale.each,
+    }
+    label = f"{watermark.name}, {defense}, {attack}"
+    rows = [
+        session.once(partial(robbery.outcome, group, scale.each), **key, group=group)
+        for group in session.steps(range(scale.groups), label)
+    ]
+    return _summary([row for row in rows if row], watermark.bits)
+
+
+def _summary(rows: list[dict[str, Any]], bits: int) -> dict[str, Any]:
+    groups = np.repeat(np.arange(len(rows)), [len(row["targets"]) for row in rows])
+    targets, matches, psnr = (
+        np.concatenate([row[name] for row in rows]) for name in ("targets", "matches", "psnr")
+    )
+    shares = {
+        rule: clustered_rate(np.concatenate([row[rule] for row in rows]), matches, groups, targets)
+        for rule in RULES
+    }
+    return {**shares, "agreement": float(matches.mean() / bits), "psnr": float(psnr.mean())}
+
+
+def _psnr(target: Picture8, forged: Picture8) -> float:
+    """In decibels; equal pictures have none, and get 100."""
+    return min(read(target).psnr(read(forged)), 100.0)
+
+
+def pooled(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """Cells of several systems and photo sets as one, each worth what it is worth."""
+    from scipy.stats import beta
+
+    successes, trials, worth = (
+        sum(cell[name] for cell in cells) for name in ("successes", "trials", "worth")
+    )
+    effective = successes * worth / trials
+    high = float(beta.ppf(0.975, effective + 1, worth - effective))
+    return {"successes": successes, "trials": trials, "worth": worth, "high": high}
+
+
+def _rows(figures: Mapping[str, Any]) -> list[Row]:
+    rows: list[Row] = [
+        {"system": system, "photos": photos, "attack": attack, "defense": defense, **cell}
+        for system, by_photos in figures.items()
+        for photos, by_attack in by_photos.items()
+        for attack, by_defense in by_attack.items()
+        for defense, cell in by_defense.items()
+    ]
+    return rows
+
+
+def _pooled_rows(figures: Mapping[str, Any]) -> list[Row]:
+    """For each attack and lock, all cells as one beside the paper's mean over its systems."""
+    every = _rows(figures)
+    kinds = dict.fromkeys((row["attack"], row["defense"]) for row in every)
+    rows: list[Row] = []
+    for attack, defense in kinds:
+        if defense == "none":
+            continue
+        cells = [row for row in every if (row["attack"], row["defense"]) == (attack, defense)]
+        rows.append(
+            {
+                "attack": attack,
+                "defense": defense,
+                "cells": len(cells),
+                "systems": ", ".join(dict.fromkeys(row["system"] for row in cells)),
+                **{rule: pooled([cell[rule] for cell in cells]) for rule in RULES},
+                "paper": paper.AVERAGE_ASR.get(attack),
+            }
+        )
+    return rows
+
+
+_CELL = "{%s/successes} of {%s/trials} (at most {%s/high:%%3} %%)"
+
+FORGERIES = Table(
+    "Forgeries at scale",
+    _rows,
+    [
+        ("system", "{system}"),
+        ("photos", "{photos}"),
+        ("attack", "{attack}"),
+        ("defence", "{defense}"),
+        ("accepted, hard", _CELL.replace("%s", "hard").replace("%%", "%")),
+        ("accepted, soft", _CELL.replace("%s", "soft").replace("%%", "%")),
+        ("residuals, targets", lambda row: ", ".join(map(str, row["hard"]["clusters"]))),
+        ("worth as independent trials", "{hard/worth:.0f}"),
+        ("bits that agree", "{agreement:%1} %"),
+        ("PSNR", "{psnr:.1f} dB"),
+    ],
+)
+
+FORGERIES_POOLED = Table(
+    "Forgeries at scale, all systems and photo sets as one",
+    _pooled_rows,
+    [
+        ("attack", "{attack}"),
+        ("behind", "{defense}"),
+        ("systems", "{systems}"),
+        ("accepted, hard", "{hard/successes} of {hard/trials}"),
+        ("worth", "{hard/worth:.0f}"),
+        ("at most, 95 %", "{hard/high:%3} %"),
+        ("accepted, soft", "{soft/successes} of {soft/trials}"),
+        ("at most", "{soft/high:%3} %"),
+        ("paper's mean, CIN, VINE and MBRS at full size", "{paper|-:.3f} %"),
+    ],
+)

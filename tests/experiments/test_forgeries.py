@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from coverlock_bench.ledger import Ledger, Session
+from coverlock_sdk import CoverLockError
+from coverlock_sdk.testing import natural_pictures
+from experiments.forgeries import FORGERIES, FORGERIES_POOLED, Cast, Scale, forgeries
+
+
+def test_parts_share_no_picture():
+    pictures = natural_pictures(12, (32, 32))
+    cast = Cast.of(pictures, seed=0)
+    dealt = [p.tobytes() for part in (cast.sources, cast.targets, cast.naturals) for p in part]
+    assert len(set(dealt)) == len(dealt)
+    assert len(cast.sources) == len(cast.targets)
+
+
+def test_transplants_pass_without_the_lock_and_not_with_it(additive, tmp_path):
+    pictures = natural_pictures(16, (64, 64))
+    cells = {
+        defense: forgeries(additive, defense, "gt", pictures, Scale(4, 3), 0, Session())
+        for defense in ("none", "coverlock:hash=dct")
+    }
+    assert cells["none"]["hard"]["rate"] == 1
+    assert cells["coverlock:hash=dct"]["hard"]["successes"] == 0
+    assert cells["none"]["hard"]["clusters"][0] == 4
+    figures = {"additive": {"photos": {"gt": cells}}}
+    assert "12 of 12" in FORGERIES.markdown(figures)
+    assert "0.243 %" in FORGERIES_POOLED.markdown(figures)
+
+
+def test_a_run_goes_on_where_it_stopped(additive, tmp_path):
+    pictures = natural_pictures(12, (64, 64))
+    kept = Session(Ledger(tmp_path / "kept.sqlite"))
+    first = forgeries(additive, "none", "gt", pictures, Scale(2, 2), 0, kept)
+    late = Session(Ledger(tmp_path / "kept.sqlite"), deadline=0.0)
+    assert forgeries(additive, "none", "gt", pictures, Scale(2, 2), 0, late) == first
+
+
+def test_too_few_pictures_for_an_attack_are_explained(additive):
+    with pytest.raises(CoverLockError, match="needs 100 marked pictures, but only 4 of 12"):
+        forgeries(
+            additive, "none", "averaging", natural_pictures(12, (64, 64)), Scale(1, 1), 0, Session()
+        )
