@@ -21,7 +21,7 @@ from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import Setting
 from coverlock_bench.tables import Row, Table
 from coverlock_bench.trial import DefendedWatermark, floats, forge
-from coverlock_sdk import Attack, OracleAttack, Watermark
+from coverlock_sdk import Watermark
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
@@ -82,9 +82,7 @@ class Robbery:
     ) -> None:
         self.cast, self.seed = Cast.of(pictures, seed), seed
         self.defended = DefendedWatermark(watermark, Setting.parse(defense), DEFAULT_FPR)
-        self.attack: Attack | OracleAttack = Setting.parse(attack).attack(
-            naturals=floats(self.cast.naturals)
-        )
+        self.attack = Setting.parse(attack).attack(naturals=floats(self.cast.naturals))
         if self.attack.references > len(self.cast.sources):
             raise CoverLockError(
                 f"'{attack}' needs {self.attack.references} marked pictures, but only "
@@ -102,7 +100,7 @@ class Robbery:
         originals = [self.cast.sources[source] for source in robbed]
         hit = rng.choice(len(self.cast.targets), min(each, len(self.cast.targets)), replace=False)
         targets = [self.cast.targets[index] for index in hit]
-        forged = forge(self.attack, marked, originals, targets)
+        forged = forge(self.attack, marked, originals, targets, self.defended.protected.watermark)
         judged = self.defended.judge(forged, self._message(whose))
         return {
             "targets": hit.tolist(),
@@ -155,7 +153,7 @@ def _summary(rows: list[dict[str, Any]], bits: int) -> dict[str, Any]:
     targets, matches, psnr = (
         np.concatenate([row[name] for row in rows]) for name in ("targets", "matches", "psnr")
     )
-    shares = {
+    shares: dict[str, Any] = {
         rule: clustered_rate(np.concatenate([row[rule] for row in rows]), matches, groups, targets)
         for rule in RULES
     }

@@ -33,9 +33,9 @@ class PreferenceResidual(Attack):
     steps: int = 50
     """As in the authors' command; their paper takes 500."""
     rate: float | None = None
-    """Of gradient ascent. None is 0.05, as published, for the authors' model, and for others 0.05 at
-    64 pixels and more in proportion: scores are means over a picture, so the gradient of one pixel
-    shrinks as pictures grow."""
+    """Of gradient ascent. None is 0.05, as published, for the authors' model, and for others 0.05
+    at 64 pixels and more in proportion: scores are means over a picture, so the gradient of one
+    pixel shrinks as pictures grow."""
     strength: float = 1.0
     references: int = 1
     """Residuals that are averaged; the authors use one."""
@@ -77,6 +77,4 @@ class PreferenceResidual(Attack):
     def _rate(self) -> float:
         if self.rate is not None:
             return self.rate
-        return (
-            PUBLISHED_RATE if self.model == "official" else PUBLISHED_RATE * self.side / 64
-        )
+        return PUBLISHED_RATE if self.model == "official" else PUBLISHED_RATE * self.side / 64
