@@ -18,7 +18,10 @@ MOST_OWN_IMPORTS = 10
 LONGEST_FUNCTION = 60
 HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")
 
-OPTIONAL_PACKAGES = ("torch", "onnx", "onnxruntime", "matplotlib", "scipy", "skimage", "fastapi")
+OPTIONAL_PACKAGES = (
+    *("torch", "onnx", "onnxruntime", "matplotlib", "scipy", "skimage", "fastapi"),
+    *("c2pa", "cryptography"),
+)
 
 
 def modules() -> dict[str, Path]:

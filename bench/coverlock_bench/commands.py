@@ -14,6 +14,7 @@ from coverlock_bench.deployment.commands import overhead, parity, scaling, servi
 from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
 from coverlock_bench.knowing.commands import key_attacks, lock_schemes_command
+from coverlock_bench.provenance.commands import fingerprints
 from coverlock_sdk.errors import CoverLockError
 
 DRAWERS = {
@@ -36,6 +37,7 @@ for command in (
     adaptive,
     key_attacks,
     lock_schemes_command,
+    fingerprints,
     parity,
     overhead,
     latency,

@@ -29,6 +29,7 @@ COMMANDS = (
     "calibrate:calibrate",
     "train:train",
     "sign:sign",
+    "c2pa:c2pa",
     "check_log:check_log",
     "serve:serve",
     "serve:token",

@@ -24,6 +24,22 @@ def message_source(
     return lambda picture: registry.issue(identifier, str(picture))
 
 
+def serial_source(
+    registry: SerialRegistry, identifier: str | None, serial: str | None, pictures: int
+) -> Callable[[Path], Serial]:
+    """The serial of each picture: a new one of an identifier, or the one that was given."""
+    if serial is None:
+        if identifier is None:
+            raise MessageError("name the picture with either --id or --serial")
+        return lambda picture: registry.issue(identifier, str(picture))
+    if identifier is not None:
+        raise MessageError("name the picture with either --id or --serial")
+    if pictures > 1:
+        raise MessageError(f"one --serial cannot stand for {pictures} pictures: use --id")
+    given = Serial(serial)
+    return lambda picture: given
+
+
 def registered_serials(path: Path, identifier: str | None = None) -> list[Serial]:
     """The serials of a registry, of which there must be some."""
     if not path.exists():

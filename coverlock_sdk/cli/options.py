@@ -74,6 +74,12 @@ serials_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Registry that gives each picture a serial of its own; made if it is not there.",
 )
+repository_option = click.option(
+    "--repository",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder where manifests are kept.",
+)
 sources_argument = click.argument("sources", nargs=-1, required=True)
 message_options = together(
     click.option("--id", "identifier", help="Identifier; its codeword is the message."),
@@ -88,6 +94,9 @@ bundle_options = together(
 _hash_option = click.option(
     "--hash", help=f"Image hash, as NAME or NAME:OPTION=VALUE.  [default: {DEFAULT_HASH}]"
 )
+fpr_option = click.option(
+    "--fpr", type=float, help=f"False-positive rate.  [default: {DEFAULT_FPR:g}]"
+)
 lock_options = together(
     click.option(
         "-w",
@@ -97,7 +106,7 @@ lock_options = together(
     ),
     _hash_option,
     key_option,
-    click.option("--fpr", type=float, help=f"False-positive rate.  [default: {DEFAULT_FPR:g}]"),
+    fpr_option,
     rule_option,
     max_pixels_option,
 )

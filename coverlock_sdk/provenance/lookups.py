@@ -1,0 +1,104 @@
+"""Finding the few manifests that a picture may belong to among all of a repository.
+
+All soft bindings of a manifest must match, so a manifest whose fingerprint is too far away needs no
+second look. What is left is a handful, of which the lock verifies each: thirty bits of payload are
+then enough for a repository of any size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.arrays import Bits
+from coverlock_sdk.locking.statistics import corrected, hard_p_value
+from coverlock_sdk.provenance.fingerprints import distances, unpacked
+from coverlock_sdk.provenance.repository import Look, ManifestRepository
+
+MOST_CANDIDATES = 64
+"""Nearest entries that are verified, however many are near enough."""
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """What look-ups need of the entries of one watermark and one hash."""
+
+    numbers: npt.NDArray[np.int64]
+    fingerprints: Bits
+    """(N, 32)"""
+    payloads: Bits
+    """(N, bytes of a payload)"""
+    keys: frozenset[str | None]
+    """Fingerprints of the keys that the pictures were locked with."""
+
+    @classmethod
+    def of(cls, looks: Sequence[Look]) -> Shelf:
+        """The shelf of some entries, all of one watermark and one hash."""
+        width = max(len(look.payload) for look in looks)
+        payloads = b"".join(look.payload.ljust(width, b"\0") for look in looks)
+        return cls(
+            np.array([look.number for look in looks], dtype=np.int64),
+            unpacked([look.fingerprint for look in looks]),
+            np.frombuffer(payloads, dtype=np.uint8).reshape(-1, width),
+            frozenset(look.key for look in looks),
+        )
+
+    def __add__(self, other: Shelf) -> Shelf:
+        width = self.payloads.shape[1]
+        payloads = np.zeros((len(other.payloads), width), dtype=np.uint8)
+        shared = min(width, other.payloads.shape[1])
+        payloads[:, :shared] = other.payloads[:, :shared]
+        return Shelf(
+            np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([self.fingerprints, other.fingerprints]),
+            np.concatenate([self.payloads, payloads]),
+            self.keys | other.keys,
+        )
+
+    def nearest(self, fingerprint: bytes, most: int) -> list[tuple[int, int]]:
+        """Distance and number of the entries within ``most`` bits, the nearest first."""
+        found = distances(fingerprint, self.fingerprints)
+        near = np.flatnonzero(found <= most)
+        order = near[np.argsort(found[near], kind="stable")][:MOST_CANDIDATES]
+        return [(int(found[row]), int(self.numbers[row])) for row in order]
+
+    def bearer(self, payload: Bits, false_positives: float) -> int | None:
+        """The number of the entry whose picture carries ``payload`` (bits,), if one does.
+
+        That the decoder reads the payload of another picture is what a transplanted mark looks
+        like. Payloads of locked marks are random, so an unmarked picture seldom shows one.
+        """
+        wanted = np.packbits(payload)
+        if self.payloads.shape[1] != len(wanted):
+            return None
+        wrong = np.bitwise_count(self.payloads ^ wanted).sum(axis=1)
+        best = int(np.argmin(wrong))
+        right = np.arange(len(payload)) >= wrong[best]
+        p_value = corrected(hard_p_value(right), len(self.numbers))
+        return int(self.numbers[best]) if p_value <= false_positives else None
+
+
+class Shelves:
+    """The look-ups of a repository, kept up to date."""
+
+    def __init__(self, repository: ManifestRepository) -> None:
+        self._repository = repository
+        self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def all(self) -> dict[tuple[str, str], Shelf]:
+        """The shelf of each watermark and hash, entries that came meanwhile included."""
+        with self._lock:
+            sorted_out: dict[tuple[str, str], list[Look]] = {}
+            for look in self._repository.looks(after=self._last):
+                sorted_out.setdefault((look.watermark, look.hash), []).append(look)
+                self._last = look.number
+            for kind, looks in sorted_out.items():
+                new = Shelf.of(looks)
+                self._shelves[kind] = self._shelves[kind] + new if kind in self._shelves else new
+            return dict(self._shelves)

@@ -1,0 +1,217 @@
+"""From a picture to its manifest: the one inside it, or else the one that its mark leads to.
+
+A manifest that is found by the mark counts only if all of its soft bindings match: the lock must
+verify on this very picture, and the picture must look like the one that was signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from coverlock_sdk.errors import KeyringError, PictureError, ProvenanceError
+from coverlock_sdk.images.conversion import Given, read
+from coverlock_sdk.locking.picture_verifier import PictureVerifier
+from coverlock_sdk.locking.verdict import Verdict
+from coverlock_sdk.provenance.alterations import AlterationMap, alterations
+from coverlock_sdk.provenance.fingerprints import distance, fingerprints, tolerance_of
+from coverlock_sdk.provenance.lookups import Shelf, Shelves
+from coverlock_sdk.provenance.manifests import (
+    HARD_BINDINGS,
+    Manifest,
+    read_embedded,
+    read_store,
+)
+from coverlock_sdk.provenance.repository import Entry, ManifestRepository
+
+How = Literal["embedded", "mark"]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A manifest of the repository all of whose soft bindings a picture matches."""
+
+    manifest: Manifest
+    verdict: Verdict
+    distance: int
+    """Bits in which the picture's fingerprint differs from the signed one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The match as plain JSON values, named as C2PA names them in recovered ingredients."""
+        bindings = self.manifest.bindings
+        tolerance = tolerance_of(bindings.hash)
+        return {
+            "softBindingsMatched": True,
+            "softBindingAlgorithmsMatched": bindings.algorithms,
+            "serial": bindings.serial,
+            "verdict": self.verdict.to_dict(),
+            "fingerprint": {
+                "distance": self.distance,
+                "tolerance": tolerance.distance,
+                "false_positives": tolerance.false_positives,
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What is known of where a picture comes from. It is true where there is a manifest."""
+
+    manifest: Manifest | None
+    how: How | None
+    reason: str
+    """In a sentence, why this manifest, or why none."""
+    match: Match | None = None
+    """How the soft bindings matched, where the mark led to the manifest."""
+    altered: AlterationMap | None = None
+    """Where the picture seems to differ from the one that was signed."""
+
+    def __bool__(self) -> bool:
+        return self.manifest is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON values."""
+        found = self.manifest
+        return {
+            "accepted": bool(self),
+            "reason": self.reason,
+            "how": self.how,
+            "manifest_id": found.id if found else None,
+            "signer": found.signer if found else None,
+            "trusted": found.trusted if found else None,
+            **(self.match.to_dict() if self.match else {"softBindingsMatched": False}),
+            "altered": self.altered.to_dict() if self.altered else None,
+            "manifest": found.content if found else None,
+        }
+
+
+class Resolver:
+    """Finds the manifests of pictures in a repository, with the verifiers of their watermarks."""
+
+    def __init__(
+        self,
+        repository: ManifestRepository,
+        verifiers: Sequence[PictureVerifier],
+        trust: bytes | None = None,
+    ) -> None:
+        self.repository = repository
+        self.verifiers = verifiers
+        self.trust = trust
+        """Certificates in PEM format of those who may sign; None does not ask who signed."""
+        self._shelves = Shelves(repository)
+        for verifier, shelf in self._searched():
+            _require_key(verifier, shelf)
+
+    def resolve(self, picture: str | Path | bytes) -> Resolution:
+        """Find the manifest of a picture file: inside it first, and else by its mark."""
+        content = picture if isinstance(picture, bytes) else _content(Path(picture))
+        refused = None
+        embedded = read_embedded(content, self.trust)
+        if embedded is not None:
+            refused = embedded.problem()
+            if refused is None:
+                return Resolution(embedded, "embedded", self._of_embedded(embedded, content))
+        match = self.match(content)
+        if match is None:
+            return Resolution(None, None, refused or self._why_not(content))
+        reason = "the mark in the picture leads to this manifest, and all soft bindings match"
+        if refused:
+            reason = f"{reason}; of the one inside the picture, {refused}"
+        return Resolution(match.manifest, "mark", reason, match, _altered(match, content))
+
+    def match(self, picture: bytes) -> Match | None:
+        """The manifest that the mark in a picture leads to, if all soft bindings match."""
+        given = Given(picture)
+        for verifier, shelf in self._searched():
+            decoded, hashed = verifier.logits(picture)
+            [fingerprint] = fingerprints(hashed)
+            most = tolerance_of(verifier.hash_name or "").distance
+            numbers = [number for _, number in shelf.nearest(fingerprint, most)]
+            near = [self.repository.of_number(number) for number in numbers]
+            if not near:
+                continue
+            book = verifier.judge.checked_book([entry.bindings.serial for entry in near])
+            [found] = verifier.judge.identify(decoded, hashed, book)
+            verifier.announce([found.verdict], given)
+            if found:
+                [entry] = [entry for entry in near if entry.bindings.serial == found.label]
+                return self._checked(entry, found.verdict, fingerprint)
+        return None
+
+    def manifest(self, entry: Entry) -> Manifest:
+        """The manifest of an entry, if nobody altered it and it is signed by who may sign."""
+        manifest = read_store(self.repository.content(entry), self.trust)
+        if problem := manifest.problem(expected=HARD_BINDINGS):
+            raise ProvenanceError(problem)
+        if manifest.id != entry.manifest or manifest.bindings != entry.bindings:
+            raise ProvenanceError(
+                f"the repository {self.repository.folder} says otherwise than the signed manifest "
+                f"{manifest.id}: restore its database from a backup"
+            )
+        return manifest
+
+    def _checked(self, entry: Entry, verdict: Verdict, fingerprint: bytes) -> Match | None:
+        """The match with a manifest, if the picture looks like the signed fingerprint says."""
+        manifest = self.manifest(entry)
+        bits = distance(fingerprint, manifest.bindings.fingerprint)
+        near = bits <= tolerance_of(manifest.bindings.hash).distance
+        return Match(manifest, verdict, bits) if near else None
+
+    def _searched(self) -> Iterator[tuple[PictureVerifier, Shelf]]:
+        """Each verifier with what there is for it to find."""
+        shelves = self._shelves.all()
+        for verifier in self.verifiers:
+            shelf = shelves.get((verifier.watermark_name, verifier.hash_name or ""))
+            if shelf is not None:
+                yield verifier, shelf
+
+    def _of_embedded(self, embedded: Manifest, picture: bytes) -> str:
+        """What to say of a manifest inside a picture; a stranger's may have replaced another."""
+        reason = "the picture carries its manifest, and is as it was signed"
+        if self.repository.of_manifest(embedded.id) is not None:
+            return reason
+        other = self.match(picture)
+        if other is None:
+            return reason
+        return (
+            f"{reason}; its mark leads to another manifest, {other.manifest.id} by "
+            f"'{other.manifest.signer}', from which it was edited or which it was put in place of"
+        )
+
+    def _why_not(self, picture: bytes) -> str:
+        """Why a picture has no manifest: no mark, or one that was made for another picture."""
+        for verifier, shelf in self._searched():
+            decoded, _ = verifier.logits(picture)
+            number = shelf.bearer((decoded[0] > 0).astype("uint8"), verifier.fpr)
+            if number is not None:
+                entry = self.repository.of_number(number)
+                return (
+                    f"the picture carries the mark of '{entry.bindings.serial}' but is another "
+                    "picture, or was changed beyond recognition: the mark was transplanted, or the "
+                    "soft bindings no longer match"
+                )
+        return "the picture has no manifest, and no mark that leads to one"
+
+
+def _altered(match: Match, picture: bytes) -> AlterationMap | None:
+    thumbnail = match.manifest.thumbnail
+    return alterations(thumbnail, read(picture)) if thumbnail else None
+
+
+def _require_key(verifier: PictureVerifier, shelf: Shelf) -> None:
+    held = {key.fingerprint if key else None for key in verifier.keys}
+    if held.isdisjoint(shelf.keys):
+        names = ", ".join(sorted(f"'{key}'" if key else "none" for key in shelf.keys))
+        raise KeyringError(
+            f"the pictures of '{verifier.watermark_name}' in the repository were locked with other "
+            f"keys ({names}): name their key file with --key-file"
+        )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PictureError(f"{path} cannot be read ({error.strerror or error})") from None

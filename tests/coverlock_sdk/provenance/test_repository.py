@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from coverlock_sdk.errors import ProvenanceError
+from coverlock_sdk.locking.serials import Serial
+from coverlock_sdk.provenance.fingerprints import distance
+from coverlock_sdk.provenance.lookups import Shelf
+from coverlock_sdk.provenance.repository import Look, ManifestRepository
+from coverlock_sdk.provenance.signing import PictureSigner
+
+
+def test_a_store_comes_back_as_it_was_added(studio):
+    entry = studio.repository.of_manifest(studio.signed[0].manifest)
+    assert studio.signed[0].path.read_bytes().find(studio.repository.content(entry)) > 0
+    assert entry == studio.repository.of_serial(studio.signed[0].serial)
+
+
+def test_what_is_not_a_repository_is_refused(tmp_path):
+    with pytest.raises(ProvenanceError, match="is not a manifest repository"):
+        ManifestRepository(tmp_path)
+    (tmp_path / "repository.db").write_bytes(b"not a database, but long enough to be one" * 99)
+    with pytest.raises(ProvenanceError, match="cannot be used"):
+        ManifestRepository(tmp_path)
+
+
+def test_what_is_not_a_manifest_is_refused(own_studio):
+    with pytest.raises(ProvenanceError, match="cannot be read"):
+        own_studio.repository.add(b"hello" * 100, b"")
+    assert len(own_studio.repository.entries()) == 2
+
+
+def test_an_altered_manifest_is_refused(own_studio):
+    store = bytearray(own_studio.repository.content(own_studio.repository.entries()[0]))
+    at = store.index(b"fingerprint.projection")
+    store[at : at + 4] = b"xxxx"
+    with pytest.raises(ProvenanceError, match="cannot be used|cannot be read"):
+        own_studio.repository.add(bytes(store), b"")
+
+
+def test_two_manifests_that_claim_one_serial(own_studio, photos, tmp_path):
+    """Two machines number pictures alike; their repositories cannot be merged."""
+    other = ManifestRepository(tmp_path / "other", create=True)
+    signer = PictureSigner(own_studio.lock, other, own_studio.signer.credentials)
+    original = tmp_path / "other.png"
+    Image.fromarray(photos[5]).save(original)
+    signed = signer.sign(original, tmp_path / "other-signed.png", Serial("order/000001"))
+    with pytest.raises(ProvenanceError, match="both claim the serial 'order/000001'"):
+        own_studio.repository.merge(other)
+    kept = own_studio.repository.of_serial("order/000001")
+    assert kept.manifest == own_studio.signed[0].manifest != signed.manifest
+
+
+def test_repositories_are_merged_once(own_studio, tmp_path):
+    merged = ManifestRepository(tmp_path / "merged", create=True)
+    assert merged.merge(own_studio.repository) == 2
+    assert merged.merge(own_studio.repository) == 0
+    assert [e.bindings for e in merged.entries()] == [
+        e.bindings for e in own_studio.repository.entries()
+    ]
+    with pytest.raises(ProvenanceError, match="already"):
+        merged.add(merged.content(merged.entries()[0]), b"")
+
+
+fingerprint = st.binary(min_size=32, max_size=32)
+
+
+@given(st.lists(fingerprint, min_size=1, max_size=20), fingerprint, st.integers(0, 256))
+def test_the_nearest_are_those_within_reach_in_order(stored, wanted, most):
+    looks = [Look(n, "w", "h", None, value, b"abcd") for n, value in enumerate(stored)]
+    found = Shelf.of(looks[:1])
+    for look in looks[1:]:
+        found = found + Shelf.of([look])
+    near = found.nearest(wanted, most)
+    expected = sorted((distance(value, wanted), n) for n, value in enumerate(stored))
+    assert near == [(bits, n) for bits, n in expected if bits <= most]
+
+
+def test_the_bearer_of_a_payload_is_found_despite_errors_and_not_by_chance():
+    rng = np.random.default_rng(0)
+    payloads = rng.integers(0, 2, (500, 64), dtype=np.uint8)
+    looks = [
+        Look(n, "w", "h", None, bytes(32), np.packbits(bits).tobytes())
+        for n, bits in enumerate(payloads)
+    ]
+    shelf = Shelf.of(looks)
+    damaged = payloads[123].copy()
+    damaged[:6] ^= 1
+    assert shelf.bearer(damaged, 1e-6) == 123
+    assert shelf.bearer(rng.integers(0, 2, 64, dtype=np.uint8), 1e-6) is None
+    assert shelf.bearer(damaged[:32], 1e-6) is None
