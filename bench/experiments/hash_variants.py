@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional
 
 from coverlock_bench.timing import seconds_in_turns
-from coverlock_sdk.hashing import nano
+from coverlock_sdk.hashing.nano import NanoHash
 from coverlock_sdk.hashing.network import Backbone, HashNetwork, NanoBackbone
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.progress import progress
@@ -38,7 +38,7 @@ from experiments.backbones import augnet, efficientnet_lite0
 BACKBONES: dict[str, Callable[[], Backbone]] = {
     "efficientnet-lite0": efficientnet_lite0,
     "augnet": augnet,
-    "nano": lambda: nano.network().backbone,
+    "nano": lambda: NanoHash().module().backbone,
 }
 HEAD = HeadRecipe(
     held_out=HELD_OUT,
@@ -72,7 +72,7 @@ def hash_variants(photos: Path, run: Path) -> dict[str, Any]:
 
     The teacher of the distilled network is the variant with the lowest held-out bit error.
     """
-    networks = {"nano": nano.network()}
+    networks = {"nano": NanoHash().module()}
     for name, backbone in BACKBONES.items():
         trained = train_head(backbone(), photos, run / name, HEAD, cache=run / "cache")
         networks[f"head on frozen {name}"] = trained

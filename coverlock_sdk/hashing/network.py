@@ -1,7 +1,7 @@
 """The networks of the hash: the paper's head, and the backbone of ``nano``, the hash that ships.
 
 Everything here is PyTorch and is needed for training and export only; ``nano`` itself runs on
-NumPy (see ``coverlock_sdk.hashing.nano``).
+NumPy (see ``coverlock_sdk.hashing.windowed``).
 """
 
 from __future__ import annotations

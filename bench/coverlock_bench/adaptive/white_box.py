@@ -31,14 +31,14 @@ class Public:
 
     def logits(self, pictures: Tensor, rng: np.random.Generator) -> Tensor:
         """Its 256 logits."""
-        module, side = _module(self.name)
+        module, side = module_of(self.name)
         logits: Tensor = module(resampled(pictures, side))
         return logits
 
 
 def white_box(name: str) -> WhiteBox:
     """The differentiable version of the hash ``name``."""
-    _module(name)
+    module_of(name)
     return Public(name)
 
 
@@ -52,7 +52,8 @@ def resampled(pictures: Tensor, side: int) -> Tensor:
 
 
 @cache
-def _module(name: str) -> tuple[nn.Module, int]:
+def module_of(name: str) -> tuple[nn.Module, int]:
+    """The differentiable version of the hash ``name``, and the side of its input."""
     image_hash = load_hash(name)
     module = image_hash.module()
     if module is None:

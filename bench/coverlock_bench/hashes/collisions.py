@@ -2,16 +2,16 @@
 
 The forger has the hash with its gradients, and a crowd of released pictures to choose from. The
 search is projected gradient descent with momentum, whose steps halve when they stop helping (the
-schedule of Auto-PGD), from several starting points; the best point of all is kept. It works on the
-code alone: no watermark decoder adds errors of its own, so real forgeries succeed less often.
+schedule of Auto-PGD), from several starting points towards several sources; the best of all is
+kept. It works on the code alone: no watermark decoder adds errors of its own, so real forgeries
+succeed less often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from coverlock_bench.adaptive.white_box import WhiteBox
 from coverlock_bench.attacks.feature_collision import Energy
+from coverlock_bench.auditing.trials import similarity
+from coverlock_bench.hashes.ideal_lock import IdealLock
+from coverlock_bench.hashes.opponents import Opponent
+from coverlock_bench.photos import to_8_bit
 from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.locking.keys import bit_selection
+from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.hashes.kind_figures import NEEDED, SELECTED, selection_odds
+from coverlock_sdk.training.hashes.kind_figures import NEEDED, SELECTED
 
 TOGETHER = 10
 """Pictures that are attacked at once."""
+
+PATIENCE = 10
+"""How many times in a search its steps may halve."""
 
 Space = Literal["all", "low", "chroma"]
 
@@ -39,88 +45,116 @@ class Collision:
 
     psnr: float
     keyed: bool = False
-    """Whether a key hides which bits count; then all of them have to agree, as far as they can."""
+    """Whether a secret rotation of the logits decides which bits count; then all logits have to
+    point the same way, as far as they can."""
     space: Space = "all"
     """Any change, one of low frequencies only, or one of colour only."""
     steps: int = 150
-    restarts: int = 2
+    sources: int = 2
+    """The nearest pictures of the crowd, each of which is aimed at in a search of its own."""
     momentum: float = 0.75
     margin: float = 0.3
     """How far beyond zero a logit is pushed, in units of the mean magnitude."""
 
     def success(
-        self, known: WhiteBox, targets: Images, crowd: Images, seed: int = 0
-    ) -> dict[str, float]:
-        """The share of ``targets`` (N, 3, H, W) that collide with some picture of ``crowd``.
+        self, opponent: Opponent, targets: Images, crowd: Images, seed: int = 0
+    ) -> dict[str, Any]:
+        """How many of ``targets`` (N, 3, H, W) collide with some picture of ``crowd``.
 
-        With a key it is the mean over all selections of bits that the key may have made.
+        ``accepted`` counts by the default rule of the lock, ``accepted_hard`` by matching bits;
+        with a key both are means over keys. A hash that cannot lock is judged by its bits alone.
         """
-        bits = np.arange(CODE_BITS)
-        if not self.keyed:
-            bits = bits[bit_selection(None, CODE_BITS, SELECTED)]
-        aims = _logits(known, crowd)
-        odds, over, psnrs = [], [], []
+        bits = self._bits(opponent)
+        known = _logits(opponent, crowd)
+        forged, aimed = [], []
         starts = range(0, len(targets), TOGETHER)
-        for start in progress(starts, f"{known}, {self}"):
+        for start in progress(starts, f"{opponent.name}, {self}"):
             here = torch.from_numpy(targets[start : start + TOGETHER])
-            aim = _best_matches(_logits(known, here.numpy()), aims, bits)
             rng = np.random.default_rng([seed, start])
-            change = self._search(known, here, aim, bits, rng)
-            forged = (here + change).clamp(0, 1).mul(255).round() / 255
-            equal = (_logits(known, forged.numpy()) > 0) == (aim > 0)
-            matches = equal[:, bits].sum(axis=1)
-            odds += list(selection_odds()[matches] if self.keyed else matches >= NEEDED)
-            over += list(equal.mean(axis=1))
-            error = (forged - here).square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
-            psnrs += (-10 * error.log10()).tolist()
-        return {
-            "targets": len(targets),
-            "accepted": float(np.sum(odds)),
-            "agreement": float(np.mean(over)),
-            "psnr": float(np.mean(psnrs)),
-        }
+            chosen = self._nearest(_logits(opponent, here.numpy()), known, bits)
+            change, aim = self._best(opponent, here, known, chosen, bits, rng)
+            forged.append((here + change).clamp(0, 1).mul(255).round().div(255).numpy())
+            aimed.append(aim)
+        return self._judged(opponent, targets, np.concatenate(forged), crowd[np.concatenate(aimed)])
+
+    def _bits(self, opponent: Opponent) -> npt.NDArray[np.int64]:
+        """The code bits that count; with a key, all may."""
+        everything = np.arange(opponent.bits)
+        if self.keyed:
+            return everything
+        return everything[bit_selection(None, opponent.bits, SELECTED)]
+
+    def _nearest(
+        self, own: Logits, crowd: Logits, bits: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """For each picture the places (N, sources) of the nearest in the crowd."""
+        if self.keyed:
+            likeness = _unit(own) @ _unit(crowd).T
+        else:
+            likeness = np.sign(own[:, bits]) @ np.sign(crowd[:, bits]).T
+        return np.argsort(-likeness, axis=1, kind="stable")[:, : self.sources]
+
+    def _best(
+        self,
+        opponent: Opponent,
+        here: Tensor,
+        known: Logits,
+        chosen: npt.NDArray[np.int64],
+        bits: npt.NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> tuple[Tensor, npt.NDArray[np.int64]]:
+        """The change of each picture that lacks least, and the source it is aimed at."""
+        best, least = torch.zeros_like(here), torch.full((len(here),), torch.inf)
+        aimed = chosen[:, 0].copy()
+        for turn, sources in enumerate(chosen.T):
+            first = torch.zeros_like(here)
+            if turn:
+                noise = torch.from_numpy(rng.standard_normal(here.shape, dtype=np.float32))
+                first = Energy(self.psnr).stride(self._confined(noise))
+            aim = torch.from_numpy(known[sources][:, bits])
+            change, lacking = self._search(opponent, here, aim, bits, first)
+            better = lacking < least
+            best[better], least[better] = change[better], lacking[better]
+            aimed[better.numpy()] = sources[better.numpy()]
+        return best, aimed
 
     def _search(
         self,
-        known: WhiteBox,
+        opponent: Opponent,
         here: Tensor,
-        aim: Logits,
+        aim: Tensor,
         bits: npt.NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> Tensor:
-        """The change of each picture that leaves the fewest bits lacking."""
-        signs = torch.from_numpy(np.where(aim[:, bits] > 0, 1.0, -1.0).astype(np.float32))
-        margin = self.margin * float(np.abs(aim).mean())
+        change: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """From one starting point: the change of each picture that lacks least, and how much."""
         budget = Energy(self.psnr)
-        best, least = torch.zeros_like(here), torch.full((len(here),), torch.inf)
-        for change in self._starting_points(here, rng):
-            step = torch.full((len(here), 1, 1, 1), 0.5)
-            previous, since = change, torch.full((len(here),), torch.inf)
-            for turn in range(self.steps):
-                change = change.detach().requires_grad_(True)
-                seen = known.logits((here + change).clamp(0, 1), rng)[:, bits]
-                lacking = functional.relu(margin - seen * signs).sum(dim=1)
-                [gradient] = torch.autograd.grad(lacking.sum(), change)
-                with torch.no_grad():
-                    better = lacking < least
-                    best[better], least[better] = change[better], lacking[better]
-                    if turn % max(1, self.steps // 10) == 0:
-                        step[lacking.detach() > 0.99 * since] /= 2
-                        since = lacking.detach()
-                    stride = budget.stride(self._confined(gradient))
-                    moved = budget.within(change - step * stride)
-                    kept = self.momentum * (moved - change) + (1 - self.momentum) * (
-                        change - previous
-                    )
-                    previous, change = change.detach(), budget.within(change + kept)
-        return best
+        best, least = change.clone(), torch.full((len(here),), torch.inf)
+        step = torch.full((len(here), 1, 1, 1), 0.5)
+        previous, since = change, torch.full((len(here),), torch.inf)
+        for turn in range(self.steps):
+            change = change.detach().requires_grad_(True)
+            lacking = self._lacking(opponent.logits((here + change).clamp(0, 1))[:, bits], aim)
+            [gradient] = torch.autograd.grad(lacking.sum(), change)
+            with torch.no_grad():
+                better = lacking < least
+                best[better], least[better] = change[better], lacking[better]
+                if not least.any():
+                    break
+                if turn % max(1, self.steps // PATIENCE) == 0:
+                    step[lacking.detach() > since - 0.01 * since.abs()] /= 2
+                    since = lacking.detach()
+                stride = budget.stride(self._confined(gradient))
+                moved = budget.within(change - step * stride)
+                kept = self.momentum * (moved - change) + (1 - self.momentum) * (change - previous)
+                previous, change = change.detach(), budget.within(change + kept)
+        return best, least
 
-    def _starting_points(self, here: Tensor, rng: np.random.Generator) -> Iterator[Tensor]:
-        """No change, and then random changes as large as the budget."""
-        yield torch.zeros_like(here)
-        for _ in range(self.restarts - 1):
-            noise = torch.from_numpy(rng.standard_normal(here.shape, dtype=np.float32))
-            yield Energy(self.psnr).stride(self._confined(noise))
+    def _lacking(self, seen: Tensor, aim: Tensor) -> Tensor:
+        """What each picture lacks: by the angle between all logits, or bit by bit."""
+        if self.keyed:
+            return 1 - functional.cosine_similarity(seen, aim)
+        margin = self.margin * aim.abs().mean()
+        return functional.relu(margin - seen * aim.sign()).sum(dim=1)
 
     def _confined(self, values: Tensor) -> Tensor:
         """The part of ``values`` that lies in the space of allowed changes."""
@@ -130,6 +164,28 @@ class Collision:
             rows, columns = (_low_pass(length) for length in values.shape[-2:])
             return rows @ values @ columns
         return values
+
+    def _judged(
+        self, opponent: Opponent, targets: Images, forged: Images, sources: Images
+    ) -> dict[str, Any]:
+        """The verdicts on forgeries as saved, by the hash as it ships, and how visible they are."""
+        have, want = opponent.judged(forged), opponent.judged(sources)
+        equal = (have > 0) == (want > 0)
+        figures: dict[str, Any] = {"targets": len(targets), "agreement": float(equal.mean())}
+        if opponent.calibration is not None:
+            lock = IdealLock(opponent.calibration, self.keyed)
+            odds = {rule: lock.accepted(want, have, rule) for rule in RULES}
+            figures |= {"accepted": odds["soft"].sum(), "accepted_hard": odds["hard"].sum()}
+        else:
+            passed = float((equal[:, self._bits(opponent)].sum(axis=1) >= NEEDED).sum())
+            figures |= {"accepted": passed, "accepted_hard": passed}
+        seen = [
+            similarity(to_8_bit(target), to_8_bit(picture))
+            for target, picture in zip(targets, forged, strict=True)
+        ]
+        for name in ("psnr", "ssim"):
+            figures[name] = np.mean([row[name] for row in seen])
+        return {name: float(value) for name, value in figures.items()}
 
 
 LOW = 16
@@ -145,18 +201,16 @@ def _low_pass(length: int) -> Tensor:
     return torch.from_numpy((basis @ basis.T).astype(np.float32))
 
 
-def _logits(known: WhiteBox, images: Images) -> Logits:
-    """The logits of pictures of any number."""
-    rng, parts = np.random.default_rng(0), []
+def _logits(opponent: Opponent, images: Images) -> Logits:
+    """The logits that the forger sees, of pictures of any number."""
     with torch.inference_mode():
-        for start in range(0, len(images), TOGETHER):
-            pictures = torch.from_numpy(images[start : start + TOGETHER])
-            parts.append(known.logits(pictures, rng).numpy())
+        parts = [
+            opponent.logits(torch.from_numpy(images[start : start + TOGETHER])).float().numpy()
+            for start in range(0, len(images), TOGETHER)
+        ]
     return np.concatenate(parts)
 
 
-def _best_matches(logits: Logits, crowd: Logits, bits: npt.NDArray[np.int64]) -> Logits:
-    """For each picture the logits in the crowd whose code is nearest its own."""
-    own, others = np.sign(logits[:, bits]), np.sign(crowd[:, bits])
-    nearest: Logits = crowd[(own @ others.T).argmax(axis=1)]
-    return nearest
+def _unit(logits: Logits) -> Logits:
+    unit: Logits = logits / np.linalg.norm(logits, axis=1, keepdims=True)
+    return unit

@@ -74,8 +74,8 @@ class KeenRecipe:
     """The network on one window, then on three against an adversary, then its head on all five."""
 
     held_out: float = 0.1
-    templates: int = 40
-    """Templates of each kind that training pictures are drawn from."""
+    templates: int = 30
+    """Templates of each design that training pictures are drawn from."""
     composition: Composition = COMPOSITION
     objective: Objective = OBJECTIVE
     body: Schedule = BODY

@@ -35,14 +35,20 @@ class Objective:
     resemblance_margin: float = 0.15
     likeness: float = 0.0
     likeness_margin: float = 0.2
+    contrast_codes: bool = False
+    """Whether the contrastive term compares soft codes instead of embeddings, half of whose
+    directions the projection to a code drops."""
 
     def terms(
         self, e: Tensor, e_distorted: Tensor, z: Tensor, z_distorted: Tensor
     ) -> dict[str, Tensor]:
         """Every term by name, and their weighted sum as ``total``."""
         c, c_distorted = torch.tanh(z), torch.tanh(z_distorted)
+        compared = e, e_distorted
+        if self.contrast_codes:
+            compared = functional.normalize(c, dim=1), functional.normalize(c_distorted, dim=1)
         terms = {
-            "contrastive": contrastive(e, e_distorted, self.temperature),
+            "contrastive": contrastive(*compared, self.temperature),
             "stability": stability(c, c_distorted),
             "balance": balance(c),
             "variance": variance(c, c_distorted, self.deviation_target),

@@ -20,7 +20,7 @@ def qr_code(desk: Desk) -> Image.Image:
     style = desk.style
     ink: Colour = (0, 0, 0) if chance(style, 0.6) else dark(style)
     ground: Colour = (255, 255, 255) if chance(style, 0.7) else pale(style)
-    code = _painted(modules(desk.content, whole(style, 1, 7)), ink, ground)
+    code = painted(modules(desk.content, whole(style, 1, 7)), ink, ground)
     return _with_margin(code, whole(style, 2, 6) / 40, ground)
 
 
@@ -30,7 +30,7 @@ def qr_poster(desk: Desk) -> Image.Image:
     ground = pale(style)
     picture, pen = sheet((400, whole(style, 440, 520)), ground)
     side = whole(style, 220, 340)
-    code = _painted(modules(desk.content, whole(style, 2, 6)), dark(style), ground)
+    code = painted(modules(desk.content, whole(style, 2, 6)), dark(style), ground)
     place = (400 - side) // 2, whole(style, 30, 80)
     picture.paste(code.resize((side, side), Image.Resampling.NEAREST), place)
     pen.rectangle((0, 0, 400, 20), vivid(style))
@@ -55,7 +55,7 @@ def bar_code(desk: Desk) -> Image.Image:
 
 def held_out_qr(desk: Desk) -> Image.Image:
     """Held out: QR codes of versions that training does not draw, with another quiet zone."""
-    code = _painted(modules(desk.content, 8 + whole(desk.style, 0, 2)), (0, 0, 0), (255, 255, 255))
+    code = painted(modules(desk.content, 8 + whole(desk.style, 0, 2)), (0, 0, 0), (255, 255, 255))
     return _with_margin(code, 0.08, (255, 255, 255))
 
 
@@ -114,10 +114,11 @@ def bars(
     """``count`` dark bars with gaps of one to four units."""
     widths = rng.choice([1, 2, 3, 4], 2 * count, p=[0.45, 0.3, 0.15, 0.1])
     dark_units = np.repeat(np.arange(2 * count) % 2 == 0, widths)[None, :]
-    return _painted(dark_units, ink, ground).resize((width, height), Image.Resampling.NEAREST)
+    return painted(dark_units, ink, ground).resize((width, height), Image.Resampling.NEAREST)
 
 
-def _painted(dark_modules: npt.NDArray[np.bool_], ink: Colour, ground: Colour) -> Image.Image:
+def painted(dark_modules: npt.NDArray[np.bool_], ink: Colour, ground: Colour) -> Image.Image:
+    """Modules as a picture, one pixel each."""
     colours = np.where(dark_modules[..., None], np.array(ink), np.array(ground))
     return Image.fromarray(colours.astype(np.uint8))
 

@@ -15,14 +15,14 @@ TOGETHER = 8
 
 
 def draw_groups(folder: Path, templates: int, photos: Sequence[Path]) -> list[Path]:
-    """Training pictures: for every kind ``templates`` groups of ``TOGETHER`` pictures each.
+    """Training pictures: ``templates`` groups of ``TOGETHER`` pictures for every design.
 
     Pictures of a group share their template and no photo.
     """
     wanted = [
         (kind, template, content)
         for kind in KINDS.values()
-        for template in range(templates)
+        for template in range(templates * len(kind.training))
         for content in range(TOGETHER)
     ]
     return [

@@ -117,6 +117,24 @@ def comic_scene(desk: Desk) -> Image.Image:
     return picture
 
 
+def initials(desk: Desk) -> Image.Image:
+    """One to three large letters, in a shape or alone."""
+    style, content = desk.style, desk.content
+    ground = pale(style)
+    picture, pen = sheet((480, whole(style, 300, 480)), ground)
+    middle, side = (240.0, picture.height / 2), picture.height * between(style, 0.25, 0.42)
+    ink = vivid(content)
+    if chance(style, 0.5):
+        box = (middle[0] - side, middle[1] - side, middle[0] + side, middle[1] + side)
+        shape = pen.ellipse if chance(style, 0.5) else pen.rectangle
+        shape(box, ink)
+        ink = ground
+    letters = desk.words.word(content)[: whole(content, 1, 3)].upper()
+    size = max(6, round(side * between(style, 0.9, 1.6) / len(letters) ** 0.5))
+    pen.text(middle, letters, ink, font(desk.fonts.choose(content), size), anchor="mm")
+    return picture
+
+
 def wordmark(desk: Desk) -> Image.Image:
     """Held out: rings and bars around initials."""
     content, words = desk.content, desk.words

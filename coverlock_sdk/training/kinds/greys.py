@@ -59,6 +59,52 @@ def slice_scan(desk: Desk) -> Image.Image:
     return _as_scan(desk, picture)
 
 
+def tissue_scan(desk: Desk) -> Image.Image:
+    """A scan of something: organs where the template has them, textured as the content has it."""
+    style, content = desk.style, desk.content
+    picture = Image.new("L", (SIDE, SIDE), whole(style, 0, 60))
+    for _ in range(whole(style, 2, 9)):
+        x, y = style.uniform(60, 340, 2)
+        across, down = style.uniform(15, 130, 2)
+        organ = Image.new("L", (SIDE, SIDE))
+        ImageDraw.Draw(organ).ellipse(_about(content, x, y, across, down), whole(style, 60, 255))
+        texture = cloud(content, (SIDE, SIDE), between(style, 4, 60)).point(_half)
+        level = Image.new("L", (SIDE, SIDE), whole(style, 20, 200))
+        picture.paste(
+            ImageChops.add(level, texture, 1.3), (0, 0), soft(organ, between(style, 1, 8))
+        )
+    if chance(style, 0.5):
+        speckle = _array(picture) * content.gamma(3.0, 1 / 3, (SIDE, SIDE))
+        picture = soft(_picture(speckle), between(style, 0.5, 2))
+    return _as_scan(desk, _masked(style, picture))
+
+
+def vessel_scan(desk: Desk) -> Image.Image:
+    """Branching vessels, bright or dark, as angiograms and pictures of a retina show them."""
+    style, content = desk.style, desk.content
+    ground, wide = whole(style, 20, 200), whole(style, 3, 9)
+    picture = ImageChops.add(
+        Image.new("L", (SIDE, SIDE), ground // 2),
+        cloud(content, (SIDE, SIDE), between(style, 20, 120)).point(_half),
+    )
+    pen, ink = ImageDraw.Draw(picture), 0 if ground > 110 else 255
+    root = style.uniform(100, 300, 2)
+    ends = [(root, angle, wide) for angle in content.uniform(0, 2 * np.pi, whole(style, 3, 7))]
+    while ends:
+        at, angle, thick = ends.pop()
+        reach = between(content, 20, 70)
+        end = at + reach * np.array([np.cos(angle), np.sin(angle)])
+        pen.line(
+            [float(v) for v in (*at, *end)],
+            round(ink + (ground - ink) * between(content, 0, 0.5)),
+            thick,
+        )
+        if thick > 1 and chance(content, 0.92):
+            ends += [(end, angle + content.normal(0, 0.45), thick - whole(content, 0, 1))]
+            ends += [(end, angle + content.normal(0, 0.9), thick - 1)] * whole(content, 0, 1)
+    return _as_scan(desk, _masked(style, soft(picture, between(style, 0.6, 2.5))))
+
+
 def ultrasound(desk: Desk) -> Image.Image:
     """Held out: a fan of speckle with dark holes, a scale and a caption."""
     content = desk.content
@@ -201,6 +247,20 @@ def _array(grey: Image.Image) -> Grey:
 
 def _picture(grey: Grey) -> Image.Image:
     return Image.fromarray(grey.clip(0, 255).astype(np.uint8))
+
+
+def _masked(rng: np.random.Generator, picture: Image.Image) -> Image.Image:
+    """The part that a round or a square detector sees."""
+    if chance(rng, 0.5):
+        return picture
+    mask = Image.new("L", picture.size)
+    edge = between(rng, 0, 40)
+    ImageDraw.Draw(mask).ellipse((edge, edge, SIDE - edge, SIDE - edge), 255)
+    return Image.composite(picture, Image.new("L", picture.size), mask)
+
+
+def _half(level: float) -> float:
+    return level * 0.5
 
 
 def _misty(level: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coverlock_sdk.training.kinds import cards, charts, documents, screens
+from coverlock_sdk.training.kinds import cards, charts, documents, layouts, screens
 from coverlock_sdk.training.kinds.kind import Kind
 
 PAGES: tuple[Kind, ...] = (
@@ -17,11 +17,18 @@ PAGES: tuple[Kind, ...] = (
         (documents.columns_page, documents.letter, documents.table_page),
         (documents.report_page,),
     ),
-    Kind("forms", (documents.form,), (documents.boxed_form,), one_template=True),
-    Kind("ID cards", (cards.id_card,), (cards.licence,), one_template=True),
+    Kind(
+        "forms", (documents.form, layouts.made_up_form), (documents.boxed_form,), one_template=True
+    ),
+    Kind("ID cards", (cards.id_card, layouts.made_up_card), (cards.licence,), one_template=True),
     Kind("receipts", (cards.receipt,), (cards.till_slip,), one_template=True),
-    Kind("slides", (documents.slide,), (documents.keynote,)),
-    Kind("dashboards of one app", (screens.dashboard,), (screens.control_room,), True),
+    Kind("slides", (documents.slide, layouts.made_up_page), (documents.keynote,)),
+    Kind(
+        "dashboards of one app",
+        (screens.dashboard, layouts.made_up_board),
+        (screens.control_room,),
+        True,
+    ),
     Kind("chats", (screens.chat,), (screens.group_chat,)),
     Kind(
         "screenshots",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw
@@ -22,6 +23,7 @@ from coverlock_sdk.training.kinds.desk import (
     whole,
 )
 from coverlock_sdk.training.kinds.drawings import Path, closed_curve
+from coverlock_sdk.training.kinds.fonts import font
 
 SIDE = 400
 Thing = Callable[[Desk, int], tuple[Image.Image, Image.Image]]
@@ -36,6 +38,26 @@ def small_product(desk: Desk) -> Image.Image:
 def large_product(desk: Desk) -> Image.Image:
     """A thing that nearly fills the picture."""
     return _shot(desk, between(desk.style, 0.65, 0.95), _thing)
+
+
+def small_print(desk: Desk) -> Image.Image:
+    """Things of one outline and place, small on plain ground; only what is on them differs."""
+    alike = replace(desk, content=desk.style)
+    share = between(desk.style, 0.25, 0.5)
+    side = round(SIDE * share)
+    _, mask = _thing(alike, side)
+    picture, _ = sheet(
+        (SIDE, SIDE), (255, 255, 255) if chance(desk.style, 0.7) else pale(desk.style)
+    )
+    surface, _ = _thing(desk, side)
+    for _ in range(whole(desk.content, 0, 3)):
+        text = desk.words.title(desk.content, 1)
+        x, y = desk.content.uniform(0.1, 0.7, 2) * side
+        size = side * between(desk.content, 0.06, 0.2)
+        face = font(desk.fonts.choose(desk.content), max(6, round(size)))
+        ImageDraw.Draw(surface).text((float(x), float(y)), text, vivid(desk.content), face)
+    picture.paste(surface, ((SIDE - side) // 2, (SIDE - side) // 2), mask)
+    return picture
 
 
 def small_pack(desk: Desk) -> Image.Image:

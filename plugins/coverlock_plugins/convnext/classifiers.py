@@ -15,7 +15,7 @@ from torch.nn import functional
 from coverlock_plugins.convnext.network import TINY, ConvNeXt, Shape
 from coverlock_plugins.convnext.resnet import ResNet50
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing import nano
+from coverlock_sdk.hashing.nano import NanoHash
 from coverlock_sdk.images.resampling import resample_matrix
 
 SMALL = Shape((2, 2, 4, 2), (24, 48, 96, 192))
@@ -82,7 +82,7 @@ class FrozenFeatures(Classifier):
         super().__init__()
         self.settings = {"hidden": hidden}
         # A list hides the frozen network from state_dict(): it ships with the SDK already.
-        self._frozen = [nano.network().backbone.requires_grad_(False).eval()]
+        self._frozen = [NanoHash().module().backbone.requires_grad_(False).eval()]
         features = self._frozen[0].features
         self.head = nn.Sequential(
             nn.LayerNorm(features), nn.Linear(features, hidden), nn.GELU(), nn.Linear(hidden, 1)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk.hashing import nano
+from coverlock_sdk.hashing.nano import NanoHash
+from coverlock_sdk.hashing.windowed import gelu
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
@@ -17,8 +18,8 @@ from coverlock_sdk.training.hashes.figures import pair_agreement
 
 
 @pytest.fixture(scope="module")
-def hash_() -> nano.NanoHash:
-    return nano.NanoHash()
+def hash_() -> NanoHash:
+    return NanoHash()
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +27,11 @@ def pictures() -> np.ndarray:
     return natural_pictures(8, (256, 256), seed=5)
 
 
-def code(hash_: nano.NanoHash, picture: np.ndarray) -> np.ndarray:
+def code(hash_: NanoHash, picture: np.ndarray) -> np.ndarray:
     return picture_logits(hash_, picture)[0] > 0
 
 
-def test_a_distorted_picture_keeps_its_code(hash_: nano.NanoHash, pictures: np.ndarray) -> None:
+def test_a_distorted_picture_keeps_its_code(hash_: NanoHash, pictures: np.ndarray) -> None:
     rng = np.random.default_rng(0)
     errors = [
         (code(hash_, picture) != code(hash_, distortion(picture, rng))).mean()
@@ -40,9 +41,7 @@ def test_a_distorted_picture_keeps_its_code(hash_: nano.NanoHash, pictures: np.n
     assert np.mean(errors) < 0.06
 
 
-def test_different_pictures_have_different_codes(
-    hash_: nano.NanoHash, pictures: np.ndarray
-) -> None:
+def test_different_pictures_have_different_codes(hash_: NanoHash, pictures: np.ndarray) -> None:
     codes = np.stack([code(hash_, picture) for picture in pictures])
     agreement = pair_agreement(codes)
     assert abs(agreement.mean() - 0.5) < 0.08
@@ -50,21 +49,21 @@ def test_different_pictures_have_different_codes(
 
 
 def test_a_picture_alone_and_in_a_batch_has_the_same_logits(
-    hash_: nano.NanoHash, pictures: np.ndarray
+    hash_: NanoHash, pictures: np.ndarray
 ) -> None:
     together = picture_logits(hash_, list(pictures))
     np.testing.assert_allclose(picture_logits(hash_, pictures[3]), together[3:4], atol=1e-4)
 
 
-def test_a_flat_picture_has_finite_logits(hash_: nano.NanoHash) -> None:
+def test_a_flat_picture_has_finite_logits(hash_: NanoHash) -> None:
     assert np.isfinite(picture_logits(hash_, Image.new("RGB", (80, 60), "red"))).all()
 
 
-def test_numpy_and_torch_agree(hash_: nano.NanoHash, pictures: np.ndarray) -> None:
+def test_numpy_and_torch_agree(hash_: NanoHash, pictures: np.ndarray) -> None:
     torch = pytest.importorskip("torch")
     images = np.random.default_rng(0).random((4, 3, *hash_.input_size), dtype=np.float32)
     with torch.inference_mode():
-        expected = nano.network()(torch.from_numpy(images)).numpy()
+        expected = NanoHash().module()(torch.from_numpy(images)).numpy()
     np.testing.assert_allclose(hash_.logits(images), expected, atol=2e-3)
 
 
@@ -82,7 +81,7 @@ def test_gelu_is_the_exact_one() -> None:
     torch = pytest.importorskip("torch")
     x = np.linspace(-4, 4, 33, dtype=np.float32)
     expected = torch.nn.functional.gelu(torch.from_numpy(x)).numpy()
-    np.testing.assert_allclose(nano.gelu(x), expected, atol=1e-6)
+    np.testing.assert_allclose(gelu(x), expected, atol=1e-6)
 
 
 def test_the_shipped_file_is_small_and_its_card_complete() -> None:

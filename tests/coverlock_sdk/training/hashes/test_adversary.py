@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coverlock_sdk.hashing.nano import network  # noqa: E402
+from coverlock_sdk.hashing.nano import NanoHash  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.training.hashes.adversary import Adversary  # noqa: E402
 
@@ -19,7 +19,7 @@ def batch() -> torch.Tensor:
 
 def test_only_some_distorted_views_change_and_within_the_budget(batch: torch.Tensor) -> None:
     adversary = Adversary(share=0.5, steps=2, psnr=(30, 30))
-    changed = adversary.attacked(network(), batch, np.random.default_rng(0))
+    changed = adversary.attacked(NanoHash().module(), batch, np.random.default_rng(0))
     deviation = (changed - batch).square().mean(dim=(1, 2, 3)).sqrt()
     assert (deviation[:6] == 0).all()
     assert (deviation[6:] > 0).sum() == 3
@@ -28,7 +28,7 @@ def test_only_some_distorted_views_change_and_within_the_budget(batch: torch.Ten
 
 @pytest.mark.parametrize("evasion", [0.0, 1.0])
 def test_attacks_flip_more_bits_than_noise_does(batch: torch.Tensor, evasion: float) -> None:
-    hash_ = network()
+    hash_ = NanoHash().module()
     adversary = Adversary(share=1.0, steps=3, psnr=(34, 34), evasion=evasion)
     changed = adversary.attacked(hash_, batch, np.random.default_rng(0))
     noise = torch.randn(batch.shape, generator=torch.Generator().manual_seed(0))

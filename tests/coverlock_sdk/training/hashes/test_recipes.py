@@ -15,8 +15,8 @@ pytest.importorskip("matplotlib")
 
 from safetensors.numpy import load_file  # noqa: E402
 
-from coverlock_sdk.hashing.nano import Model  # noqa: E402
 from coverlock_sdk.hashing.network import Backbone  # noqa: E402
+from coverlock_sdk.hashing.windowed import Model  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.training import results  # noqa: E402
 from coverlock_sdk.training.hashes import recipes  # noqa: E402
