@@ -68,10 +68,12 @@ def register_hashes(register: Callable[..., None]) -> None:
 
 @hookimpl
 def register_assets(register: Callable[..., None]) -> None:
-    """Photographs for the demo."""
+    """Photographs for the demo, and a hash to compare with."""
+    from coverlock_bench.hashes.assets import NEURAL_HASH
     from coverlock_bench.photos import DEMO_PHOTOS
 
     register(DEMO_PHOTOS)
+    register(NEURAL_HASH)
     for study in _experiments():
         study.register_assets(register)
 

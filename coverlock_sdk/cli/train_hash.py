@@ -10,6 +10,7 @@ import click
 from coverlock_sdk.cli.options import device_options, training_options
 from coverlock_sdk.errors import needs
 from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone
+from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.progress import StepProgress
 
 
@@ -18,9 +19,16 @@ from coverlock_sdk.progress import StepProgress
 @click.option(
     "--backbone",
     type=click.Choice(["nano", "keen", *VARIANTS]),
-    default="nano",
+    default=DEFAULT_HASH,
     show_default=True,
     help="'nano' and 'keen' are trained whole; DINOv2 is frozen under the paper's head.",
+)
+@click.option(
+    "--recipe",
+    type=click.Choice(["paper", "ours"]),
+    default="paper",
+    show_default=True,
+    help="For DINOv2: the paper's, or that of 'keen', with drawn pictures and attacks.",
 )
 @click.option(
     "--views",
@@ -32,6 +40,7 @@ def train_hash(
     photos: Path,
     run: Path,
     backbone: str,
+    recipe: str,
     views: int | None,
     bf16: bool,
     device: str,
@@ -40,8 +49,9 @@ def train_hash(
     """Train an image hash on a folder of PHOTOS.
 
     The defaults are the recipe of the `nano` or `keen` that ships or, for DINOv2, that of the
-    paper. `keen` also learns from pictures that are drawn for it. For `nano` and `keen`, --steps
-    and --batch are those of the first stage, in which most is learned.
+    paper. `keen` also learns from pictures that are drawn for it, and so does DINOv2 with
+    --recipe ours. Of several stages, --steps and --batch are those of the first, in which most is
+    learned. An interrupted run goes on when the command is given again.
     """
     with needs("training", "PyTorch", "torch,bench"):
         from coverlock_sdk.training.hashes import keen_recipe, recipes
@@ -56,12 +66,12 @@ def train_hash(
             recipes.train_nano(photos, run, nano, report, **how)
     elif backbone == "keen":
         keen = keen_recipe.KeenRecipe()
-        body, last = adjusted(keen.body, **schedule), adjusted(keen.head, seed=seed)
-        whole = adjusted(keen.whole, seed=seed)
-        keen = adjusted(keen, body=body, whole=whole, head=last, views=views)
-        stages = {"body": body.steps, "whole": whole.steps, "head": last.steps}
-        with StepProgress(stages, _hash_line) as report:
+        body, last = adjusted(keen.body, **schedule), adjusted(keen.head.schedule, seed=seed)
+        keen = adjusted(keen, body=body, head=adjusted(keen.head, schedule=last, views=views))
+        with StepProgress({"body": body.steps, "head": last.steps}, _hash_line) as report:
             keen_recipe.train_keen(photos, run, keen, report, **how)
+    elif recipe == "ours":
+        _train_ours(photos, run, backbone, views, schedule, how)
     else:
         head = recipes.HeadRecipe()
         head = adjusted(head, schedule=adjusted(head.schedule, **schedule), views=views)
@@ -70,6 +80,32 @@ def train_hash(
             recipes.train_head(frozen, photos, run, head, report, **how)
         install_head(backbone, run)
     click.echo(f"wrote {run / 'hash.safetensors'} and {run / 'hash.json'}")
+
+
+def _train_ours(
+    photos: Path,
+    run: Path,
+    backbone: str,
+    views: int | None,
+    schedule: dict[str, int | None],
+    how: dict[str, Any],
+) -> None:
+    """A head on a frozen backbone by our recipe."""
+    from coverlock_sdk.training.hashes import frozen_recipe
+    from coverlock_sdk.training.loop import adjusted
+
+    ours = frozen_recipe.FrozenRecipe()
+    head = adjusted(ours.head.schedule, **schedule)
+    attacked = adjusted(ours.attacked.schedule, seed=schedule["seed"])
+    ours = adjusted(
+        ours,
+        head=adjusted(ours.head, schedule=head, views=views),
+        attacked=adjusted(ours.attacked, schedule=attacked),
+    )
+    frozen = load_backbone(backbone)
+    with StepProgress({"head": head.steps, "attacked": attacked.steps}, _hash_line) as report:
+        frozen_recipe.train_frozen(frozen, photos, run, ours, report, **how)
+    install_head(backbone, run)
 
 
 def _hash_line(step: int, figures: dict[str, float]) -> str:

@@ -7,6 +7,7 @@ weights to PyTorch for export and for gradients.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -155,7 +156,7 @@ class WindowedHash(ImageHash):
 
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, *input_size)."""
-        model = _built(self.model, self.name)
+        model = _built(self.model.build, self.name)
         starts = range(0, len(images), TOGETHER)
         return np.concatenate([model(images[start : start + TOGETHER]) for start in starts])
 
@@ -178,5 +179,5 @@ class WindowedHash(ImageHash):
 
 
 @lru_cache(maxsize=4)
-def _built(model: type[Model], name: str) -> Model:
-    return model.build(shipped_card(name)["network"], shipped_weights(name))
+def _built(build: Callable[..., Model], name: str) -> Model:
+    return build(shipped_card(name)["network"], shipped_weights(name))

@@ -14,7 +14,7 @@ from coverlock_sdk.arrays import Logits
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.judging import Judge
-from coverlock_sdk.locking.keys import Keyring
+from coverlock_sdk.locking.keys import Key, Keyring
 from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.training.hashes.kind_figures import SELECTED
@@ -33,13 +33,14 @@ class IdealLock:
 
     def __init__(self, calibration: Calibration, keyed: bool) -> None:
         self._layout = LockFormat(SELECTED, Calibration(), calibration)
-        self._keys = [key_of("scheme 2", seed) for seed in range(KEYS)] if keyed else [None]
+        scheme, count = ("scheme 2", KEYS) if keyed else ("keyless", 1)
+        self._keys = [key_of(scheme, seed) for seed in range(count)]
 
     def accepted(self, sources: Logits, forged: Logits, rule: Rule) -> npt.NDArray[np.float64]:
         """For each forgery with the mark of a source: the share of keys that accept it."""
         return np.mean([self._verdicts(key, sources, forged, rule) for key in self._keys], axis=0)
 
-    def _verdicts(self, key: object, sources: Logits, forged: Logits, rule: Rule) -> list[bool]:
+    def _verdicts(self, key: Key | None, sources: Logits, forged: Logits, rule: Rule) -> list[bool]:
         keyring = Keyring([key]) if key is not None else None
         judge = Judge(self._layout, keyring, DEFAULT_FPR, rule)
         terms = judge.terms(CUSTOMER, judge.keys[0])

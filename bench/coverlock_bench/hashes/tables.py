@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import fmean
 from typing import Any
 
@@ -83,8 +83,24 @@ KINDS = Table("Different pictures of one kind, by hash", _by_kind, _kind_columns
 def _by_search(figures: Any) -> Iterator[Row]:
     """Each search with the figures of every hash that has gradients."""
     by_hash = figures["collisions"]
-    for search in next(iter(by_hash.values()), {}):
-        yield {"search": search, **{name: row[search] for name, row in by_hash.items()}}
+    searches = dict.fromkeys(search for row in by_hash.values() for search in row)
+    for search in searches:
+        yield {"search": search, **{name: row.get(search) for name, row in by_hash.items()}}
+
+
+def _collided(name: str) -> Callable[[Row], str]:
+    """How many of how many, in how many bits they agree, and how visible the change is."""
+
+    def cell(row: Row) -> str:
+        found = row[name]
+        if found is None:
+            return "-"
+        return (
+            f"{found['accepted']:.1f} of {found['targets']:.0f} "
+            f"({100 * found['agreement']:.0f} %, {found['ssim']:.3f})"
+        )
+
+    return cell
 
 
 COLLISIONS = Table(
@@ -93,10 +109,7 @@ COLLISIONS = Table(
     lambda figures: [
         ("search", "{search}"),
         *(
-            (
-                f"{name}: accepted (bits that agree)",
-                below(name, "{accepted:.1f} of {targets:.0f} ({agreement:%0} %)"),
-            )
+            (f"{name}: accepted (bits that agree, SSIM)", _collided(name))
             for name in figures["collisions"]
         ),
     ],

@@ -8,6 +8,7 @@ objective then asks that the code stays what it was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from coverlock_sdk.hashing.network import HashNetwork
+Network = Callable[[Tensor], Tensor]
+"""Pictures (N, 3, H, W) to logits (N, 256), as it is used and not as it is trained."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Adversary:
     margin: float = 0.3
     """How far beyond zero a logit is pushed, in units of the mean magnitude."""
 
-    def attacked(self, model: HashNetwork, inputs: Tensor, rng: np.random.Generator) -> Tensor:
+    def attacked(self, network: Network, inputs: Tensor, rng: np.random.Generator) -> Tensor:
         """A batch (2N, 3, H, W), clean views first, with some distorted views replaced."""
         count, device = len(inputs) // 2, inputs.device
         rows = torch.from_numpy(rng.choice(count, round(count * self.share), replace=False))
@@ -42,23 +44,22 @@ class Adversary:
         evading = torch.from_numpy(rng.random(len(rows)) < self.evasion).to(device)
         smooth = torch.from_numpy(rng.random(len(rows)) < self.smooth).to(device)
         clean = inputs[rows]
-        model.eval()
         with torch.no_grad():
-            codes = model(clean).sign()
-        change = self._change(model, clean, _aims(codes, evading), budget, smooth)
+            codes = network(clean).sign()
+        change = self._change(network, clean, _aims(codes, evading), budget, smooth)
         changed = inputs.clone()
         changed[count + rows] = (clean + change).clamp(0, 1)
         return changed
 
     def _change(
-        self, model: HashNetwork, images: Tensor, aims: Tensor, budget: Tensor, smooth: Tensor
+        self, network: Network, images: Tensor, aims: Tensor, budget: Tensor, smooth: Tensor
     ) -> Tensor:
         """The change of each picture, within its budget, that brings its code nearest the aim."""
         limit = budget.view(-1, 1, 1, 1)
         change = torch.zeros_like(images)
         for step in range(self.steps):
             change.requires_grad_(True)
-            logits = model((images + change).clamp(0, 1))
+            logits = network((images + change).clamp(0, 1))
             margin = self.margin * logits.detach().abs().mean()
             lacking = functional.relu(margin - logits * aims).sum()
             [gradient] = torch.autograd.grad(lacking, change)

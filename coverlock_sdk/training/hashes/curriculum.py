@@ -31,9 +31,6 @@ from coverlock_sdk.training.kinds.collection import TOGETHER, draw_groups, draw_
 from coverlock_sdk.training.loop import Figures
 from coverlock_sdk.training.photos import names_digest, split
 
-CACHED = 160
-"""Side of the cached training pictures, which is that of the network's input."""
-
 WATCHED = 300
 """Held-out photos that are looked at while a network is trained; in the end it is all of them."""
 
@@ -50,15 +47,19 @@ class Curriculum:
     photos: list[Path]
     kinds: dict[str, list[list[Path]]]
     cache: Path
+    side: int
+    """Of the cached training pictures: that of the network's input."""
 
     @classmethod
-    def prepare(cls, photos: Path, held_out: float, templates: int, cache: Path) -> Curriculum:
+    def prepare(
+        cls, photos: Path, held_out: float, templates: int, cache: Path, side: int
+    ) -> Curriculum:
         """Split the photos and draw the pictures, of which ``cache`` keeps files."""
         training, validation = split(photos, held_out)
         drawn = draw_groups(cache / "pictures", templates, training)
         sampler = WithGroups(len(training), len(drawn) // TOGETHER, TOGETHER)
         kinds = draw_sets(cache / "pictures", "validation", PER_SET, validation)
-        return cls(training + drawn, sampler, validation, kinds, cache)
+        return cls(training + drawn, sampler, validation, kinds, cache, side)
 
     def views(
         self, size: int, composition: Composition, zooms: Sequence[float] = (1.0,)
@@ -70,7 +71,7 @@ class Curriculum:
             self.cache,
             composition,
             zooms=zooms,
-            cached=CACHED,
+            cached=self.side,
             jpegs=1,
             shared=1,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,14 +9,15 @@ from pathlib import Path
 import torch
 
 from coverlock_sdk.hashing.keen_network import KeenBackbone
-from coverlock_sdk.hashing.network import Backbone, HashNetwork
+from coverlock_sdk.hashing.network import HashNetwork
 from coverlock_sdk.training.hashes.adversary import Adversary
 from coverlock_sdk.training.hashes.curriculum import Curriculum
+from coverlock_sdk.training.hashes.head_stage import HeadStage, learn_head
 from coverlock_sdk.training.hashes.losses import Objective
 from coverlock_sdk.training.hashes.recipes import StageReport, finish
-from coverlock_sdk.training.hashes.trainer import Hasher, train
-from coverlock_sdk.training.hashes.views import Composition, Pairs
-from coverlock_sdk.training.loop import Figures, Schedule, require_device
+from coverlock_sdk.training.hashes.trainer import train
+from coverlock_sdk.training.hashes.views import Composition
+from coverlock_sdk.training.loop import Schedule, require_device
 
 COMPOSITION = Composition(
     crop=0.8,
@@ -25,70 +25,55 @@ COMPOSITION = Composition(
     centred=0.6,
     brightness_factor=(0.65, 1.45),
     contrast_factor=(0.65, 1.45),
-    rotation=0.12,
+    rotation=0.2,
     colour=0.2,
 )
-OBJECTIVE = Objective(sign=1.0, independence=160, decorrelation=4, resemblance=4, likeness=4)
+OBJECTIVE = Objective(
+    sign=3.0, independence=160, decorrelation=4, resemblance=4, likeness=2, contrast_codes=True
+)
+DRAWN = 0.4
+"""The share of drawn pictures in a batch."""
+ADVERSARY = Adversary(share=0.35, steps=2, psnr=(29.0, 39.0))
 BODY = Schedule(
-    steps=1100,
+    steps=2500,
     batch=128,
     rate=1e-3,
     weight_decay=0.05,
     warmup=50,
-    decay=400,
+    decay=1500,
     averaging=0.98,
-    record_every=100,
+    record_every=250,
 )
-WHOLE_COMPOSITION = replace(COMPOSITION, area=(0.65, 0.95))
-WHOLE_OBJECTIVE = replace(OBJECTIVE, sign=3.0, likeness=2.0)
-WHOLE_ZOOMS = (1.0, 0.59, 0.35)
-"""Every other window, which costs little more than half of what all of them do."""
-WHOLE_DRAWN = 0.25
-"""The share of drawn pictures in a batch once the network tells them apart."""
-ADVERSARY = Adversary(share=0.25, steps=2)
-WHOLE = Schedule(
-    steps=400,
-    batch=64,
-    rate=6e-4,
-    weight_decay=0.05,
-    warmup=20,
-    decay=220,
-    averaging=0.98,
-    record_every=100,
-)
-HEAD_OBJECTIVE = replace(WHOLE_OBJECTIVE, resemblance=40)
-HEAD = Schedule(
-    steps=300,
-    batch=512,
-    rate=3e-4,
-    weight_decay=0.05,
-    warmup=20,
-    decay=200,
-    averaging=0.98,
-    record_every=150,
+HEAD = HeadStage(
+    drawn=DRAWN,
+    composition=replace(COMPOSITION, area=(0.65, 0.95)),
+    objective=replace(OBJECTIVE, resemblance=40),
+    schedule=Schedule(
+        steps=300,
+        batch=512,
+        rate=3e-4,
+        weight_decay=0.05,
+        warmup=20,
+        decay=200,
+        averaging=0.98,
+        record_every=150,
+    ),
 )
 
 
 @dataclass(frozen=True)
 class KeenRecipe:
-    """The network on one window, then on three against an adversary, then its head on all five."""
+    """The network on one window at a time, against an adversary, then its head on all windows."""
 
     held_out: float = 0.1
     templates: int = 30
     """Templates of each design that training pictures are drawn from."""
+    drawn: float = DRAWN
     composition: Composition = COMPOSITION
     objective: Objective = OBJECTIVE
-    body: Schedule = BODY
-    whole_composition: Composition = WHOLE_COMPOSITION
-    """How views are drawn in the last two stages."""
-    whole_objective: Objective = WHOLE_OBJECTIVE
-    whole_drawn: float = WHOLE_DRAWN
     adversary: Adversary = ADVERSARY
-    whole: Schedule = WHOLE
-    head_objective: Objective = HEAD_OBJECTIVE
-    head: Schedule = HEAD
-    views: int = 1
-    """Distorted views per picture whose features the head learns from; 0 draws each one afresh."""
+    body: Schedule = BODY
+    head: HeadStage = HEAD
 
 
 def train_keen(
@@ -101,15 +86,15 @@ def train_keen(
 ) -> HashNetwork:
     """Train ``keen`` on a folder of photos; ``run`` keeps caches, checkpoints and curves.
 
-    The network learns from one window of each picture at a time, then from three together while
-    an adversary attacks some views; then it is frozen and the head goes on learning from all
-    windows in larger batches. A share of each batch are drawn pictures in groups of one template.
+    The network learns from one window of each picture at a time, while an adversary attacks some
+    views; then it is frozen and the head goes on learning from all windows in larger batches. A
+    share of each batch are drawn pictures in groups of one template.
     """
     recipe, cache, place = recipe or KeenRecipe(), run / "cache", require_device(device)
-    lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache)
     torch.manual_seed(recipe.body.seed)
     through_all = KeenBackbone()
     size, side = through_all.size, through_all.side
+    lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache, size)
     body = train(
         _placed(HashNetwork(KeenBackbone(size=side, zooms=[1.0])), place),
         lessons.views(side, recipe.composition, zooms=through_all.zooms),
@@ -119,61 +104,14 @@ def train_keen(
         validate=partial(lessons.watch, side),
         report=partial(report, "body") if report else None,
         bfloat16=bfloat16,
-        sampler=lessons.sampler,
-    )
-    through_some = _placed(HashNetwork(KeenBackbone(zooms=WHOLE_ZOOMS)), place)
-    through_some.load_state_dict(body.state_dict())
-    whole = train(
-        through_some,
-        lessons.views(size, recipe.whole_composition),
-        recipe.whole_objective,
-        recipe.whole,
-        run / "whole",
-        validate=partial(lessons.watch, size),
-        report=partial(report, "whole") if report else None,
-        bfloat16=bfloat16,
-        sampler=replace(lessons.sampler, share=recipe.whole_drawn),
+        sampler=replace(lessons.sampler, share=recipe.drawn),
         adversary=recipe.adversary,
     )
     network = _placed(HashNetwork(through_all), place)
-    network.load_state_dict(whole.state_dict())
-    _learn_head(network, recipe, lessons, run, report)
+    network.load_state_dict(body.state_dict())
+    learn_head(network, recipe.head, lessons, run / "head", report, bfloat16)
     finish(network, network, recipe, lessons.photos, run, cache, bfloat16, lessons.judge)
     return network
-
-
-def _learn_head(
-    network: HashNetwork,
-    recipe: KeenRecipe,
-    lessons: Curriculum,
-    run: Path,
-    report: StageReport | None,
-) -> None:
-    """Train the head of ``network`` on features of all windows."""
-    backbone, composition = network.backbone, recipe.whole_composition
-    data: Pairs
-    frozen: Backbone | None = None
-    if recipe.views:
-        data = lessons.features(backbone, composition, recipe.views, recipe.head.seed)
-    else:
-        data, frozen = lessons.views(backbone.size, composition), backbone
-
-    def validate(head: Hasher) -> Figures:
-        network.head.load_state_dict(head.state_dict())
-        return lessons.judge(network)
-
-    head = train(
-        copy.deepcopy(network.head),
-        data,
-        recipe.head_objective,
-        recipe.head,
-        run / "head",
-        frozen=frozen,
-        validate=validate,
-        report=partial(report, "head") if report else None,
-        sampler=replace(lessons.sampler, share=recipe.whole_drawn),
-    )
-    network.head.load_state_dict(head.state_dict())
 
 
 def _placed(network: HashNetwork, place: torch.device) -> HashNetwork:

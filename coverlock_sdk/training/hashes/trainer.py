@@ -37,8 +37,7 @@ def train(
 
     A ``frozen`` backbone turns the views into the features that a head learns from; it is no
     part of the run. An interrupted run goes on from ``folder``. A ``sampler`` decides which
-    pictures make up a batch, and an ``adversary`` attacks some of them; only a whole network can
-    be attacked.
+    pictures make up a batch, and an ``adversary`` attacks some of them, through the backbone.
     """
     training = HashTraining(model, data, objective, schedule, folder, bfloat16)
     training.frozen, training.measure, training.adversary = frozen, validate, adversary
@@ -73,14 +72,15 @@ class HashTraining(Training[Hasher, Tensor]):
     def learn(self, batch: Tensor) -> Figures:
         """One step on the sum of the objective's terms."""
         inputs = batch.to(self.device)
+        if self.adversary is not None:
+            rng = np.random.default_rng([self.schedule.seed, self.step, 1])
+            self.model.eval()
+            with self.autocast():
+                inputs = self.adversary.attacked(self._logits, inputs, rng)
+            self.model.train()
         if self.frozen is not None:
             with torch.no_grad(), self.autocast():
                 inputs = self.frozen.eval()(inputs).float()
-        if self.adversary is not None and isinstance(self.model, HashNetwork):
-            rng = np.random.default_rng([self.schedule.seed, self.step, 1])
-            with self.autocast():
-                inputs = self.adversary.attacked(self.model, inputs, rng)
-            self.model.train()
         with self.autocast():
             embedding = self.model.embed(inputs).float()
         logits = self.model.logits_of(embedding)
@@ -89,6 +89,12 @@ class HashTraining(Training[Hasher, Tensor]):
         clean, distorted = logits.detach().chunk(2)
         flipped = ((clean > 0) != (distorted > 0)).float().mean().item()
         return {"flipped": flipped, **{name: term.item() for name, term in terms.items()}}
+
+    def _logits(self, pictures: Tensor) -> Tensor:
+        """What the hash makes of pictures, through the frozen backbone if there is one."""
+        inputs = pictures if self.frozen is None else self.frozen.eval()(pictures).float()
+        logits: Tensor = self.model(inputs)
+        return logits
 
     def validate(self) -> Figures:
         """What the caller wants to know of the averaged weights."""

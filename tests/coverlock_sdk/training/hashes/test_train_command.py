@@ -40,8 +40,8 @@ def test_options_of_nano_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.Mo
         recipes, "train_nano", lambda photos, run, recipe, report, **how: seen.append((recipe, how))
     )
     for options in ([], ["--seed", "3", "--batch", "8", "--bf16"]):
-        arguments = ["hash", str(tmp_path), "--run", str(tmp_path / "run"), *options]
-        assert CliRunner().invoke(train, arguments).exit_code == 0
+        arguments = ["hash", str(tmp_path), "--run", str(tmp_path / "run"), "--backbone", "nano"]
+        assert CliRunner().invoke(train, [*arguments, *options]).exit_code == 0
     assert seen[0] == (recipes.NanoRecipe(), {"bfloat16": False, "device": "cpu"})
     recipe, how = seen[1]
     assert how["bfloat16"]
@@ -59,8 +59,9 @@ def test_options_of_keen_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.Mo
         assert CliRunner().invoke(train, [*arguments, *options]).exit_code == 0
     usual, changed = seen
     assert usual == keen_recipe.KeenRecipe()
-    assert (changed.body.seed, changed.whole.seed, changed.head.seed) == (3, 3, 3)
-    assert (changed.body.steps, changed.whole.steps, changed.views) == (8, usual.whole.steps, 0)
+    assert (changed.body.seed, changed.head.schedule.seed) == (3, 3)
+    assert (changed.body.steps, changed.head.schedule.steps) == (8, usual.head.schedule.steps)
+    assert changed.head.views == 0
 
 
 def test_a_negative_number_of_views_is_refused(tmp_path: Path) -> None:
