@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.lock_schemes import key_of
+from coverlock_bench.keyed import key_of
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
