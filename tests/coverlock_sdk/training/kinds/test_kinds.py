@@ -72,15 +72,28 @@ def test_pictures_of_one_template_share_their_layout(photo: PhotoSource) -> None
     assert np.abs(small[0] - small[1]).mean() < 0.5 * np.abs(small[0] - small[2]).mean()
 
 
+@pytest.mark.parametrize("kind", ["forms", "ID cards", "bar codes", "scans", "small products"])
+def test_pictures_of_a_made_up_template_share_their_layout_too(
+    kind: str, photo: PhotoSource
+) -> None:
+    made_up = len(KINDS[kind].training) - 1
+    pictures = [
+        KINDS[kind].draw("training", template, content, photo)
+        for template, content in ((made_up, 0), (made_up, 1))
+    ]
+    assert pictures[0].size == pictures[1].size
+    assert pictures[0].tobytes() != pictures[1].tobytes()
+    small = [np.asarray(p.resize((32, 20)), dtype=float) for p in pictures]
+    assert np.corrcoef(small[0].ravel(), small[1].ravel())[0, 1] > 0.3
+
+
 def test_a_collection_is_drawn_once(
     files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "coverlock_sdk.training.kinds.collection.KINDS",
-        {name: KINDS[name] for name in ("fog", "QR codes")},
-    )
+    few = {name: KINDS[name] for name in ("fog", "QR codes")}
+    monkeypatch.setattr("coverlock_sdk.training.kinds.collection.KINDS", few)
     groups = draw_groups(tmp_path, 1, files)
-    assert len(groups) == 2 * TOGETHER
+    assert len(groups) == TOGETHER * sum(len(kind.training) for kind in few.values())
     times = [path.stat().st_mtime_ns for path in groups]
     assert [path.stat().st_mtime_ns for path in draw_groups(tmp_path, 1, files)] == times
     sets = draw_sets(tmp_path, "evaluation", 3, files)
