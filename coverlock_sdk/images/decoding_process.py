@@ -1,0 +1,83 @@
+"""A process that decodes pictures which nobody vouches for: ``python -m`` starts it.
+
+It reads requests from its input and answers on its output until the input ends, which also happens
+when its parent dies. It has no secrets, may not write files, and gets no more memory than it was
+told. ``isolation`` talks to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import struct
+import sys
+import warnings
+from typing import Any, BinaryIO
+
+from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.conversion import read
+
+REQUEST = struct.Struct(">QQII")
+"""Length of the file that follows, most pixels, height and width of the answer."""
+ANSWER = struct.Struct(">I")
+"""Length of the JSON that follows; after it come the pixels, unless it has an error."""
+
+NICENESS = 5
+"""Whoever answers requests goes before whoever decodes pictures."""
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer requests until ``source`` ends."""
+    while len(header := source.read(REQUEST.size)) == REQUEST.size:
+        length, max_pixels, height, width = REQUEST.unpack(header)
+        about, pixels = _decoded(source.read(length), max_pixels, (height, width))
+        described = json.dumps(about).encode()
+        sink.write(ANSWER.pack(len(described)) + described + pixels)
+        sink.flush()
+
+
+def _decoded(
+    content: bytes, max_pixels: int, size: tuple[int, int]
+) -> tuple[dict[str, Any], bytes]:
+    """What is said of a picture, and its pixels at ``size``."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            pixels, error = read(content, max_pixels).to_bytes(size).tobytes(), None
+        except PictureError as problem:
+            pixels, error = b"", str(problem)
+        except MemoryError:
+            pixels, error = b"", "the picture does not fit into memory"
+        except Exception as problem:  # a bug of ours must not end the process
+            pixels, error = b"", f"the picture cannot be read ({type(problem).__name__})"
+    return {"error": error, "warnings": [str(warning.message) for warning in caught]}, pixels
+
+
+def confine(memory: int) -> None:
+    """Give up what decoding does not need; what a system does not offer is left out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which acts
+    with contextlib.suppress(AttributeError, OSError):
+        os.nice(NICENESS)
+    try:
+        import resource
+    except ImportError:
+        return
+    for kind, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_FSIZE, 0)):
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(kind, (most, most))
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    """Answer on the standard streams."""
+    confine(int(sys.argv[1]))
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as sink:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no answer
+        serve(sys.stdin.buffer, sink)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Decoding strangers' pictures in processes that can be killed.
+
+A decoder is a large piece of C that reads whatever a stranger sends. In a process of its own it can
+take neither more time nor more memory than it is given, and when it crashes nobody else notices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections import deque
+from collections.abc import Hashable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk.arrays import Pixels
+from coverlock_sdk.errors import CoverLockError, PictureError
+from coverlock_sdk.images.decoding_process import ANSWER, REQUEST
+from coverlock_sdk.images.picture import MAX_PIXELS
+from coverlock_sdk.images.turns import Turns
+
+PROCESSES = max(4, min(8, os.cpu_count() or 1))
+SECONDS = 10.0
+"""For one picture, and for waiting until it is its turn."""
+
+_BASE_MEMORY, _MEMORY_PER_PIXEL = 128_000_000, 16  # the most that any kind was seen to take
+
+_INHERITED = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP")
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class DecodingPool:
+    """Decodes picture files, a few at a time; callers take turns.
+
+    A picture that takes longer than ``seconds``, needs more memory than one of ``max_pixels`` can,
+    or crashes its decoder is a ``PictureError`` like any other bad picture.
+    """
+
+    def __init__(
+        self,
+        processes: int = PROCESSES,
+        seconds: float = SECONDS,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        self.seconds = seconds
+        self.max_pixels = max_pixels
+        self._turns = Turns(processes)
+        memory = _BASE_MEMORY + _MEMORY_PER_PIXEL * max_pixels
+        self._all = [_Decoder(memory) for _ in range(processes)]
+        self._idle = deque(self._all)
+
+    def pixels(self, content: bytes, size: tuple[int, int], caller: Hashable = None) -> Pixels:
+        """The picture in a file of this ``content``, as 8-bit RGB (*size, 3)."""
+        if not content:
+            raise PictureError("the picture is empty (0 bytes)")
+        with self._turns.turn(caller, self.seconds):
+            decoder = self._idle.pop()
+            try:
+                return decoder.pixels(content, size, self.max_pixels, self.seconds)
+            finally:
+                self._idle.append(decoder)
+
+    def close(self) -> None:
+        """End the processes."""
+        for decoder in self._all:
+            decoder.end()
+
+    def __enter__(self) -> DecodingPool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Decoder:
+    """One process, which is replaced when it is gone."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._process = self._started()
+
+    def pixels(
+        self, content: bytes, size: tuple[int, int], max_pixels: int, seconds: float
+    ) -> Pixels:
+        if self._process.poll() is not None:
+            self._process = self._started()
+        late = threading.Event()
+        limit = threading.Timer(seconds, self._kill, [late])
+        limit.start()
+        try:
+            self._write(REQUEST.pack(len(content), max_pixels, *size), content)
+            about = json.loads(self._read(*ANSWER.unpack(self._read(ANSWER.size))))
+            pixels = b"" if about["error"] else self._read(size[0] * size[1] * 3)
+        except (OSError, EOFError):
+            self.end()
+            if late.is_set():
+                raise PictureError(f"the picture takes more than {seconds:g} s to decode") from None
+            raise PictureError("the picture crashes its decoder or fills its memory") from None
+        finally:
+            limit.cancel()
+            limit.join()
+        for warning in about["warnings"]:
+            warnings.warn(warning, stacklevel=4)
+        if about["error"]:
+            raise PictureError(about["error"])
+        return np.frombuffer(pixels, dtype=np.uint8).reshape(*size, 3)
+
+    def end(self) -> None:
+        process = self._process
+        process.kill()
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        process.stdout.close()
+        process.wait()
+
+    def _kill(self, late: threading.Event) -> None:
+        late.set()
+        self._process.kill()
+
+    def _write(self, *parts: bytes) -> None:
+        for part in parts:
+            self._process.stdin.write(part)
+        self._process.stdin.flush()
+
+    def _read(self, length: int) -> bytes:
+        content: bytes = self._process.stdout.read(length)
+        if len(content) < length:
+            raise EOFError
+        return content
+
+    def _started(self) -> Any:
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        environment |= dict.fromkeys(_ONE_THREAD, "1")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-m", "coverlock_sdk.images.decoding_process", str(self._memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        except OSError as error:
+            raise CoverLockError(f"no process for pictures can be started ({error})") from None
+
