@@ -12,6 +12,7 @@ from coverlock_sdk.cli.options import bundle_options, key_option, max_pixels_opt
 from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
+from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.verifier.verifier import Verifier
 
 
@@ -69,7 +70,8 @@ def serve(
     with needs("the service", None, "serve"):
         import uvicorn
 
-        from coverlock_sdk.serving.app import Limits, create_app
+        from coverlock_sdk.serving.app import create_app
+        from coverlock_sdk.serving.connections import server_config
     callers = Callers.load(tokens) if tokens else None
     if callers is None and not is_loopback(host):
         raise AccessError(
@@ -87,16 +89,8 @@ def serve(
         **opening,
     )
     click.echo(f"{bundle} on {verifier.runtime.name}: {shown_address(host, port)}", err=True)
-    uvicorn.run(
-        create_app(verifier, callers, limits),
-        host=host,
-        port=port,
-        access_log=False,  # identifiers are in the query
-        log_level="warning",
-        server_header=False,
-        timeout_keep_alive=int(timeout),
-        timeout_graceful_shutdown=int(2 * timeout) + 1,
-    )
+    app = create_app(verifier, callers, limits)
+    uvicorn.Server(server_config(app, limits, host=host, port=port)).run()
 
 
 @click.command()

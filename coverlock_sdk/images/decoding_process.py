@@ -8,34 +8,63 @@ told. ``isolation`` talks to it.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import signal
 import struct
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.picture import MAX_PIXELS
 
-REQUEST = struct.Struct(">QQII")
-"""Length of the file that follows, most pixels, height and width of the answer."""
+REQUEST = struct.Struct(">QdQII")
+"""Length of the file that follows, processor time, most pixels, height and width of the answer."""
 ANSWER = struct.Struct(">I")
 """Length of the JSON that follows; after it come the pixels, unless it has an error."""
+
+UP = b"+"
 
 NICENESS = 5
 """Whoever answers requests goes before whoever decodes pictures."""
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer requests until ``source`` ends."""
+    """Say that this process is up, and answer requests until ``source`` ends."""
+    _decoded(_picture(), MAX_PIXELS, (64, 64))  # what is imported on the way takes its time
+    sink.write(UP)
+    sink.flush()
     while len(header := source.read(REQUEST.size)) == REQUEST.size:
-        length, max_pixels, height, width = REQUEST.unpack(header)
-        about, pixels = _decoded(source.read(length), max_pixels, (height, width))
+        length, seconds, max_pixels, height, width = REQUEST.unpack(header)
+        content = source.read(length)
+        with _limited(seconds):
+            about, pixels = _decoded(content, max_pixels, (height, width))
         described = json.dumps(about).encode()
         sink.write(ANSWER.pack(len(described)) + described + pixels)
         sink.flush()
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """End this process after so much processor time, whatever piece of C it is in."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _picture() -> bytes:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (64, 64)).save(file, format="PNG")
+    return file.getvalue()
 
 
 def _decoded(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -22,13 +23,20 @@ import numpy as np
 
 from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.images.decoding_process import ANSWER, REQUEST
+from coverlock_sdk.images.decoding_process import ANSWER, REQUEST, UP
 from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.images.turns import Turns
 
 PROCESSES = max(4, min(8, os.cpu_count() or 1))
 SECONDS = 10.0
-"""For one picture, and for waiting until it is its turn."""
+"""Of processor time for one picture: a busy machine is not the picture's fault."""
+STALLED = 4
+"""How many times as long a picture may take by the clock."""
+PATIENCE = 60.0
+"""Seconds that a picture waits for its turn."""
+
+START_SECONDS = 60.0
+"""For starting a process, which is not the fault of any picture."""
 
 _BASE_MEMORY, _MEMORY_PER_PIXEL = 128_000_000, 16  # the most that any kind was seen to take
 
@@ -40,7 +48,8 @@ class DecodingPool:
     """Decodes picture files, a few at a time; callers take turns.
 
     A picture that takes longer than ``seconds``, needs more memory than one of ``max_pixels`` can,
-    or crashes its decoder is a ``PictureError`` like any other bad picture.
+    or crashes its decoder is a ``PictureError`` like any other bad picture. One that waits for
+    longer than ``patience`` is an ``OverloadedError``.
     """
 
     def __init__(
@@ -48,8 +57,10 @@ class DecodingPool:
         processes: int = PROCESSES,
         seconds: float = SECONDS,
         max_pixels: int = MAX_PIXELS,
+        patience: float = PATIENCE,
     ) -> None:
         self.seconds = seconds
+        self.patience = patience
         self.max_pixels = max_pixels
         self._turns = Turns(processes)
         memory = _BASE_MEMORY + _MEMORY_PER_PIXEL * max_pixels
@@ -60,7 +71,7 @@ class DecodingPool:
         """The picture in a file of this ``content``, as 8-bit RGB (*size, 3)."""
         if not content:
             raise PictureError("the picture is empty (0 bytes)")
-        with self._turns.turn(caller, self.seconds):
+        with self._turns.turn(caller, self.patience):
             decoder = self._idle.pop()
             try:
                 return decoder.pixels(content, size, self.max_pixels, self.seconds)
@@ -85,40 +96,55 @@ class DecodingPool:
 
 
 class _Decoder:
-    """One process, which is replaced when it is gone."""
+    """One process, which is started when it is needed, and again when it is gone."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
-        self._process = self._started()
+        self._process: Any = None
 
     def pixels(
         self, content: bytes, size: tuple[int, int], max_pixels: int, seconds: float
     ) -> Pixels:
-        if self._process.poll() is not None:
-            self._process = self._started()
-        late = threading.Event()
-        limit = threading.Timer(seconds, self._kill, [late])
-        limit.start()
+        if self._process is None:
+            self._start()
         try:
-            self._write(REQUEST.pack(len(content), max_pixels, *size), content)
-            about = json.loads(self._read(*ANSWER.unpack(self._read(ANSWER.size))))
-            pixels = b"" if about["error"] else self._read(size[0] * size[1] * 3)
-        except (OSError, EOFError):
-            self.end()
-            if late.is_set():
-                raise PictureError(f"the picture takes more than {seconds:g} s to decode") from None
+            with self._limited(STALLED * seconds):
+                self._write(REQUEST.pack(len(content), seconds, max_pixels, *size), content)
+                about = json.loads(self._read(*ANSWER.unpack(self._read(ANSWER.size))))
+                pixels = b"" if about["error"] else self._read(size[0] * size[1] * 3)
+        except TimeoutError:
+            raise PictureError(f"the picture takes more than {seconds:g} s to decode") from None
+        except EOFError:
             raise PictureError("the picture crashes its decoder or fills its memory") from None
-        finally:
-            limit.cancel()
-            limit.join()
         for warning in about["warnings"]:
             warnings.warn(warning, stacklevel=4)
         if about["error"]:
             raise PictureError(about["error"])
         return np.frombuffer(pixels, dtype=np.uint8).reshape(*size, 3)
 
+    @contextlib.contextmanager
+    def _limited(self, seconds: float) -> Iterator[None]:
+        """Kill the process after ``seconds``, and bury it if it died meanwhile."""
+        late, died, process = threading.Event(), False, self._process
+        limit = threading.Timer(seconds, self._kill, [late])
+        limit.start()
+        try:
+            yield
+        except (OSError, EOFError):
+            died = True
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1)  # it is about to, and says why
+        limit.cancel()
+        limit.join()
+        if died or late.is_set():
+            self.end()
+            late_by_itself = process.returncode == -getattr(signal, "SIGPROF", 0)
+            raise TimeoutError if late.is_set() or late_by_itself else EOFError
+
     def end(self) -> None:
-        process = self._process
+        process, self._process = self._process, None
+        if process is None:
+            return
         process.kill()
         with contextlib.suppress(OSError):
             process.stdin.close()
@@ -140,18 +166,19 @@ class _Decoder:
             raise EOFError
         return content
 
-    def _started(self) -> Any:
+    def _start(self) -> None:
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment |= dict.fromkeys(_ONE_THREAD, "1")
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         try:
-            return subprocess.Popen(
+            self._process = subprocess.Popen(
                 [sys.executable, "-m", "coverlock_sdk.images.decoding_process", str(self._memory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=environment,
             )
-        except OSError as error:
+            with self._limited(START_SECONDS):
+                self._read(len(UP))
+        except (OSError, EOFError) as error:
             raise CoverLockError(f"no process for pictures can be started ({error})") from None
-

@@ -14,8 +14,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.answers = Counter(
             "coverlock_answers",
-            "Answers of /verify by outcome: accepted, rejected, or the status of an error.",
-            ["outcome"],
+            "Answers by outcome (accepted, rejected, or the status of an error) and caller.",
+            ["outcome", "caller"],
             registry=self.registry,
         )
         self.seconds = Histogram(

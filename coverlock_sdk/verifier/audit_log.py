@@ -26,6 +26,7 @@ from coverlock_sdk.locking.verdict import Verdict
 FIRST = "0" * 64
 """The ``previous`` of the first line."""
 
+_ROOM = 16_384  # bytes that must fit on the disk
 _TAIL = 65_536  # bytes from the end that are searched first for the last line
 
 
@@ -57,6 +58,18 @@ class AuditLog:
         with self._lock, self._opened() as file, _exclusive(file):
             line = json.dumps({**entry, "previous": _last_digest(file, self.path)})
             _append(file, line.encode() + b"\n")
+
+    def require_writable(self) -> None:
+        """Raise unless a line could be appended now: the log is whole, and the disk has room."""
+        with self._lock, self._opened() as file, _exclusive(file):
+            _last_digest(file, self.path)
+            beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.probe")
+            probe = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                _append(probe, bytes(_ROOM))
+            finally:
+                os.close(probe)
+                beside.unlink()
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
@@ -107,11 +120,12 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
 
 
 def _append(file: int, line: bytes) -> None:
-    """Write a line completely or not at all: nothing can be appended after half a line."""
+    """Write a line to the disk, completely or not at all: nothing may come after half a line."""
     size = os.fstat(file).st_size
     if os.write(file, line) < len(line):
         os.ftruncate(file, size)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(file)
 
 
 def _last_digest(file: int, path: Path) -> str:

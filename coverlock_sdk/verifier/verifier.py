@@ -38,6 +38,7 @@ class Verifier(PictureVerifier):
     precision: str
     passed_over: dict[str, str]
     """Why "auto" did not choose each runtime that it prefers to this one."""
+    _audit: AuditLog | None
     _runner: GraphRunner
 
     @classmethod
@@ -82,10 +83,10 @@ class Verifier(PictureVerifier):
         elif trust is not None:
             bundle = Bundle.open(bundle.path, trust)  # it may have been opened with another key
         judge = bundle_judge(bundle, key, fpr, rule)
-        listeners = [AuditLog(audit)] if audit is not None else []
+        log = AuditLog(audit) if audit is not None else None
         choice = choose(bundle, runtime, precision, threads)
-        verifier = cls(judge, bundle.manifest.watermark, bundle.manifest.hash, listeners)
-        verifier.bundle, verifier.precision = bundle, precision
+        verifier = cls(judge, bundle.manifest.watermark, bundle.manifest.hash, [log] if log else [])
+        verifier.bundle, verifier.precision, verifier._audit = bundle, precision, log
         verifier.passed_over, verifier.max_pixels = choice.passed_over, max_pixels
         verifier._runner = GraphRunner(
             bundle, choice.runtime, max_batch, max_delay_ms, max_queue, watermark
@@ -127,6 +128,11 @@ class Verifier(PictureVerifier):
         ``open`` does it with one picture. On a GPU do it with ``max_batch`` too.
         """
         self._runner.warm_up(batch)
+
+    def require_audit(self) -> None:
+        """Raise unless the audit log, where there is one, could be written now."""
+        if self._audit is not None:
+            self._audit.require_writable()
 
     def close(self) -> None:
         """Wait for calls in progress, refuse new ones, and close the runtime."""

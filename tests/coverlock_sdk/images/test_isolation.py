@@ -107,7 +107,7 @@ def test_a_picture_that_hangs_crashes_or_eats_is_an_error_and_the_next_is_read(
     started = time.monotonic()
     with pytest.raises(PictureError, match=complaint):
         scripted.pixels(attack.encode(), SIZE)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 4
     scripted.seconds = 10
     with pytest.raises(PictureError, match="plain"):
         scripted.pixels(b"anything", SIZE)
@@ -118,7 +118,8 @@ def test_no_process_outlives_its_parent(tmp_path):
         "import os\n"
         "from coverlock_sdk.images.isolation import DecodingPool\n"
         "pool = DecodingPool(processes=1)\n"
-        "print(pool._all[0]._process.pid, flush=True)\n"
+        "try: pool.pixels(b'no picture', (64, 64))\n"
+        "except Exception: print(pool._all[0]._process.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

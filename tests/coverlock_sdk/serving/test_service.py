@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import socket
 import struct
 import threading
 import time
@@ -17,40 +15,13 @@ import numpy as np
 import pytest
 import uvicorn
 from click.testing import CliRunner
-from PIL import Image
 
 from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.serving.access import Caller, Callers, _digest, add_token
-from coverlock_sdk.serving.app import Limits, create_app
+from coverlock_sdk.serving.admission import Limits
+from tests.served import DETAILED, PLAIN, WATCHER, ask, png, raw_request, served
 from tests.toy_bundle import put_runtime, toy_lock, write_toy_bundle
-
-PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
-CALLERS = Callers(
-    [
-        Caller("shop", _digest(PLAIN), ("verify",), rate=1e6, burst=10**6),
-        Caller("lab", _digest(DETAILED), ("verify", "detail"), rate=1e6, burst=10**6),
-        Caller("prometheus", _digest(WATCHER), ("metrics",)),
-    ]
-)
-
-
-@contextmanager
-def served(verifier, callers=CALLERS, limits=None):
-    """The service on a port of its own, in a thread."""
-    app = create_app(verifier, callers, limits)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +38,6 @@ def marked(photos) -> bytes:
 def service(bundle):
     with served(Verifier.open(bundle, "cpu", threads=1)) as client:
         yield client
-
-
-def png(pixels: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, format="png")
-    return file.getvalue()
-
-
-def ask(client, content, token=PLAIN, **query):
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return client.post("/verify", params=query, content=content, headers=headers)
 
 
 def test_accepted_or_rejected_and_nothing_else(service, marked, photos):
@@ -113,6 +73,10 @@ def test_only_holders_of_a_token_are_answered(service, marked, token, status):
         ({"id": "a", "bits": "1"}, "either ?id= or ?bits="),
         ({"bits": "101"}, "3 bits, but 48 are needed"),
         ({"bits": "hello"}, "bits"),
+        ({"id": ""}, "1 to 1,024 characters"),
+        ({"id": "a" * 1025}, "1 to 1,024 characters"),
+        ({"id": ["alice", "bob"]}, "once"),
+        ({"id": ["alice", "alice"]}, "once"),
     ],
 )
 def test_a_malformed_message_is_refused(service, marked, query, complaint):
@@ -213,7 +177,7 @@ def test_every_request_of_an_overload_is_answered(bundle, marked):
     def one() -> None:
         answers.append(ask(client, marked, id="alice"))
 
-    with served(verifier, limits=Limits(in_flight=4)) as client:
+    with served(verifier, limits=Limits(in_flight=8)) as client:
         threads = [threading.Thread(target=one) for _ in range(24)]
         for thread in threads:
             thread.start()
@@ -269,13 +233,13 @@ def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
     count, large = 16, png(np.zeros((1600, 1600, 3), np.uint8))
     assert len(large) < 20_000
     verifier = Verifier.open(bundle, "cpu", threads=1)
-    gated = put_runtime(verifier, GatedRuntime(verifier.runtime))
     answers = []
 
     def one() -> None:
         answers.append(ask(client, large, id="alice"))
 
-    with served(verifier, limits=Limits(in_flight=count, seconds=60)) as client:
+    with served(verifier, limits=Limits(in_flight=2 * count, seconds=60)) as client:
+        gated = put_runtime(verifier, GatedRuntime(verifier.runtime))
         askers = [threading.Thread(target=one) for _ in range(count)]
         with highest_memory() as peak:
             for asker in askers:
@@ -319,19 +283,6 @@ def test_a_client_that_hangs_up_leaves_nothing_behind(bundle, marked):
         assert [ask(client, marked, id="alice").status_code for _ in range(4)] == [200] * 4
 
 
-def raw_request(client, announced: int) -> socket.socket:
-    url = client.base_url
-    connection = socket.create_connection((url.host, url.port), timeout=10)
-    lines = [
-        "POST /verify?id=alice HTTP/1.1",
-        f"Host: {url.host}",
-        f"Authorization: Bearer {PLAIN}",
-        f"Content-Length: {announced}",
-    ]
-    connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
-    return connection
-
-
 def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
     verifier = slow_verifier(bundle, 0.5)
     answers = []
@@ -356,7 +307,7 @@ def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
     ],
 )
 def test_the_address_it_names_can_be_opened(bundle, tmp_path, monkeypatch, host, address):
-    monkeypatch.setattr(uvicorn, "run", lambda app, **options: None)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server: None)
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "shop", ("verify",), rate=1, burst=1)
     options = ["--host", host, "--port", "8123", "--tokens", str(tokens), "--runtime", "cpu"]
@@ -366,17 +317,19 @@ def test_the_address_it_names_can_be_opened(bundle, tmp_path, monkeypatch, host,
 
 
 def test_health_metrics_and_the_description(service, marked):
-    health = service.get("/healthz")
-    assert health.status_code == 200
-    assert health.json()["watermark"] == "additive"
+    for path in ("/readyz", "/healthz"):
+        health = service.get(path)
+        assert health.status_code == 200
+        assert health.json()["watermark"] == "additive"
+    assert service.get("/livez").json() == {"status": "ok"}
     assert service.get("/metrics").status_code == 401
     before = counters(service)
     ask(service, marked, id="alice")
     ask(service, b"", id="alice")
     ask(service, marked, token="guess", id="alice")
     after = counters(service)
-    for outcome in ("accepted", "422", "401"):
-        name = f'coverlock_answers_total{{outcome="{outcome}"}}'
+    for caller, outcome in (("shop", "accepted"), ("shop", "422"), ("", "401")):
+        name = f'coverlock_answers_total{{caller="{caller}",outcome="{outcome}"}}'
         assert after[name] == before.get(name, 0) + 1
     assert after["coverlock_in_flight"] == 0
     description = service.get("/openapi.json").json()
@@ -411,7 +364,9 @@ def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked,
     with served(Verifier.open(bundle, "cpu", audit=log), callers=None) as client:
         ask(client, marked, token=None, id="bob")
     digest = hashlib.sha256(marked).hexdigest()
-    assert [json.loads(line)["source"] for line in log.read_text().splitlines()] == [
+    sources = [json.loads(line)["source"] for line in log.read_text().splitlines()]
+    assert len({source.pop("request") for source in sources}) == 3
+    assert sources == [
         {"caller": "shop", "id": "alice", "sha256": digest},
         {"caller": "lab", "bits": "01" * 24, "sha256": digest},
         {"caller": None, "id": "bob", "sha256": digest},
@@ -438,7 +393,7 @@ def test_a_bug_is_answered_and_counted(bundle, marked):
     put_runtime(verifier, BrokenRuntime())
     with served(verifier) as client:
         answers = [ask(client, marked, id="alice") for _ in range(2)]
-        assert counters(client)['coverlock_answers_total{outcome="500"}'] == 2
+        assert counters(client)['coverlock_answers_total{caller="shop",outcome="500"}'] == 2
         assert counters(client)["coverlock_in_flight"] == 0
     assert [answer.status_code for answer in answers] == [500, 500]
     assert answers[0].json() == {"error": "verification failed: the service's log says why"}

@@ -1,0 +1,70 @@
+"""The service on a port of its own, and clients of it."""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import uvicorn
+from PIL import Image
+
+from coverlock_sdk.serving.access import Caller, Callers, _digest
+from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.app import create_app
+from coverlock_sdk.serving.connections import server_config
+
+PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
+CALLERS = Callers(
+    [
+        Caller("shop", _digest(PLAIN), ("verify",), rate=1e6, burst=10**6),
+        Caller("lab", _digest(DETAILED), ("verify", "detail"), rate=1e6, burst=10**6),
+        Caller("prometheus", _digest(WATCHER), ("metrics",)),
+    ]
+)
+
+
+@contextmanager
+def served(verifier, callers=CALLERS, limits=None):
+    """The service on a port of its own, in a thread."""
+    app = create_app(verifier, callers, limits)
+    server = uvicorn.Server(server_config(app, limits or Limits(), port=0))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def png(pixels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, format="png")
+    return file.getvalue()
+
+
+def ask(client, content, token=PLAIN, **query):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return client.post("/verify", params=query, content=content, headers=headers)
+
+
+def raw_request(client, announced: int) -> socket.socket:
+    url = client.base_url
+    connection = socket.create_connection((url.host, url.port), timeout=10)
+    lines = [
+        "POST /verify?id=alice HTTP/1.1",
+        f"Host: {url.host}",
+        f"Authorization: Bearer {PLAIN}",
+        f"Content-Length: {announced}",
+    ]
+    connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+    return connection
