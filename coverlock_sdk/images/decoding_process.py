@@ -23,7 +23,8 @@ from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import MAX_PIXELS
 
 REQUEST = struct.Struct(">QdQII")
-"""Length of the file that follows, processor time, most pixels, height and width of the answer."""
+"""Length of the file that follows, processor time, most pixels, height and width of the answer;
+no height and width means the picture's own."""
 ANSWER = struct.Struct(">I")
 """Length of the JSON that follows; after it come the pixels, unless it has an error."""
 
@@ -42,7 +43,7 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
         length, seconds, max_pixels, height, width = REQUEST.unpack(header)
         content = source.read(length)
         with _limited(seconds):
-            about, pixels = _decoded(content, max_pixels, (height, width))
+            about, pixels = _decoded(content, max_pixels, (height, width) if height else None)
         described = json.dumps(about).encode()
         sink.write(ANSWER.pack(len(described)) + described + pixels)
         sink.flush()
@@ -68,20 +69,23 @@ def _picture() -> bytes:
 
 
 def _decoded(
-    content: bytes, max_pixels: int, size: tuple[int, int]
+    content: bytes, max_pixels: int, size: tuple[int, int] | None
 ) -> tuple[dict[str, Any], bytes]:
     """What is said of a picture, and its pixels at ``size``."""
+    pixels, error, shape = b"", None, (0, 0, 3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            pixels, error = read(content, max_pixels).to_bytes(size).tobytes(), None
+            seen = read(content, max_pixels).to_bytes(size)
+            pixels, shape = seen.tobytes(), seen.shape
         except PictureError as problem:
-            pixels, error = b"", str(problem)
+            error = str(problem)
         except MemoryError:
-            pixels, error = b"", "the picture does not fit into memory"
+            error = "the picture does not fit into memory"
         except Exception as problem:  # a bug of ours must not end the process
-            pixels, error = b"", f"the picture cannot be read ({type(problem).__name__})"
-    return {"error": error, "warnings": [str(warning.message) for warning in caught]}, pixels
+            error = f"the picture cannot be read ({type(problem).__name__})"
+    told = [str(warning.message) for warning in caught]
+    return {"error": error, "warnings": told, "shape": shape}, pixels
 
 
 def confine(memory: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -67,8 +68,13 @@ class DecodingPool:
         self._all = [_Decoder(memory) for _ in range(processes)]
         self._idle = deque(self._all)
 
-    def pixels(self, content: bytes, size: tuple[int, int], caller: Hashable = None) -> Pixels:
-        """The picture in a file of this ``content``, as 8-bit RGB (*size, 3)."""
+    def pixels(
+        self, content: bytes, size: tuple[int, int] | None = None, caller: Hashable = None
+    ) -> Pixels:
+        """The picture in a file of this ``content``, as 8-bit RGB (H, W, 3), perhaps at ``size``.
+
+        Callers are whoever takes turns.
+        """
         if not content:
             raise PictureError("the picture is empty (0 bytes)")
         with self._turns.turn(caller, self.patience):
@@ -103,15 +109,17 @@ class _Decoder:
         self._process: Any = None
 
     def pixels(
-        self, content: bytes, size: tuple[int, int], max_pixels: int, seconds: float
+        self, content: bytes, size: tuple[int, int] | None, max_pixels: int, seconds: float
     ) -> Pixels:
         if self._process is None:
             self._start()
         try:
             with self._limited(STALLED * seconds):
-                self._write(REQUEST.pack(len(content), seconds, max_pixels, *size), content)
+                self._write(
+                    REQUEST.pack(len(content), seconds, max_pixels, *(size or (0, 0))), content
+                )
                 about = json.loads(self._read(*ANSWER.unpack(self._read(ANSWER.size))))
-                pixels = b"" if about["error"] else self._read(size[0] * size[1] * 3)
+                pixels = self._read(math.prod(about["shape"]))
         except TimeoutError:
             raise PictureError(f"the picture takes more than {seconds:g} s to decode") from None
         except EOFError:
@@ -120,7 +128,7 @@ class _Decoder:
             warnings.warn(warning, stacklevel=4)
         if about["error"]:
             raise PictureError(about["error"])
-        return np.frombuffer(pixels, dtype=np.uint8).reshape(*size, 3)
+        return np.frombuffer(pixels, dtype=np.uint8).reshape(about["shape"])
 
     @contextlib.contextmanager
     def _limited(self, seconds: float) -> Iterator[None]:

@@ -38,6 +38,7 @@ def test_pixels_are_those_that_this_process_would_read(pool, photos):
     for photo in photos[:3]:
         content = encoded(Image.fromarray(photo), "JPEG")
         np.testing.assert_array_equal(pool.pixels(content, SIZE), read(content).to_bytes(SIZE))
+        np.testing.assert_array_equal(pool.pixels(content), read(content).to_bytes())
 
 
 def test_bad_pictures_are_refused_in_the_same_words(pool):
