@@ -1,11 +1,14 @@
 # Two commands do everything on a machine that has Python (3.10 or newer) and git:
 #   make demo    a virtual environment with the smallest install, two small downloads, the demo
 #   make test    the same environment with the test tools and PyTorch, then the test suite
-# Both can be run again at any time; what is there already is not fetched twice.
+# And one more shows it to others:
+#   make web     exports a watermark as a page that verifies in a browser, and opens it
+# All can be run again at any time; what is there already is not fetched twice.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+SITE   ?= site
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 # PyPI's torch for Linux brings gigabytes of CUDA libraries. Where there is no NVIDIA GPU, take
@@ -14,7 +17,7 @@ TORCH     := 2.13.0
 TORCH_CPU := https://download.pytorch.org/whl/cpu
 HAS_CUDA  := $(shell nvidia-smi -L 2>/dev/null)
 
-.PHONY: demo test lint format clean
+.PHONY: demo test web web-page lint format clean
 
 demo: $(VENV)/base
 	@$(BIN)/coverlock fetch steganogan photos
@@ -23,6 +26,19 @@ demo: $(VENV)/base
 test: $(VENV)/dev
 	@$(BIN)/coverlock fetch steganogan rivagan
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+web: web-page
+	@$(BIN)/python -m webbrowser -t "file://$(abspath $(SITE))/index.html" || true
+
+web-page: $(SITE)/index.html
+	@echo "page: $(abspath $(SITE))/index.html"
+
+$(SITE)/index.html: $(VENV)/dev $(wildcard web/coverlock_web/*.py web/coverlock_web/page/*)
+	@$(BIN)/coverlock fetch photos onnxruntime-web
+	@$(BIN)/python examples/practice_photos.py $(VENV)/practice-photos
+	@rm -rf $(VENV)/web-bundle
+	@$(BIN)/coverlock export mbrs --images $(VENV)/practice-photos --precision fp32 \
+	    --out $(VENV)/web-bundle --web $(SITE)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

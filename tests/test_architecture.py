@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SDK = "coverlock_sdk"
-CODE = ("coverlock_sdk", "plugins", "export", "bench")
+CODE = ("coverlock_sdk", "plugins", "export", "bench", "web")
 MOST_OWN_IMPORTS = 10
 LONGEST_FUNCTION = 60
 HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")

@@ -28,6 +28,13 @@ MOST_PIXELS = 178_956_970
 LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """How much red, green and blue contribute to grey: ITU-R BT.601, as in JPEG and Pillow."""
 
+ROUND_UP_FROM = 0.5 - 2**-10
+"""Fractions from which on a resampled value is rounded up.
+
+Values half-way between two levels are common where a size is halved, and the order in which a
+machine sums would decide them. A margin wider than such errors makes all machines agree.
+"""
+
 _STRIP_ROWS = 256  # pictures are processed in strips, so that memory stays near the file's own
 
 
@@ -84,7 +91,7 @@ class Picture:
         if plain and size == self.size:
             return self.pixels.copy()
         seen = np.moveaxis(self.view(size), 0, -1)
-        return np.rint(np.clip(seen, 0, 1) * 255).astype(np.uint8)
+        return np.floor(np.clip(seen, 0, 1) * 255 + (1 - ROUND_UP_FROM)).astype(np.uint8)
 
     def layers(self) -> AnyArray:
         """Colour, and transparency where there is any, as one array (H, W, channels)."""

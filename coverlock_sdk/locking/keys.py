@@ -90,7 +90,8 @@ class Key:
         raise TypeError("a key cannot be pickled: pass the path of the key file instead")
 
 
-PUBLIC_KEY = Key(b"CoverLock without a key: public!", id="public", created="", scheme=1)
+PUBLIC_SECRET = b"CoverLock without a key: public!"
+PUBLIC_KEY = Key(PUBLIC_SECRET, id="public", created="", scheme=1)
 """Stands in where no key is given: the paper's seed-determined subset, known to everyone."""
 
 

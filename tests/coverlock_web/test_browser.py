@@ -1,0 +1,312 @@
+"""The page in a real browser: what a visitor sees is what Python says."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coverlock_sdk import Verdict, Verifier, wrap
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.testing import natural_pictures
+from coverlock_web.runtime import RUNTIME
+from coverlock_web.samples import IDENTIFIER
+from coverlock_web.site import write_site
+from tests.coverlock_web.chromium import Page, browsing, find_chromium
+from tests.toy_bundle import toy_lock, write_toy_bundle
+
+pytestmark = pytest.mark.browser
+
+READY = "document.readyState === 'complete' && status.dataset?.state !== 'loading'".replace(
+    "status", "document.getElementById('status')"
+)
+SIZES = ((256, 256), (300, 300), (512, 512), (640, 427), (1200, 800))
+
+
+@pytest.fixture(scope="session")
+def page() -> Iterator[Page]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("Chromium is not installed (COVERLOCK_CHROMIUM can name it)")
+    with browsing(program) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def lock() -> LockedWatermark:
+    pytest.importorskip("torch", reason="an export needs PyTorch")
+    return wrap("mbrs")
+
+
+@pytest.fixture(scope="session")
+def bundle(lock: LockedWatermark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from coverlock_export.exporting import Request, export_bundle
+
+    folder = tmp_path_factory.mktemp("export")
+    photos = []
+    for number, picture in enumerate(natural_pictures(32, (256, 256), seed=2)):
+        photos.append(folder / f"{number}.png")
+        Image.fromarray(picture).save(photos[-1])
+    request = Request(lock, photos, precisions=("fp32",))
+    export_bundle(request, folder / "bundle", lambda what, total: lambda: None)
+    return folder / "bundle"
+
+
+@pytest.fixture(scope="session")
+def site(bundle: Path, lock: LockedWatermark) -> Path:
+    from coverlock_sdk.bundles.bundle import Bundle
+
+    require_runtime()
+    return write_site(Bundle.open(bundle), lock, bundle.parent / "site")
+
+
+def require_runtime() -> None:
+    if not RUNTIME.is_present:
+        pytest.skip("ONNX Runtime Web is missing: coverlock fetch onnxruntime-web")
+
+
+@pytest.fixture
+def ready(page: Page, site: Path) -> Page:
+    """The page of a real watermark, opened from its file."""
+    page.appear(1280, 900)
+    page.open(site.as_uri())
+    page.wait_for(READY)
+    assert page.evaluate("document.getElementById('status').dataset.state") == "ready"
+    return page
+
+
+def dropped(page: Page, picture: Path) -> tuple[bool, float]:
+    """The verdict that the page shows on a file."""
+    page.evaluate("document.getElementById('verdict').replaceChildren()")
+    page.choose_file("#picture", picture)
+    page.wait_for("document.querySelector('#verdict .verdict')")
+    shown = page.evaluate("({...document.querySelector('#verdict .verdict').dataset})")
+    return shown["accepted"] == "true", float(shown["p"])
+
+
+def assert_same(shown: tuple[bool, float], verdict: Verdict, name: str) -> None:
+    assert shown[0] == verdict.accepted, name
+    assert shown[1] == pytest.approx(verdict.p_value, rel=0.01), name
+
+
+def saved(picture: Image.Image, path: Path, **options: object) -> Path:
+    picture.save(path, **options)
+    return path
+
+
+def forged(cover: Image.Image, marked: Image.Image, target: Image.Image) -> Image.Image:
+    residual = np.asarray(marked).astype(int) - np.asarray(cover)
+    pasted = np.clip(np.asarray(target.resize(cover.size)) + residual, 0, 255)
+    return Image.fromarray(pasted.astype(np.uint8))
+
+
+def test_four_pictures_get_the_verdicts_of_python(
+    ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
+) -> None:
+    cover, target = (Image.fromarray(p) for p in natural_pictures(2, (320, 400), seed=5))
+    marked = lock.embed(cover, IDENTIFIER)
+    files = {
+        "marked": saved(marked, tmp_path / "marked.png"),
+        "forged": saved(forged(cover, marked, target), tmp_path / "forged.png"),
+        "clean": saved(target, tmp_path / "clean.png"),
+        "jpeg": saved(marked, tmp_path / "marked.jpg", quality=80),
+    }
+    with Verifier.open(bundle, "cpu") as verifier:
+        for name, file in files.items():
+            verdict = verifier.verify(file, IDENTIFIER)
+            assert verdict.accepted == (name in ("marked", "jpeg"))
+            assert_same(dropped(ready, file), verdict, name)
+    assert ready.complaints == []
+
+
+def hundred(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> list[Path]:
+    """Marked, compressed, forged and clean pictures of five sizes and three formats."""
+    files = []
+    for number, photo in enumerate(photos):
+        cover = photo.resize(SIZES[number % 5], Image.Resampling.BICUBIC)
+        kind = ("marked", "jpeg", "forged", "clean")[number // 5 % 4]
+        picture = cover if kind == "clean" else lock.embed(cover, IDENTIFIER)
+        if kind == "forged":
+            picture = forged(cover, picture, photos[(number + 50) % len(photos)])
+        name = folder / f"{number:03d}-{kind}"
+        if kind == "jpeg":
+            quality = (50, 75, 90, 95)[number % 4]
+            files.append(saved(picture, name.with_suffix(".jpg"), quality=quality))
+        elif number % 2:
+            files.append(saved(picture, name.with_suffix(".webp"), lossless=True))
+        else:
+            files.append(saved(picture, name.with_suffix(".png")))
+    return files
+
+
+@pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.WeakMarkWarning")
+def test_a_hundred_pictures_get_the_verdicts_of_python(
+    ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
+) -> None:
+    photos = [Image.fromarray(p) for p in natural_pictures(100, (256, 256), seed=9)]
+    compare_all(ready, hundred(photos, lock, tmp_path), bundle)
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.WeakMarkWarning")
+def test_a_hundred_photos_get_the_verdicts_of_python(
+    shared_data: Path, ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
+) -> None:
+    paths = sorted((shared_data / "eval" / "coco").iterdir())[:100]
+    photos = [Image.open(path).convert("RGB") for path in paths]
+    compare_all(ready, hundred(photos, lock, tmp_path), bundle)
+
+
+def compare_all(page: Page, files: list[Path], bundle: Path) -> None:
+    assert len(files) == 100
+    with Verifier.open(bundle, "cpu") as verifier:
+        verdicts = [verifier.verify(file, IDENTIFIER) for file in files]
+    assert 40 <= sum(verdict.accepted for verdict in verdicts) <= 50
+    for file, verdict in zip(files, verdicts, strict=True):
+        assert_same(dropped(page, file), verdict, file.name)
+
+
+def test_one_click_tells_the_story(ready: Page) -> None:
+    for pair in (0, 1):
+        ready.evaluate(f"document.getElementById('pair-{pair}').click()")
+        ready.evaluate("document.getElementById('transplant').click()")
+        ready.wait_for("!document.getElementById('story-result').hidden")
+        outcomes = ready.evaluate(
+            "['bare', 'locked'].map((n) => document.getElementById(n + '-outcome').textContent)"
+        )
+        assert outcomes == ["fooled", "not fooled"]
+        genuine = ready.evaluate(
+            "['bare', 'locked'].map((n) => document.querySelector('#' + n + '-genuine p').dataset.accepted)"
+        )
+        assert genuine == ["true", "true"]
+
+
+def test_the_story_works_from_the_keyboard(ready: Page) -> None:
+    ready.evaluate("document.getElementById('transplant').focus()")
+    ready.press("Enter")
+    ready.wait_for("!document.getElementById('story-result').hidden")
+    ready.evaluate("document.querySelector('#story-viewer .stage input').focus()")
+    for _ in range(3):
+        ready.press("ArrowRight")
+    where = "document.querySelector('#story-viewer .stage').style.getPropertyValue('--at')"
+    assert ready.evaluate(where) == "53%"
+
+
+def test_everything_a_visitor_operates_has_a_name(ready: Page) -> None:
+    ready.evaluate("coverlock.story.transplant()")
+    nodes = ready.call("Accessibility.getFullAXTree")["nodes"]
+    operated = {"button", "slider", "textbox", "radio", "link", "DisclosureTriangle"}
+    nameless = [
+        node["role"]["value"]
+        for node in nodes
+        if not node.get("ignored")
+        and node.get("role", {}).get("value") in operated
+        and not node.get("name", {}).get("value")
+    ]
+    assert nameless == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(ready: Page, scheme: str) -> None:
+    ready.appear(1280, 900, scheme)
+    ready.evaluate("coverlock.story.transplant()")
+    ready.evaluate("document.querySelector('[data-sample=forged]').click()")
+    ready.wait_for("document.querySelector('#verdict .verdict')")
+    faint = ready.evaluate((Path(__file__).parent / "contrast.js").read_text())
+    assert faint == []
+
+
+def test_a_phone_shows_the_page_without_scrolling_sideways(ready: Page) -> None:
+    ready.appear(360, 740)
+    ready.evaluate("coverlock.story.transplant()")
+    ready.evaluate("document.querySelector('[data-sample=marked]').click()")
+    ready.wait_for("document.querySelector('#verdict .verdict')")
+    assert ready.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("notes.png", b"not a picture", "is not a picture that this browser can open"),
+        ("empty.png", b"", "is empty"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(
+    ready: Page, tmp_path: Path, name: str, content: bytes, sentence: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    ready.choose_file("#picture", tmp_path / name)
+    ready.wait_for("!document.getElementById('verify-error').hidden")
+    assert sentence in ready.evaluate("document.getElementById('verify-error').textContent")
+
+
+def test_a_thumbnail_is_refused(ready: Page, tmp_path: Path) -> None:
+    small = saved(Image.new("RGB", (16, 16)), tmp_path / "small.png")
+    ready.choose_file("#picture", small)
+    ready.wait_for("!document.getElementById('verify-error').hidden")
+    assert "too small" in ready.evaluate("document.getElementById('verify-error').textContent")
+
+
+def test_the_page_connects_to_nothing_and_works_from_a_server(page: Page, site: Path) -> None:
+    handler = functools.partial(QuietHandler, directory=str(site.parent))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/index.html"
+    try:
+        page.open(address)
+        page.wait_for(READY)
+        assert page.evaluate("document.getElementById('status').dataset.state") == "ready"
+        outside = [url for url in page.requests if not url.startswith(("blob:", "data:"))]
+        assert outside == [address]
+        refused = "fetch('/index.html').then(() => 'fetched', () => 'refused')"
+        assert page.evaluate(refused) == "refused"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_an_altered_graph_is_refused(page: Page, tmp_path: Path) -> None:
+    require_runtime()
+    altered = write_toy_bundle(tmp_path / "bundle")
+    site = write_site(altered, toy_lock(), tmp_path / "site")
+    digest = altered.manifest.files["verify.onnx"]
+    manifest = "the manifest is not as it was written"
+    assert failure(page, site.read_text().replace(digest, "0" * 64), tmp_path) == manifest
+    graph = (tmp_path / "bundle" / "verify.onnx").read_bytes()
+    other = site.read_text().replace(packed(graph), packed(graph + b"!"))
+    assert failure(page, other, tmp_path) == "verify.onnx is not the file that was exported"
+
+
+def failure(page: Page, text: str, folder: Path) -> str:
+    (folder / "altered.html").write_text(text)
+    page.open((folder / "altered.html").as_uri())
+    page.wait_for(READY)
+    status = page.evaluate("document.getElementById('status-text').textContent")
+    return status.removeprefix("This page cannot verify anything: ").partition(" (")[0]
+
+
+def packed(content: bytes) -> str:
+    from coverlock_web.site import _packed
+
+    return _packed(content)
+
+
+def test_the_page_is_small_enough_to_send(site: Path, bundle: Path) -> None:
+    import gzip
+
+    assert site.stat().st_size < 25e6
+    graph = packed((bundle / "verify.onnx").read_bytes())
+    page = site.read_text()
+    assert graph in page
+    assert len(gzip.compress(page.replace(graph, "").encode())) < 8e6
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *given: object) -> None:
+        pass

@@ -1,0 +1,42 @@
+"""``coverlock web``"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.cli.opening import open_lock
+from coverlock_sdk.cli.options import trust_option
+
+
+@click.command()
+@click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Folder for index.html."
+)
+@click.option(
+    "--watermark",
+    help="NAME:OPTION=VALUE,... that marks the samples; the bundle's own by default.",
+)
+@click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
+@trust_option
+def web(
+    folder: Path, out: Path, watermark: str | None, open_page: bool, trust: Path | None
+) -> None:
+    """Write BUNDLE as one HTML file that verifies pictures in a browser, offline.
+
+    Only bundles without a key: a page never holds one. Needs 'coverlock fetch onnxruntime-web'.
+    """
+    from coverlock_web.site import write_site
+
+    bundle = Bundle.open(folder, trust)
+    manifest = bundle.manifest
+    lock = open_lock(
+        watermark or manifest.watermark, manifest.hash, None, manifest.fpr, manifest.rule
+    )
+    page = write_site(bundle, lock, out)
+    click.echo(f"page: {page} ({page.stat().st_size / 1e6:.1f} MB)")
+    if open_page:
+        click.launch(str(page))

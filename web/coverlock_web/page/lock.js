@@ -1,0 +1,58 @@
+// From logits to verdicts: LockFormat and Judge of coverlock_sdk/locking, without keys.
+
+import { hardPValue, softPValue, softWeights, sum } from "./statistics.js";
+
+/**
+ * The verdict on one picture. `format` is what the page was built with (bits, calibrations, floors,
+ * selection, rule, fpr); without `locked` the payload is judged as it is, as the bare watermark does.
+ */
+export function judge(format, { decoded, hashed }, message, { locked = true } = {}) {
+  const odds = logOdds(format, decoded);
+  let read = odds.map((value) => Number(value > 0));
+  let confidence = odds.map((value) => trust(value, { scale: 1, power: 1 }, format.maxConfidence));
+  if (locked) {
+    const chosen = format.selection.map((index) => hashed[index]);
+    read = read.map((bit, index) => bit ^ Number(chosen[index] > 0));
+    confidence = confidence.map((right, index) => {
+      const certain = trust(chosen[index], format.hash, format.maxConfidence);
+      return right * certain + (1 - right) * (1 - certain);
+    });
+  }
+  const matches = read.map((bit, index) => bit === message[index]);
+  return verdict(format, matches, softWeights(confidence, format.maxWeight), locked);
+}
+
+function verdict(format, matches, weights, locked) {
+  const soft = format.rule === "soft";
+  const pValue = soft ? softPValue(matches, weights) : hardPValue(matches);
+  const counted = soft && weights.some(Boolean) ? weights : matches.map(() => 1);
+  const agreement = sum(counted.filter((_, bit) => matches[bit])) / sum(counted);
+  const floor = locked ? format.floors[format.rule] : 0;
+  return {
+    accepted: pValue <= format.fpr && agreement >= floor,
+    pValue,
+    matches,
+    weights,
+    matched: matches.filter(Boolean).length,
+    bits: matches.length,
+    agreement,
+    floor,
+  };
+}
+
+/** Calibrated log-odds of the locked message; repeats of a bit in a long payload are added up. */
+function logOdds(format, decoded) {
+  const odds = new Array(format.bits).fill(0);
+  decoded.forEach((logit, index) => {
+    const right = trust(logit, format.decoder, format.maxConfidence);
+    const trusted = Math.max(Math.log(right / (1 - right)), 1e-9);
+    odds[index % format.bits] += logit > 0 ? trusted : -trusted;
+  });
+  return odds;
+}
+
+/** The probability that a logit has the right sign. */
+function trust(logit, { scale, power }, most) {
+  const odds = Math.min(scale * Math.abs(logit) ** power, 50);
+  return Math.min(1 / (1 + Math.exp(-odds)), most);
+}

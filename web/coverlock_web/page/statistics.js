@@ -1,0 +1,40 @@
+// How likely an unmarked picture would do as well: coverlock_sdk/locking/statistics.py, by the same
+// operations in the same order, so that both give the same numbers.
+
+/** P(sum of weights times fair coins >= s) for s = 0 ... sum(weights), exactly. */
+export function softTail(weights) {
+  let distribution = Float64Array.of(1);
+  for (const weight of Array.from(weights).sort((a, b) => a - b)) {
+    const longer = new Float64Array(distribution.length + weight);
+    longer.set(distribution);
+    for (let s = 0; s < distribution.length; s++) longer[s + weight] += distribution[s];
+    distribution = longer.map((value) => value / 2);
+  }
+  for (let s = distribution.length - 2; s >= 0; s--) distribution[s] += distribution[s + 1];
+  return distribution.map((value) => Math.min(value, 1));
+}
+
+/** Integer weights from the probability that each bit is right: log-odds in steps of the largest. */
+export function softWeights(confidence, maxWeight) {
+  const logOdds = confidence.map((share) => Math.log(share / (1 - share)));
+  const largest = Math.max(...logOdds, 1e-12);
+  return logOdds.map((odds) => roundHalfEven((Math.max(odds, 0) / largest) * maxWeight));
+}
+
+export function softPValue(matches, weights) {
+  return softTail(weights)[sum(weights.filter((_, bit) => matches[bit]))];
+}
+
+/** P(Binomial(bits, 1/2) >= matches); the tail of weights that are all one. */
+export function hardPValue(matches) {
+  return softTail(matches.map(() => 1))[matches.filter(Boolean).length];
+}
+
+export function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function roundHalfEven(value) {
+  const rounded = Math.round(value);
+  return rounded - value === 0.5 && rounded % 2 ? rounded - 1 : rounded;
+}
