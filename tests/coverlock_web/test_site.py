@@ -8,6 +8,7 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 from coverlock_sdk.errors import BundleError, MissingModelError
 from coverlock_web.command import web
 from coverlock_web.runtime import BINARY, MODULE
-from coverlock_web.site import MODULES, PAGE, rate_text, write_site
+from coverlock_web.site import MODULES, PAGE, rate_text, require_page, write_site
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
@@ -87,6 +88,20 @@ def test_a_key_never_enters_a_page(tmp_path: Path, runtime: None, key) -> None:
     with pytest.raises(BundleError, match="a page never holds one"):
         write_site(keyless, toy_lock(key), tmp_path / "site")
     assert not (tmp_path / "site").exists()
+
+
+def test_what_cannot_be_a_page_is_said_before_the_export(runtime: None, key) -> None:
+    with pytest.raises(BundleError, match="'additive' is not a network, so no page can decode it"):
+        require_page(toy_lock())
+    with pytest.raises(BundleError, match="a page never holds one"):
+        require_page(toy_lock(key))
+
+
+def test_a_bundle_that_is_decoded_on_the_host_is_refused(tmp_path: Path, runtime: None) -> None:
+    bundle = write_toy_bundle(tmp_path / "bundle")
+    hosted = replace(bundle, manifest=replace(bundle.manifest, graphs={}))
+    with pytest.raises(BundleError, match="has no graph 'verify'"):
+        write_site(hosted, toy_lock(), tmp_path / "site")
 
 
 def test_a_missing_runtime_names_the_command(

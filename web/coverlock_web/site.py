@@ -48,14 +48,14 @@ MODULES = (
 
 def write_site(bundle: Bundle, lock: LockedWatermark, out: Path) -> Path:
     """Write ``out/index.html``, which verifies what ``lock`` marks by the graph of ``bundle``."""
-    require_page(lock)
-    if bundle.manifest.key_fingerprint is not None:
+    if bundle.manifest.key_fingerprint is not None or lock.keyring is not None:
         raise _keyed(f"the pictures of {bundle.path} are marked")
     if lock.format != bundle.manifest.format:
         raise BundleError(
             f"{bundle.path} was exported from another version of '{lock.watermark_name}' or of "
             f"'{lock.hash_name}': export it again"
         )
+    bundle.file()  # there is none where the watermark is decoded by a plugin
     page = _page(bundle, lock)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -66,9 +66,14 @@ def write_site(bundle: Bundle, lock: LockedWatermark, out: Path) -> Path:
 
 
 def require_page(lock: LockedWatermark) -> None:
-    """Say what stands in the way of a page for ``lock`` before anything is done for it."""
+    """Say what stands in the way of a page for ``lock`` before it is exported."""
     if lock.keyring is not None:
         raise _keyed("these pictures are marked")
+    if lock.watermark.native_size is None or lock.watermark.decoder_module() is None:
+        raise BundleError(
+            f"'{lock.watermark_name}' is not a network, so no page can decode it: verify its "
+            "pictures with 'coverlock serve'"
+        )
     locate(RUNTIME)
 
 
@@ -87,8 +92,8 @@ def _page(bundle: Bundle, lock: LockedWatermark) -> str:
         "hash": manifest.hash,
         "identifier": IDENTIFIER,
         "bits": str(layout.bits),
-        "height": str(manifest.size[0]),
-        "width": str(manifest.size[1]),
+        "height": str(manifest.graph_size[0]),
+        "width": str(manifest.graph_size[1]),
         "rule": manifest.rule,
         "rule_text": ", bits weighed by confidence" if manifest.rule == "soft" else "",
         "fpr": rate_text(manifest.fpr),
@@ -140,7 +145,7 @@ def _settings(bundle: Bundle, lock: LockedWatermark) -> dict[str, Any]:
         "manifest": (bundle.path / MANIFEST).read_text(),
         "identifier": IDENTIFIER,
         "format": {
-            "size": manifest.size,
+            "size": manifest.graph_size,
             "bits": layout.bits,
             "decoder": vars(layout.decoder),
             "hash": vars(layout.hash),
