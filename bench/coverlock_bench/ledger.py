@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from coverlock_bench.forecast import OverallProgress
 from coverlock_bench.photos import to_float
 from coverlock_sdk import ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
@@ -83,6 +84,8 @@ class Session:
     deadline: float | None = None
     """In seconds of ``time.monotonic``; None when there is no hurry."""
     quiet: bool = True
+    overall: OverallProgress | None = None
+    """The progress of the whole run, where its stages are known beforehand."""
     out_of_time: bool = False
     """Whether something was left out because the deadline had passed."""
 
@@ -96,6 +99,8 @@ class Session:
 
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
         """``items`` one by one, with progress."""
+        if self.overall is not None:
+            return self.overall.steps(items, label)
         return progress(items, label, quiet=self.quiet)
 
     def may_begin(self) -> bool:

@@ -14,6 +14,7 @@ from PIL import Image
 from coverlock_bench.auditing import audit as audit_module
 from coverlock_bench.auditing import presets
 from coverlock_bench.auditing.gate import Condition
+from coverlock_bench.forecast import OverallProgress
 from coverlock_sdk import Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
@@ -203,6 +204,59 @@ def test_the_page_stands_alone(finished):
     assert page.count("<svg") == 3
     assert page.count("data:image/png;base64,") == len(list((finished[0] / "pictures").iterdir()))
     assert "981 more pictures are needed" in page
+
+
+def test_headlines_say_how_many_they_are_about(finished):
+    words = " ".join(finished[1].output.split())
+    assert "(n = 6 forgeries)" in words
+    assert "n = 3 targets" in words
+    assert "Genuine pictures accepted (n = 4)" in words
+    assert (finished[0] / "report.html").read_text().count("n = ") >= 5
+
+
+def test_a_report_shows_pictures_under_a_slider(finished):
+    page = (finished[0] / "report.html").read_text()
+    for side in ("before", "after"):
+        for name in re.findall(rf'data-{side}="([\w-]+)"', page):
+            assert f'<img id="{name}"' in page
+    assert 'data-module="viewers.js"' in page
+
+
+def test_whatever_was_not_measured_has_its_reason(finished):
+    page = (finished[0] / "report.html").read_text()
+    listed = page[page.index("What was not measured, and why") :]
+    for reason in (
+        "needs 100 marked pictures and other targets, there are 4",
+        "981 more pictures are needed",
+        "&#39;additive&#39; has no decoder_module()",
+    ):
+        assert reason in listed
+    assert "picture: what GT@100 lifts" in listed
+
+
+def test_a_run_without_time_has_pictures_all_the_same(tmp_path, folder):
+    result = run(folder, tmp_path / "out", "--minutes", "0.0001")
+    assert result.exit_code == 0, result.output
+    names = {file.name for file in (tmp_path / "out" / "pictures").iterdir()}
+    assert {"cover.png", "target.png", "forged-none.png", "forged-coverlock.png"} <= names
+    assert 'data-after="forged-none"' in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_the_stages_of_an_audit_are_known_before(tmp_path, folder, monkeypatch):
+    began = []
+    steps = OverallProgress.steps
+
+    def noted(self, items, stage):
+        began.append((stage, self.forecast.stages))
+        return steps(self, items, stage)
+
+    monkeypatch.setattr(OverallProgress, "steps", noted)
+    result = run(folder, tmp_path / "out", "-a", "gt", "-a", "re-locking")
+    assert result.exit_code == 0, result.output
+    stages = [stage for stage, _ in began]
+    assert len(stages) == began[0][1]
+    assert stages[0] == "RT of additive"
+    assert stages[-1] == "additive: pictures"
 
 
 def test_a_second_run_measures_nothing_anew(finished, folder, decoded):

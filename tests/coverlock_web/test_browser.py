@@ -182,7 +182,8 @@ def test_one_click_tells_the_story(ready: Page) -> None:
         )
         assert outcomes == ["fooled", "not fooled"]
         genuine = ready.evaluate(
-            "['bare', 'locked'].map((n) => document.querySelector('#' + n + '-genuine p').dataset.accepted)"
+            "['bare', 'locked'].map((n) => document.querySelector(`#${n}-genuine p`))"
+            ".map((line) => line.dataset.accepted)"
         )
         assert genuine == ["true", "true"]
 

@@ -16,7 +16,7 @@ from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keys import PUBLIC_SECRET, bit_selection, codeword
 from coverlock_sdk.locking.lock_format import FLOORS, LockFormat
 from coverlock_sdk.locking.statistics import MAX_WEIGHT, soft_tail
-from coverlock_web.site import PAGE
+from coverlock_web.inlining import PAGE
 
 node = shutil.which("node")
 pytestmark = pytest.mark.skipif(node is None, reason="Node is not installed")

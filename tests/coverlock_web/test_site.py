@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from coverlock_sdk.errors import BundleError, MissingModelError
 from coverlock_web.command import web
+from coverlock_web.inlining import PAGE
 from coverlock_web.runtime import BINARY, MODULE
-from coverlock_web.site import MODULES, PAGE, rate_text, require_page, write_site
+from coverlock_web.site import MODULES, rate_text, require_page, write_site
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 

@@ -22,10 +22,10 @@ from coverlock_sdk.locking.lock_format import FLOORS
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.statistics import MAX_WEIGHT
 from coverlock_sdk.models.assets import locate
+from coverlock_web.inlining import inlined, source
 from coverlock_web.runtime import BINARY, MODULE, RUNTIME, VERSION
 from coverlock_web.samples import CREDITS, IDENTIFIER, sample_pairs
 
-PAGE = Path(__file__).parent / "page"
 MODULES = (
     "sha256.js",
     "messages.js",
@@ -85,7 +85,7 @@ def _keyed(what: str) -> BundleError:
 
 
 def _page(bundle: Bundle, lock: LockedWatermark) -> str:
-    style, boot = _source("style.css"), _source("boot.js")
+    style, boot = source("style.css") + source("viewer.css"), source("boot.js")
     manifest, layout = bundle.manifest, bundle.manifest.format
     texts = {
         "watermark": manifest.watermark,
@@ -104,7 +104,7 @@ def _page(bundle: Bundle, lock: LockedWatermark) -> str:
         "version": metadata.version("coverlock-sdk"),
         "policy": _policy(style, boot),
     }
-    page = _source("index.html")
+    page = source("index.html")
     for name, text in texts.items():
         page = page.replace(f"{{{{{name}}}}}", html.escape(text))
     parts = {"style": style, "boot": boot, "data": _data(bundle, lock)}
@@ -124,10 +124,7 @@ def _data(bundle: Bundle, lock: LockedWatermark) -> str:
     }
     return "\n".join(
         [
-            *(
-                f'<script type="text/plain" data-module="{name}">{_source(name)}</script>'
-                for name in MODULES
-            ),
+            inlined({name: source(name) for name in MODULES}),
             f'<script type="application/json" id="settings">{settings}</script>',
             *(
                 f'<script type="text/plain" id="{name}">{_packed(content)}</script>'
@@ -184,7 +181,3 @@ def _source_hash(text: str) -> str:
 
 def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, mtime=0)).decode()
-
-
-def _source(name: str) -> str:
-    return (PAGE / name).read_text()

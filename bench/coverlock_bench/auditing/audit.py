@@ -25,6 +25,8 @@ from coverlock_bench.auditing.findings import (
 )
 from coverlock_bench.auditing.gate import Condition
 from coverlock_bench.auditing.options import planned
+from coverlock_bench.auditing.schedule import audit_stages
+from coverlock_bench.forecast import OverallProgress
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import FOLDER
 from coverlock_bench.results import result_document, write_document
@@ -111,11 +113,13 @@ def audit(
             f"{len(collection.pictures)} that can be read"
         )
     deadline = None if minutes is None else started + 60 * minutes
-    session = Session(Ledger(out / "measurements.sqlite"), deadline, quiet=False)
-    assessment = Assessment(system, plan, session)
-    with resumable(out):
+    stages = audit_stages(system, plan, hurried=minutes is not None)
+    with resumable(out), OverallProgress("audit", stages, deadline) as overall:
+        session = Session(Ledger(out / "measurements.sqlite"), deadline, overall=overall)
+        assessment = Assessment(system, plan, session)
         figures = _measure(assessment, collection)
-        shown = exhibits(assessment, collection)
+        shown, left_out = exhibits(assessment, collection)
+    figures["not_shown"] = left_out
     figures["out_of_time"] = session.out_of_time
     verdict = findings(figures)
     document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)

@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from coverlock_bench.auditing.assessment import ABSENT, COVERLOCK, NONE, Assessment
+from coverlock_bench.auditing.assessment import ABSENT, COVERLOCK, NO_TIME, NONE, Assessment
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.findings import NETWORKS, given
 from coverlock_bench.auditing.security_tables import attack_name
@@ -25,6 +26,11 @@ from coverlock_sdk.arrays import Images
 
 TILE = 256
 GT, GT_100 = Setting("gt"), Setting("gt", (("sources", 100),))
+
+PATTERNS, THEFT = "residual patterns", "a forgery with and without the lock"
+ALWAYS = (PATTERNS, THEFT)
+EDITION = 2
+"""Changes when exhibits do, so that those of earlier runs are not shown."""
 
 Picture8 = npt.NDArray[np.uint8]
 
@@ -44,20 +50,60 @@ class Exhibit:
         return base64.b64decode(self.png)
 
 
-def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
-    """Every picture that can be made; what an attack cannot lift here is left out."""
-    makers: dict[str, Callable[[], list[Exhibit]]] = {
-        "patterns": partial(_patterns, assessment, collection),
-        "theft": partial(_theft, assessment, collection),
-    }
+def exhibits(
+    assessment: Assessment, collection: Collection
+) -> tuple[list[Exhibit], dict[str, str]]:
+    """Every picture that can be made, and why each of the others cannot.
+
+    The few that a report is hard to read without are made even when time has run out.
+    """
     lifting = [a for a in assessment.plan.attacks if given(str(a)) not in NETWORKS]
-    wanted = dict.fromkeys([GT, GT_100, *lifting])
-    for setting in wanted:
-        makers[f"lifted {setting}"] = partial(_lifted, assessment, collection, setting)
-    watermark, session, plan = assessment.watermark, assessment.session, assessment.plan
-    key = {
+    makers: dict[str, Callable[[], list[Exhibit]]] = {
+        PATTERNS: partial(_patterns, assessment, collection),
+        THEFT: partial(_theft, assessment, collection),
+        **{
+            f"what {attack_name(str(setting))} lifts": partial(
+                _lifted, assessment, collection, setting
+            )
+            for setting in dict.fromkeys([GT, GT_100, *lifting])
+        },
+    }
+    session, key = assessment.session, _key(assessment, collection)
+    shown: list[Exhibit] = []
+    left_out: dict[str, str] = {}
+    for name in session.steps(list(makers), f"{assessment.watermark.name}: pictures"):
+        kept = session.ledger.recall(**key, exhibit=name)
+        if kept is None:
+            if name not in ALWAYS and not session.may_begin():
+                left_out[name] = NO_TIME
+                continue
+            try:
+                kept = _made(makers[name])
+            except ABSENT as error:  # what is missing now may be here the next time
+                left_out[name] = str(error)
+                continue
+            session.ledger.keep(kept, **key, exhibit=name)
+        shown += [Exhibit(**fields) for fields in kept["shown"]]
+        if kept["reason"]:
+            left_out[name] = kept["reason"]
+    return shown, left_out
+
+
+def _made(maker: Callable[[], list[Exhibit]]) -> dict[str, Any]:
+    """Pictures, or the reason why there are none and never will be."""
+    try:
+        return {"shown": [vars(exhibit) for exhibit in maker()], "reason": None}
+    except NotMeasuredError as error:
+        return {"shown": [], "reason": str(error)}
+
+
+def _key(assessment: Assessment, collection: Collection) -> dict[str, Any]:
+    """What pictures depend on."""
+    plan = assessment.plan
+    return {
         "kind": "exhibit",
-        "watermark": session.fingerprint(watermark),
+        "edition": EDITION,
+        "watermark": assessment.session.fingerprint(assessment.watermark),
         "lock": assessment.trials(COVERLOCK).lock,
         "pictures": digest(*collection.pictures),
         "naturals": digest(*collection.naturals),
@@ -65,19 +111,6 @@ def exhibits(assessment: Assessment, collection: Collection) -> list[Exhibit]:
         "seed": plan.preset.seeds[0],
         "fpr": plan.fpr,
     }
-    shown: list[Exhibit] = []
-    for name in session.steps(list(makers), f"{watermark.name}: pictures"):
-        kept = session.ledger.recall(**key, exhibit=name)
-        if kept is None and session.may_begin():
-            try:
-                kept = [vars(exhibit) for exhibit in makers[name]()]
-            except NotMeasuredError:
-                kept = []  # there are too few of these pictures, and always will be
-            except ABSENT:
-                continue  # what is missing now may be here the next time
-            session.ledger.keep(kept, **key, exhibit=name)
-        shown += [Exhibit(**fields) for fields in kept or ()]
-    return shown
 
 
 def _patterns(assessment: Assessment, collection: Collection) -> list[Exhibit]:
@@ -106,7 +139,10 @@ def _lifted(assessment: Assessment, collection: Collection, setting: Setting) ->
 def _theft(assessment: Assessment, collection: Collection) -> list[Exhibit]:
     """One GT@1 forgery without the lock, and the same with it."""
     division = assessment.division(collection, assessment.plan.preset.seeds[0])
-    shown = [_exhibit("target", "theft", "a picture that was never marked", division.targets[0])]
+    shown = [
+        _exhibit("cover", "theft", "a picture before it is marked", division.sources[0]),
+        _exhibit("target", "theft", "another one, which is never marked", division.targets[0]),
+    ]
     for defense, words in ((NONE, "no lock"), (COVERLOCK, "CoverLock")):
         trials = assessment.trials(defense)
         marked, forged, seen = trials.example(GT, division)

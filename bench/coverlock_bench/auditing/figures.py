@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_bench.auditing.security_tables import defense_name, error_parts, sweeps, tradeoff
-from coverlock_bench.drawing import COLOURS, DASHES, MARKERS, new_figure, save
+from coverlock_bench.drawing import (
+    COLOURS,
+    DASHES,
+    INK,
+    MARKERS,
+    new_figure,
+    plain_axes,
+    save,
+)
 
 # Fixed for the defences that appear everywhere, so that a reader learns them once.
 _STYLES = {
@@ -68,7 +76,7 @@ def tradeoff_panel(
     axes.set_ylim(-4, 104)
     axes.set_xlabel("genuine accepted, mean of six distortions (%)")
     axes.set_ylabel("GT@1 forgeries accepted (%)")
-    _plain(axes)
+    plain_axes(axes)
 
 
 def draw_errors(figures: dict[str, Any], file: Path) -> None:
@@ -86,7 +94,7 @@ def draw_errors(figures: dict[str, Any], file: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("bit errors, mean of six distortions (%)")
     axes.legend(fontsize=8, frameon=False)
-    _plain(axes)
+    plain_axes(axes)
     save(figure, file)
 
 
@@ -130,7 +138,7 @@ def rt_panel(axes: Any, curve: dict[str, Any]) -> None:
     axes.set_xlabel("sources averaged, s")
     axes.set_ylabel("RT@s")
     axes.legend(fontsize=8, frameon=False)
-    _plain(axes)
+    plain_axes(axes)
 
 
 def distortion_panel(axes: Any, defenses: dict[str, Any], rule: str, names: list[str]) -> None:
@@ -161,11 +169,11 @@ def distortion_panel(axes: Any, defenses: dict[str, Any], rule: str, names: list
     axes.set_ylim(-4, 104)
     axes.set_ylabel(f"genuine accepted, {rule} rule (%)")
     axes.legend(fontsize=8, frameon=False, loc="lower left")
-    _plain(axes)
+    plain_axes(axes)
 
 
 def _styles(points: list[Any]) -> list[tuple[str, str]]:
-    spare = cycle([("#009E73", "^"), ("#56B4E9", "v"), ("#000000", "P")])
+    spare = cycle([("#009E73", "^"), ("#56B4E9", "v"), (INK, "P")])
     chosen: dict[str, tuple[str, str]] = {}
     for point in points:
         if point[0] not in chosen:
@@ -179,9 +187,3 @@ def _shared_legend(figure: Any, panels: Any) -> None:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=4, fontsize=8)
-
-
-def _plain(axes: Any) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)

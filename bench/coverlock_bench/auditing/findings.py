@@ -129,7 +129,10 @@ def findings(figures: dict[str, Any], rule: Rule = DEFAULT_RULE) -> Findings:
         _lock_sentence(figures, rule),
         _cost_sentence(figures, rule),
     ]
-    return Findings(level, HEADLINES[level], tuple(filter(None, sentences)))
+    deciding = unlocked if level == "copied" else _without_networks(unlocked)
+    tried = sum(cell["asr"][rule]["trials"] for cell in deciding.values())
+    headline = HEADLINES[level] + (f" (n = {tried} forgeries)" if tried else "")
+    return Findings(level, headline, tuple(filter(None, sentences)))
 
 
 def given(setting: str) -> Given:
@@ -195,8 +198,8 @@ def _omission_sentence(figures: dict[str, Any]) -> str:
 def _transfer_sentence(figures: dict[str, Any]) -> str:
     return shown(
         _largest(figures["rt"]) or {},
-        "RT@{sources} is {rt:.2f} (95 % interval {low:.2f} to {high:.2f}; 0 is chance, 1 a mark "
-        "that ignores its picture).",
+        "RT@{sources} is {rt:.2f} (95 % interval {low:.2f} to {high:.2f}, n = {targets} targets; "
+        "0 is chance, 1 a mark that ignores its picture).",
     )
 
 
@@ -244,9 +247,10 @@ def _cost_sentence(figures: dict[str, Any], rule: Rule) -> str:
     named = metrics(figures, rule)
     if "locked_tpr" not in named or "tpr" not in named:
         return ""
+    clean = figures["security"]["coverlock"]["genuine"][CLEAN]["tpr"][rule]
     sentence = (
-        f"Genuine pictures accepted: {100 * named['tpr']:.0f} % without the lock and "
-        f"{100 * named['locked_tpr']:.0f} % with it"
+        f"Genuine pictures accepted (n = {clean['trials']}): {100 * named['tpr']:.0f} % without "
+        f"the lock and {100 * named['locked_tpr']:.0f} % with it"
     )
     if "tpr_distorted" in named and "locked_tpr_distorted" in named:
         sentence += (

@@ -35,6 +35,8 @@ from coverlock_sdk.images.distortions import EVALUATION, Distortion
 
 TARGETS_AT_ONCE = 10
 MARKS_IN_MEMORY = 1000
+GENUINE = "genuine pictures"
+"""What progress calls the stage that is not an attack."""
 
 Row = dict[str, Any]
 
@@ -77,7 +79,7 @@ class Trials:
         self, watermark: Watermark, defense: Setting, fpr: float, session: Session
     ) -> None:
         self.defended = DefendedWatermark(watermark, defense, fpr)
-        self.label = f"{watermark.name}, {defense}"
+        self.label = trials_label(watermark, defense)
         self._defense = str(defense)
         self._session = session
         self._fpr = fpr
@@ -102,7 +104,7 @@ class Trials:
         """What verification says of marked pictures as they are and after each distortion."""
         names = (CLEAN, *distortions)
         rows: dict[str, list[Row]] = {name: [] for name in names}
-        steps = self._session.steps(sources, f"{self.label}: genuine pictures")
+        steps = self._session.steps(sources, f"{self.label}: {GENUINE}")
         for index, source in enumerate(steps):
             message = self.message(seed, index)
             own = {"picture": digest(source), "message": digest(message)}
@@ -223,6 +225,11 @@ class Trials:
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
         lock = {"defense": self._defense, "lock": self.lock, "fpr": self._fpr}
         return {"kind": kind, "seed": seed, **lock, **more}
+
+
+def trials_label(watermark: Watermark, defense: Setting) -> str:
+    """What progress calls the trials of a watermark behind a defence."""
+    return f"{watermark.name}, {defense}"
 
 
 def _attack(setting: Setting, division: Division) -> AnyAttack:

@@ -22,7 +22,7 @@ export async function decodePicture(file) {
   }
   try {
     requireSize(bitmap);
-    return pixelsOf(bitmap);
+    return toPicture(bitmap);
   } finally {
     bitmap.close();
   }
@@ -50,8 +50,10 @@ export async function toFile(picture, name, type = "image/png", quality = undefi
   return new File([blob], name, { type });
 }
 
-function pixelsOf(bitmap) {
-  const { height, width } = bitmap;
+/** The 8-bit RGB pixels of a bitmap, or of an image that has been loaded. */
+export function toPicture(bitmap) {
+  const height = bitmap.naturalHeight ?? bitmap.height;
+  const width = bitmap.naturalWidth ?? bitmap.width;
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d", { willReadFrequently: true });
   context.fillStyle = "white";
