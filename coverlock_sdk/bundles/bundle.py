@@ -271,10 +271,17 @@ def building(out: Path) -> Iterator[Path]:
     try:
         yield folder
         with _explained(out):
-            folder.chmod(0o755)
+            folder.chmod(0o777 & ~_umask())
             folder.replace(out)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _umask() -> int:
+    """What this process takes from the rights of its files; it can only be seen by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def seal(folder: Path, manifest: Manifest) -> None:

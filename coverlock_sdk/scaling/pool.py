@@ -10,11 +10,13 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from multiprocessing.connection import wait as wait_for_any
 
 from coverlock_sdk.scaling.job import Prepared, Row, VerificationJob
 from coverlock_sdk.verifier.verifier import Verifier
@@ -122,8 +124,17 @@ _at_work: tuple[VerificationJob, Verifier]
 
 def _open(job: VerificationJob) -> None:
     global _at_work
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; this process's parent acts
     _at_work = job, job.open()
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent does, even if that was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait_for_any([parent.sentinel])
+    os._exit(1)
 
 
 def _check(files: list[str]) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ from coverlock_sdk.files import write_atomically
 from coverlock_sdk.scaling.job import Row
 
 ROWS_PER_FILE = 10_000
+SECONDS_PER_WRITE = 5.0
+"""What is lost when a driver is killed is no more than this much of its work."""
 
 JOB = "job.json"
 """The file beside the results that holds the terms of their job."""
@@ -62,6 +65,8 @@ class Results:
         self.terms = dict(terms)
         self.rows_per_file = rows_per_file
         self._waiting: list[Row] = []
+        self._growing: Path | None = None
+        self._written = time.monotonic()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -95,6 +100,9 @@ class Results:
         while len(self._waiting) >= self.rows_per_file:
             self._store(self._waiting[: self.rows_per_file])
             del self._waiting[: self.rows_per_file]
+            self._growing = None
+        if self._waiting and time.monotonic() - self._written >= SECONDS_PER_WRITE:
+            self._store(self._waiting)
 
     def __enter__(self) -> Results:
         """Begin or resume: from here on the folder belongs to this job."""
@@ -138,16 +146,20 @@ class Results:
         return sorted(self.folder.glob("part-*.parquet"))
 
     def _store(self, rows: list[Row]) -> None:
-        """Write rows as a new file, after taking out the errors that they replace.
+        """Write rows as a file, after taking out the errors that they replace.
 
-        In this order, because what is missing after a crash is done again, and a double is not.
+        In this order, because what is missing after a crash is done again, and a double is not. A
+        file that is not full grows: it is written anew with every row that waits.
         """
         keys = {_key(row) for row in rows}
         for part in {self._failed.pop(key) for key in keys & self._failed.keys()}:
             self._take_out(keys, part)
-        parts = self._parts()
-        number = int(parts[-1].stem.removeprefix("part-")) + 1 if parts else 0
-        self._write(self.folder / f"part-{number:06}.parquet", _file(result_table(rows)))
+        if self._growing is None:
+            parts = self._parts()
+            number = int(parts[-1].stem.removeprefix("part-")) + 1 if parts else 0
+            self._growing = self.folder / f"part-{number:06}.parquet"
+        self._write(self._growing, _file(result_table(rows)))
+        self._written = time.monotonic()
 
     def _take_out(self, keys: set[Key], part: Path) -> None:
         table = _table(part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator, Sequence
 
@@ -41,6 +42,7 @@ class GraphRunner:
         self._calls = threading.Condition()
         self._running = 0
         self._closed = False
+        self._process = os.getpid()
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -88,6 +90,8 @@ class GraphRunner:
 
         Whoever closes while another thread does waits for it; closing twice does no harm.
         """
+        if self._process != os.getpid():
+            return  # nothing of it works in a fork, and the parent closes its own
         with self._closing:
             if self._closed:
                 return
@@ -100,6 +104,11 @@ class GraphRunner:
     @contextlib.contextmanager
     def _call(self) -> Iterator[None]:
         """A use of the runtime, which is not closed until it is over."""
+        if self._process != os.getpid():
+            raise CoverLockError(
+                "a verifier does not survive a fork, because its threads do not: open the bundle "
+                "in each process, after the fork (with gunicorn, in post_fork or without --preload)"
+            )
         with self._calls:
             if self._closed:
                 raise CoverLockError("the verifier is closed: open the bundle again")

@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,6 +45,32 @@ def test_a_bad_bundle_is_said_once_and_in_one_sentence(tmp_path):
     job = VerificationJob(str(tmp_path), "alice")
     with pytest.raises(BundleError, match="is not a bundle"):
         list(verify_files(job, ["a.png"] * 100, workers=2))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills by signal")
+def test_no_process_outlives_a_parent_that_was_killed(toy, folder, tmp_path):
+    code = (
+        "import os, sys\n"
+        "from coverlock_sdk.scaling import pool\n"
+        "from coverlock_sdk.scaling.job import VerificationJob\n"
+        "if __name__ == '__main__':\n"
+        "    with pool._pool(VerificationJob(sys.argv[1], 'alice', runtime='cpu'), 1) as workers:\n"
+        "        print(workers.submit(os.getpid).result(), flush=True)\n"
+        "        os.kill(os.getpid(), 9)\n"
+    )
+    script = tmp_path / "parent.py"
+    script.write_text(code)
+    command = [sys.executable, str(script), str(toy)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    child = int(done.stdout)
+    for _ in range(100):
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("the process is still there")
 
 
 class Unlucky(VerificationJob):

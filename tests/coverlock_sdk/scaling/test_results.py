@@ -45,6 +45,24 @@ def test_results_hold_a_picture_once_and_go_on_where_they_were(tmp_path):
     assert again.counts() == {"accepted": 0, "rejected": 5, "error": 0}
 
 
+def test_a_driver_that_is_killed_loses_a_few_seconds_of_work(tmp_path, monkeypatch):
+    """It lost up to 10,000 rows, which were written only when they filled a file."""
+    monkeypatch.setattr("coverlock_sdk.scaling.results.SECONDS_PER_WRITE", 0)
+    out = tmp_path / "out"
+    results = Results(out, TERMS, rows_per_file=3)
+    results.__enter__()
+    for count, name in enumerate("abcdefgh", start=1):
+        results.add([row(name)])
+        assert len(statuses(out)) == count  # though nobody left the results in order
+    assert [len(rows) for rows in parts(out)] == [3, 3, 2]  # and files are as full as before
+    with Results(out, TERMS, rows_per_file=3) as again:
+        assert len(again.done()) == 8
+
+
+def parts(out: Path) -> list[list]:
+    return [pq.ParquetFile(path).read().to_pylist() for path in sorted(out.glob("*.parquet"))]
+
+
 def test_errors_are_tried_again_and_what_comes_of_it_replaces_them(tmp_path):
     out = tmp_path / "run=1"  # which some readers take for a column
     with Results(out, TERMS, rows_per_file=2) as results:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -446,3 +448,26 @@ def test_an_audit_log_gets_every_verdict(bundle, marked, photos, tmp_path):
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["accepted"] for line in lines] == [True, False, False]
     assert lines[0]["watermark"] == "additive"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_verifier_does_not_hang_in_a_fork(bundle, photos):
+    """Servers that fork workers waited for ever for threads that only the parent has."""
+    with Verifier.open(bundle, "cpu", threads=1) as verifier:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            try:
+                verifier.verify(photos[0], "alice")
+            except CoverLockError as error:
+                os.write(writer, str(error).encode())
+            verifier.close()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        os.close(writer)
+        told = os.read(reader, 4096).decode()
+        assert status == 0
+        assert "does not survive a fork" in told
+        assert not verifier.verify(photos[0], "alice")
