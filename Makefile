@@ -17,7 +17,7 @@ TORCH     := 2.13.0
 TORCH_CPU := https://download.pytorch.org/whl/cpu
 HAS_CUDA  := $(shell nvidia-smi -L 2>/dev/null)
 
-.PHONY: demo test web web-page lint format clean
+.PHONY: demo test web web-page lint format docs dist clean
 
 demo: $(VENV)/base
 	@$(BIN)/coverlock fetch steganogan photos
@@ -49,8 +49,18 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "open build/docs/index.html"
+
+dist: $(VENV)/dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python scripts/check_distribution.py dist
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) build dist
 
 $(VENV)/base: pyproject.toml
 	@echo "setting up $(VENV)"
@@ -64,4 +74,8 @@ ifeq ($(shell uname -s)$(HAS_CUDA),Linux)
 	@$(PIP) install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_CPU) "torch==$(TORCH)+cpu"
 endif
 	@$(PIP) install --quiet "torch==$(TORCH)" --editable ".[dev,export]"
+	@touch $@
+
+$(VENV)/docs: $(VENV)/base
+	@$(PIP) install --quiet --editable ".[bench,docs]"
 	@touch $@

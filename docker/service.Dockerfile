@@ -1,0 +1,18 @@
+# The HTTP service on processors. Mount a bundle and, if it needs one, a key:
+#   docker build -f docker/service.Dockerfile -t coverlock-service .
+#   docker run -p 8080:8080 -v ./bundle:/bundle:ro -v ./tokens.json:/tokens.json:ro coverlock-service
+FROM python:3.12-slim AS build
+COPY . /src
+RUN pip wheel --no-deps --wheel-dir /wheels /src
+
+FROM python:3.12-slim
+RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
+    pip install --no-cache-dir "$(ls /wheels/*.whl)[cpu,serve,sign]" \
+    && useradd --system --uid 10001 coverlock
+USER coverlock
+ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/readyz', timeout=2)"]
+ENTRYPOINT ["coverlock", "serve"]
+CMD ["/bundle", "--host", "0.0.0.0", "--port", "8080", "--tokens", "/tokens.json"]
