@@ -268,7 +268,6 @@ def _own_version() -> str:
 def _version_mismatch(requirements: list[str]) -> str | None:
     """Why a distribution's stated requirement on the SDK is not met, or None where it is."""
     from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.version import Version
 
     for line in requirements:
         try:
@@ -276,7 +275,6 @@ def _version_mismatch(requirements: list[str]) -> str | None:
         except InvalidRequirement:
             continue
         wanted = requirement.specifier
-        leads_to = Version(_own_version()).base_version  # a checkout is the release it leads to
-        if requirement.name == DISTRIBUTION and not wanted.contains(leads_to, True):
+        if requirement.name == DISTRIBUTION and not wanted.contains(_own_version(), True):
             return f"it was written for {DISTRIBUTION}{wanted}, this is {_own_version()}"
     return None
