@@ -42,6 +42,12 @@ from coverlock_sdk.images.folders import Source, search
     help="Ray verifies on a cluster, and takes Parquet and object stores too.",
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for Ray's results.")
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    help="Folder or URI that rows of Parquet may name pictures in, besides their own. Repeatable.",
+)
 @json_option
 def verify(
     sources: tuple[str, ...],
@@ -52,6 +58,7 @@ def verify(
     workers: int | None,
     engine: str,
     out: Path | None,
+    roots: tuple[str, ...],
     as_json: bool,
     **opening: Any,
 ) -> None:
@@ -63,8 +70,8 @@ def verify(
     require_one(opening["watermark"], opening["bundle"])
     if engine == "ray":
         job = make_job(identifier, bits, accept_unlocked, needs_message=False, **opening)
-        verify_on_cluster(job, sources, out, workers, as_json)
-    refuse_idle("without --engine ray", "out")
+        verify_on_cluster(job, sources, out, workers, roots, as_json)
+    refuse_idle("without --engine ray", "out", "roots")
     if workers:
         job = make_job(identifier, bits, accept_unlocked, **opening)
         verify_in_processes(job, sources, workers, as_json)

@@ -58,6 +58,7 @@ def verify_on_cluster(
     sources: tuple[str, ...],
     out: Path | None,
     workers: int | None,
+    roots: tuple[str, ...],
     as_json: bool,
 ) -> NoReturn:
     """Verify on Ray, and write the results to the folder ``out``."""
@@ -69,7 +70,7 @@ def verify_on_cluster(
         )
     with needs("--engine ray", "Ray", "ray"):
         from coverlock_sdk.scaling.ray_engine import verify_on_ray
-    counts = verify_on_ray(job, sources, out, workers)
+    counts = verify_on_ray(job, sources, out, workers, roots)
     document = {"results": str(out), "counts": counts}
     answer(document, as_json, counted(counts), f"results are in {out}")
     finish(counts)

@@ -15,7 +15,6 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, NoReturn, Protocol
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +24,7 @@ import pyarrow.parquet as pq
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.images.codecs import HEAD_BYTES
 from coverlock_sdk.images.folders import find_pictures, is_hidden, is_picture
+from coverlock_sdk.scaling.roots import Root, chosen_root, load_below, resolved
 
 PICTURES_PER_PART = 64
 ROWS_AT_ONCE = 16
@@ -86,6 +86,8 @@ class RowGroup:
     """Rows of a Parquet file that can be read without the others."""
 
     place: Place
+    roots: tuple[Root, ...]
+    """Where its rows may name pictures."""
     number: int
     first: int
     """The position of its first row in the file."""
@@ -110,25 +112,28 @@ class RowGroup:
         if id is None and not self.with_message:
             missing = f"there is no identifier to look for in {name}: fill the column 'id'"
             return Item(name, id, partial(_refuse, missing))
-        return Item(name, id, partial(_load, name, path, content))
+        return Item(name, id, partial(_load, self.roots, name, path, content))
 
 
-def find_parts(sources: Iterable[str], with_message: bool) -> list[Part]:
+def find_parts(sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()) -> list[Part]:
     """What ``sources`` name, in parts; a picture that is named twice is refused.
+
+    Rows of Parquet name pictures below the folder of their source, or below ``roots``.
 
     ``with_message`` says that there is one message for all pictures. Otherwise each needs an
     identifier of its own, which only Parquet can give it.
     """
-    tables: list[Place] = []
+    chosen = tuple(map(chosen_root, roots))
+    tables: list[tuple[Place, tuple[Root, ...]]] = []
     pictures: list[Place] = []
     for source in sources:
-        more_tables, more_pictures = _found(source)
-        tables += more_tables
+        folder, more_tables, more_pictures = _found(source)
+        tables += [(table, (_root_of(table, folder), *chosen)) for table in more_tables]
         pictures += more_pictures
     if pictures and not with_message:
         raise MessageError("name the message with either --id or --bits")
     with ThreadPoolExecutor() as pool:
-        inspected = list(pool.map(partial(_inspected, with_message=with_message), tables))
+        inspected = list(pool.map(lambda t: _inspected(t[0], t[1], with_message), tables))
     listed = pa.table({"file": [p.name for p in pictures], "id": [None] * len(pictures)})
     keys = pa.concat_tables([listed.cast(KEYS), *(keys for keys, _ in inspected)])
     if not keys.num_rows:
@@ -139,8 +144,16 @@ def find_parts(sources: Iterable[str], with_message: bool) -> list[Part]:
     return parts + [group for _, groups in inspected for group in groups]
 
 
-def _found(source: str) -> tuple[list[Place], list[Place]]:
-    """The Parquet files and the pictures that a source names.
+def _root_of(table: Place, folder: str | None) -> Root:
+    """Where the rows of a Parquet file may name pictures: the folder of its source, or its own."""
+    path = folder or posixpath.dirname(table.path)
+    if table.system is None:
+        return Root("", None, path)
+    return Root(f"{table.name.removesuffix(table.path)}{path}", table.system, path)
+
+
+def _found(source: str) -> tuple[str | None, list[Place], list[Place]]:
+    """The folder that a source is, if it is one, and its Parquet files and its pictures.
 
     Of a folder it is one or the other: Parquet that lies in it may well describe pictures further
     down, and Parquet further down may well be the results on the pictures.
@@ -148,15 +161,15 @@ def _found(source: str) -> tuple[list[Place], list[Place]]:
     folder, places = _listed_remotely(source) if "://" in source else _listed_here(source)
     tables = [place for place in places if place.path.endswith(".parquet")]
     if folder is None:
-        return tables, [place for place in places if not place.path.endswith(".parquet")]
+        return None, tables, [place for place in places if not place.path.endswith(".parquet")]
     with ThreadPoolExecutor() as pool:
         kept = pool.map(lambda place: is_picture(place.path, place.head), places)
         pictures = [place for place, is_kept in zip(places, kept, strict=True) if is_kept]
     if not tables and not pictures:
         raise PictureError(f"there are no pictures below {source}")
     if not pictures or any(posixpath.dirname(table.path) == folder for table in tables):
-        return tables, []
-    return [], pictures
+        return folder, tables, []
+    return folder, [], pictures
 
 
 def _listed_here(source: str) -> tuple[str | None, list[Place]]:
@@ -177,7 +190,7 @@ def _here(path: Path) -> Place:
 def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
     """The files below a folder of an object store, and the folder; or a single file."""
     try:
-        system, path = _resolved(uri)
+        system, path = resolved(uri)
         folder = None if system.get_file_info(path).is_file else path.rstrip("/")
         if folder is not None:
             listing = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
@@ -191,30 +204,27 @@ def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
     return folder, [Place(f"{scheme}://{path}", system, path) for path in paths]
 
 
-def _resolved(uri: str) -> tuple[Any, str]:
-    """The filesystem and the path that a URI names; what it cannot hold, like spaces, is quoted."""
-    return pyarrow.fs.FileSystem.from_uri(quote(uri, safe="%:/?#[]@!$&'()*+,;="))
-
-
 def _content(system: Any, path: str) -> bytes:
     with system.open_input_stream(path) as stream:
         return stream.read()
 
 
-def _load(name: str, path: str | None, content: bytes | None) -> str | bytes:
+def _load(roots: Sequence[Root], name: str, path: str | None, content: bytes | None) -> str | bytes:
     """What a row of Parquet says of its picture: the content, a URI, or a path of this machine."""
     if content is not None:
         return content
     if path is None:
         raise PictureError(f"{name} has neither a path nor bytes")
-    return _content(*_resolved(path)) if "://" in path else path
+    return load_below(roots, name, path)
 
 
 def _refuse(reason: str) -> NoReturn:
     raise PictureError(reason)
 
 
-def _inspected(table: Place, with_message: bool) -> tuple[pa.Table, list[RowGroup]]:
+def _inspected(
+    table: Place, roots: tuple[Root, ...], with_message: bool
+) -> tuple[pa.Table, list[RowGroup]]:
     """What tells the pictures of a Parquet file apart, and the file in parts."""
     try:
         with pq.ParquetFile(table.path, filesystem=table.system) as file:
@@ -225,7 +235,7 @@ def _inspected(table: Place, with_message: bool) -> tuple[pa.Table, list[RowGrou
     except (OSError, pa.ArrowException) as error:
         raise PictureError(f"{table.name} is not Parquet of pictures ({error})") from None
     starts = [0, *accumulate(sizes)]
-    return keys, [RowGroup(table, number, starts[number], with_message) for number in numbers]
+    return keys, [RowGroup(table, roots, n, starts[n], with_message) for n in numbers]
 
 
 def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:

@@ -31,19 +31,24 @@ Columns = dict[str, Any]
 
 
 def verify_on_ray(
-    job: VerificationJob, sources: Sequence[str], out: Path, actors: int | None = None
+    job: VerificationJob,
+    sources: Sequence[str],
+    out: Path,
+    actors: int | None = None,
+    roots: Sequence[str] = (),
 ) -> dict[str, int]:
     """Verify what ``sources`` name and write the results to the folder ``out``.
 
     A source is a picture or a folder of them, on a shared disk or in an object store
     (``s3://bucket/folder``), or Parquet (``.parquet``, or a folder of such files) with a column
     ``path`` or ``bytes``, and optionally ``file``, a name for the picture, and ``id``, the
-    identifier to look for in it. Pictures that ``out`` holds already are skipped, except errors.
+    identifier to look for in it. A ``path`` is below the folder of its source, or below one of
+    ``roots``. Pictures that ``out`` holds already are skipped, except errors.
     Returns how many pictures of each status ``out`` holds in the end.
     """
     bundle, judge = job.checked()
     results = Results(out, job.terms(bundle, judge))
-    parts = find_parts(sources, with_message=job.message is not None)
+    parts = find_parts(sources, job.message is not None, roots)
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
     job = replace(job, threads=job.threads or 1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import sys
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from coverlock_sdk.scaling.job import Prepared, prepare
 pa = pytest.importorskip("pyarrow", reason="pip install 'coverlock-sdk[dev]'")
 pq = pytest.importorskip("pyarrow.parquet")
 
+import pyarrow.fs  # noqa: E402
+
 from coverlock_sdk.scaling.inputs import find_parts  # noqa: E402 (needs pyarrow)
+from coverlock_sdk.scaling.roots import Root, load_below  # noqa: E402
 
 ODD_NAMES = ["a b.png", "ü.png", "a#1.png", "%41.png", "q?.png", "plain.JPG"]
 
@@ -107,7 +111,80 @@ def test_parquet_names_pictures_by_path_or_uri(tmp_path):
     *good, gone, odd = errors(source).values()
     assert good == [None] * 3
     assert "does not exist" in gone
-    assert "cannot be read" in odd
+    assert "is more than a path" in odd
+
+
+def attacked(tmp_path, *paths: str, roots=()) -> list[str | None]:
+    """What comes of rows that somebody else wrote."""
+    picture(tmp_path / "outside" / "secret.png")
+    picture(tmp_path / "in" / "a.png")
+    source = table(
+        tmp_path / "in" / "rows.parquet", file=[str(n) for n, _ in enumerate(paths)], path=paths
+    )
+    parts = pickle.loads(pickle.dumps(find_parts([source], True, roots)))
+    loaded = [prepare(i.file, (32, 32), i.load) for part in parts for i in part.items()]
+    return [prepared.error for prepared in loaded]
+
+
+def test_rows_cannot_leave_the_folder_of_their_source(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link.png").symlink_to(tmp_path / "outside" / "secret.png")
+    there, gone = f"{tmp_path}/outside/secret.png", f"{tmp_path}/outside/gone.png"
+    rows = [there, f"file://{there}", "../outside/secret.png", "link.png", gone, "/etc/shadow"]
+    rows += [
+        f"{tmp_path}/in/../outside/secret.png",
+        f"file://{tmp_path}/in/%2e%2e/outside/secret.png",
+    ]
+    found = attacked(tmp_path, *rows)
+    words = {error.partition(" is not below")[2] for error in found}
+    assert len(words) == 1  # the same whether the file exists or not
+    assert words != {""}
+    assert attacked(tmp_path, there, "a.png", roots=[f"{tmp_path}/outside"]) == [None, None]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s3://b/k?endpoint_override=127.0.0.1:{port}&scheme=http",
+        "s3://key:secret@b/k?endpoint_override=http%3A%2F%2F127.0.0.1:{port}",
+        "s3://b/k",
+        "gs://b/k?endpoint_override=127.0.0.1:{port}",
+        "hdfs://127.0.0.1:{port}/k",
+        "http://127.0.0.1:{port}/a.png",
+    ],
+)
+def test_no_row_makes_a_worker_call_a_server(tmp_path, path):
+    """Signed requests went to whatever host a row named as its endpoint."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        port = server.getsockname()[1]
+        [error] = attacked(tmp_path, path.format(port=port))
+        assert "--root" in error
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+def test_an_object_store_is_read_below_its_root_only(tmp_path):
+    picture(tmp_path / "bucket" / "day" / "a.png")
+    picture(tmp_path / "bucket" / "other" / "b.png")
+    root = Root("s3://bucket/day", pyarrow.fs.LocalFileSystem(), f"{tmp_path}/bucket/day")
+    assert load_below([root], "a", "s3://bucket/day/a.png").startswith(b"\x89PNG")
+    outside = [
+        "s3://bucket/other/b.png",
+        "s3://bucket/day/../other/b.png",
+        "s3://bucket/daylight/b",
+    ]
+    outside += [
+        "s3://bucket/day/a.png?region=x",
+        "s3://bucket/day//a.png",
+        "s3://bucket/day/%2e%2e/b",
+    ]
+    for path in [*outside, "a.png", f"{tmp_path}/bucket/day/a.png"]:
+        with pytest.raises(PictureError, match="--root"):
+            load_below([root], "a", path)
+    with pytest.raises(PictureError, match="a cannot be read") as caught:
+        load_below([root], "a", "s3://bucket/day/gone.png")
+    assert str(tmp_path) not in str(caught.value)
 
 
 def test_a_row_of_parquet_that_lacks_something_does_not_stop_the_others(tmp_path):
