@@ -20,6 +20,7 @@ from coverlock_bench.tables import Table
 from coverlock_sdk.errors import CoverLockError
 from experiments import tables
 from experiments.code_pairs import CODE_PAIRS
+from experiments.fidelity import FIDELITY
 from experiments.forgeries import FORGERIES, FORGERIES_POOLED
 
 _BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -71,6 +72,11 @@ def _subjects(documents: Documents) -> Any:
     return {"subjects": subjects}
 
 
+def _by_command(documents: Documents) -> Any:
+    """The figures of every file, by the command that made it."""
+    return {document.get("command"): document.get("figures") for document in documents}
+
+
 TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "rules": ("rules.json", tables.RULES_TABLE, _together),
     "roundtrip": ("roundtrip.json", tables.ROUNDTRIP, _together),
@@ -98,6 +104,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "lock-schemes": ("lock-schemes.json", knowing.LOCK_SCHEMES, _together),
     "lock-schemes-similar": ("lock-schemes.json", knowing.SIMILAR, _together),
     "lock-schemes-nulls": ("lock-schemes.json", knowing.NULLS, _together),
+    "paper": ("*.json", FIDELITY, _by_command),
     "code-pairs": ("code-pairs.json", CODE_PAIRS, _together),
     "forgeries": ("forgeries.json", FORGERIES, _together),
     "forgeries-pooled": ("forgeries.json", FORGERIES_POOLED, _together),
