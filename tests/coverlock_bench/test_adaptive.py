@@ -6,12 +6,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from coverlock_bench.adaptive import attackers as study  # noqa: E402
-from coverlock_bench.adaptive.white_box import white_box  # noqa: E402
+from coverlock_bench.adaptive.white_box import module_of, white_box  # noqa: E402
 from coverlock_bench.attacks.feature_collision import FeatureCollision  # noqa: E402
 from coverlock_bench.ledger import Session  # noqa: E402
 from coverlock_bench.trial import floats  # noqa: E402
 from coverlock_sdk import CoverLock, load_hash  # noqa: E402
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
+from coverlock_sdk.hashing.dct import DctHash  # noqa: E402
 from coverlock_sdk.plugin_calls import hash_logits  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 
@@ -56,9 +57,12 @@ def test_no_budget_is_a_plain_transplant(images):
     np.testing.assert_allclose(forged, pasted, atol=1e-6)
 
 
-def test_a_hash_without_gradients_is_named():
-    with pytest.raises(CoverLockError, match="no differentiable version of the hash 'phash'"):
-        white_box("phash")
+def test_a_hash_without_gradients_is_named(monkeypatch):
+    monkeypatch.setattr(DctHash, "module", lambda self: None)
+    module_of.cache_clear()
+    with pytest.raises(CoverLockError, match="no differentiable version of the hash 'dct'"):
+        white_box("dct")
+    module_of.cache_clear()
 
 
 def test_a_scene_judges_genuine_and_foreign_pictures(additive, crowd, key):
