@@ -32,6 +32,8 @@ from experiments import tables as declared
 
 Names = tuple[str, ...]
 
+ANY_SIZE_ATTACKS = ("gt", "re-embedding")
+
 photos_argument = click.argument("photos", type=FOLDER)
 unseen_option = click.option(
     "--images",
@@ -330,6 +332,48 @@ def forgeries_command(
                 yield Measured(config, figures, FORGERIES.markdown(figures))
 
 
+@measurement(
+    "any-size",
+    "watermarks fpr",
+    click.option(
+        "--images",
+        "folders",
+        type=FOLDER,
+        multiple=True,
+        required=True,
+        help="Folder of photos, which are never enlarged; may be repeated.",
+    ),
+    click.option(
+        "-a", "--attack", "attacks", multiple=True, default=ANY_SIZE_ATTACKS, show_default=True
+    ),
+    number_option("--pairs", 20, "Pictures to steal from, and as many to forge."),
+    click.option(
+        "--work",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=Path("runs/any-size.sqlite"),
+        show_default=True,
+        help="Measurements made so far; an interrupted run goes on there.",
+    ),
+)
+def any_size_command(
+    watermarks: Names,
+    folders: tuple[Path, ...],
+    attacks: Names,
+    pairs: int,
+    fpr: float,
+    work: Path,
+) -> Measured:
+    """Audit watermarks of any size at 256, 512 and 1,024 pixels."""
+    from experiments.any_size import any_size
+
+    with resumable(work):
+        session = Session(Ledger(work), quiet=False)
+        figures = any_size(watermarks, folders, attacks, pairs, fpr, session)
+    config = {"images": [folder.name for folder in folders], "attacks": list(attacks)}
+    config |= {"pairs": pairs, "fpr": fpr}
+    return Measured(config, figures, declared.ANY_SIZE.markdown(figures))
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
@@ -362,5 +406,6 @@ COMMANDS = (
     filters_command,
     code_pairs_command,
     forgeries_command,
+    any_size_command,
     tables,
 )

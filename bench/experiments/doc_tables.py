@@ -96,6 +96,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "training-factors": ("training-factors.json", tables.TRAINING_FACTORS, _together),
     "training-speed": ("training-factors.json", tables.TRAINING_SPEED, _together),
     "filters": ("filters.json", tables.FILTERS, _together),
+    "any-size": ("any-size.json", tables.ANY_SIZE, _together),
     "adaptive": ("adaptive.json", ADAPTIVE, _together),
     "levers": ("levers.json", tables.LEVERS, _together),
     "key-attacks": ("key-attacks.json", knowing.KEY_ATTACKS, _together),

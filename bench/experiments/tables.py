@@ -361,3 +361,37 @@ PARITY = Table(
         ("equal verdicts", counted("verdicts")),
     ),
 )
+
+
+def _accepted(path: str) -> str:
+    """Forgeries or genuine pictures that were accepted, under the default rule."""
+    return below(f"{path}/soft", "{successes} of {trials}")
+
+
+def _without_and_with(path: str) -> str:
+    none, locked = (below(f"security/{arm}", _accepted(path)) for arm in ("none", "coverlock"))
+    return f"{none} → {locked}"
+
+
+ANY_SIZE = Table(
+    "Watermarks of any size at three sizes, without and with the lock",
+    nested("watermark", "photos", "side"),
+    (
+        WATERMARK,
+        ("photos", "{photos} ({pictures})"),
+        ("size", "{side} px"),
+        ("PSNR", "{security/none/genuine/clean/psnr:.1f} dB"),
+        ("bits read", "{security/none/genuine/clean/bit_accuracy:%1} %"),
+        ("JPEG", "{security/none/genuine/jpeg/bit_accuracy:%1} %"),
+        ("RT@1", lambda row: f"{_rt_in_8_bits(row):.2f}"),
+        ("re-embedding accepted", _without_and_with("attacks/re-embedding/asr")),
+        ("GT@1 accepted", _without_and_with("attacks/gt/asr")),
+        ("genuine accepted", _without_and_with("genuine/clean/tpr")),
+        ("after JPEG", _without_and_with("genuine/jpeg/tpr")),
+    ),
+)
+
+
+def _rt_in_8_bits(row: Row) -> float:
+    rt: float = next(point["rt"] for point in row["rt"]["points"] if point["eight_bit"])
+    return rt

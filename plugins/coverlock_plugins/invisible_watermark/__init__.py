@@ -18,11 +18,15 @@ from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
 
 LEAST_PIXELS = 256 * 256
-"""The library refuses smaller pictures."""
+"""The library refuses pictures with fewer."""
 
 
 class InvisibleWatermark(Watermark):
-    """A method of the library, with its own settings, on the 8-bit pictures that it works on."""
+    """A method of the library, with its own settings, on the 8-bit pictures that it works on.
+
+    Calibrations are from ``coverlock calibrate`` on 60 COCO training photos: hard bits have one
+    confidence.
+    """
 
     native_size = None
     hard_bits = True
@@ -34,10 +38,16 @@ class InvisibleWatermark(Watermark):
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Add the difference that the library makes, one picture after the other."""
+        height, width = images.shape[2:]
+        if height * width < LEAST_PIXELS:
+            raise PictureError(
+                f"'{self.name}' marks pictures of {LEAST_PIXELS:,} pixels (256 x 256) or more, "
+                f"but this one has {width} x {height}: use a larger picture"
+            )
         marked = np.empty_like(images)
         encoder = self._library.WatermarkEncoder
         for index, (image, payload) in enumerate(zip(images, payloads, strict=True)):
-            cover = self._bgr(image)
+            cover = _bgr(image)
             writer = encoder()
             writer.set_watermark("bits", payload.tolist())
             difference = writer.encode(cover, self.method).astype(np.float32) - cover
@@ -48,19 +58,8 @@ class InvisibleWatermark(Watermark):
     def decode(self, images: Images) -> Logits:
         """Bits, one picture after the other."""
         reader = self._library.WatermarkDecoder("bits", self.bits)
-        bits = [reader.decode(self._bgr(image), self.method) for image in images]
+        bits = [reader.decode(_bgr(_enlarged(image)), self.method) for image in images]
         return np.stack(bits).astype(np.float32)
-
-    def _bgr(self, image: Images) -> Pixels:
-        """A picture (3, H, W) in [0, 1] as OpenCV has it: (H, W, 3), BGR, 8 bits."""
-        height, width = image.shape[1:]
-        if height * width < LEAST_PIXELS:
-            raise PictureError(
-                f"'{self.name}' takes pictures of {LEAST_PIXELS:,} pixels (256 x 256) or more, "
-                f"but this one has {width} x {height}: use a larger picture"
-            )
-        pixels = np.rint(255 * image[::-1].transpose(1, 2, 0)).astype(np.uint8)
-        return np.ascontiguousarray(pixels)
 
 
 class DwtDct(InvisibleWatermark):
@@ -68,7 +67,7 @@ class DwtDct(InvisibleWatermark):
 
     name = "dwtdct"
     method = "dwtDct"
-    calibration = Calibration()
+    calibration = Calibration(scale=1.1404)
 
 
 class DwtDctSvd(InvisibleWatermark):
@@ -76,7 +75,22 @@ class DwtDctSvd(InvisibleWatermark):
 
     name = "dwtdctsvd"
     method = "dwtDctSvd"
-    calibration = Calibration()
+    calibration = Calibration(scale=1.8800)
+
+
+def _enlarged(image: Images) -> Images:
+    """A picture that the library would refuse, repeated: a crop of a marked one reads as noise."""
+    height, width = image.shape[1:]
+    if height * width >= LEAST_PIXELS:
+        return image
+    more = [(0, 0), (0, max(256 - height, 0)), (0, max(256 - width, 0))]
+    return np.pad(image, more, mode="wrap")
+
+
+def _bgr(image: Images) -> Pixels:
+    """A picture (3, H, W) in [0, 1] as OpenCV has it: (H, W, 3), BGR, 8 bits."""
+    pixels = np.rint(255 * image[::-1].transpose(1, 2, 0)).astype(np.uint8)
+    return np.ascontiguousarray(pixels)
 
 
 def _library(name: str) -> ModuleType:
