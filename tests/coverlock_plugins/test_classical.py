@@ -76,6 +76,17 @@ def test_pictures_of_the_library_are_read_by_the_plugin(blind: BlindWatermark) -
     assert (blind.decode(eight_bit(released))[0] != mine).mean() > 0.2  # other passwords
 
 
+def test_blocks_are_marked_as_the_library_marks_them(blind: BlindWatermark, payload: Bits) -> None:
+    from blind_watermark import WaterMark
+
+    cover = scenes(1)[..., :101, :134]  # odd, and no whole number of blocks
+    library = WaterMark(1, 1)
+    library.read_img(img=255 * cover[0, ::-1].transpose(1, 2, 0))
+    library.read_wm(payload[0].astype(bool), mode="bit")
+    theirs = library.embed()[..., ::-1].transpose(2, 0, 1) / 255
+    np.testing.assert_allclose(blind.embed(cover, payload)[0], theirs, atol=1e-4)
+
+
 @pytest.mark.parametrize("bit", [0, 1])
 def test_equal_bits_are_read(blind: BlindWatermark, bit: int) -> None:
     """The library's own k-means takes them for two groups."""

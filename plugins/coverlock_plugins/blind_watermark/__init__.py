@@ -13,10 +13,12 @@ import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_plugins.blind_watermark.blocks import AllBlocks
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import PictureError, needs
@@ -52,7 +54,7 @@ class BlindWatermark(Watermark):
         marked = np.empty_like(images)
         for index, (image, payload) in enumerate(zip(images, payloads, strict=True)):
             self._require_room(image)
-            mark = self._library.WaterMark(*self._passwords)
+            mark = self._watermark()
             mark.read_img(img=_bgr(image))
             mark.read_wm(payload.astype(bool), mode="bit")
             marked[index] = mark.embed()[..., ::-1].transpose(2, 0, 1) / 255
@@ -66,10 +68,16 @@ class BlindWatermark(Watermark):
     def _votes(self, image: Images) -> Votes:
         """The mean vote for each bit, from 0 to 1."""
         self._require_room(image)
-        mark = self._library.WaterMark(*self._passwords)
+        mark = self._watermark()
         mark.wm_size = self.bits
         votes: Votes = mark.extract_decrypt(mark.bwm_core.extract(_bgr(image), self.bits))
         return votes
+
+    def _watermark(self) -> Any:
+        """A watermark of the library, which belongs to one picture."""
+        mark = self._library.WaterMark(*self._passwords)
+        mark.bwm_core.pool = AllBlocks(mark.bwm_core)
+        return mark
 
     def _require_room(self, image: Images) -> None:
         height, width = image.shape[1:]
