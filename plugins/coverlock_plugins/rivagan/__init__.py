@@ -8,15 +8,15 @@ network with smaller kernels that was trained here and ships with this one.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coverlock_plugins.onnx_graphs import Graph, open_graph
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CorruptModelError, needs
+from coverlock_sdk.errors import needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Asset, locate
@@ -53,15 +53,14 @@ class RivaGan(Watermark):
 
     def __init__(self) -> None:
         self._folder = locate(ASSET)
-        self._encoder = _session(self._folder / ENCODER)
-        self._decoder = _session(self._folder / DECODER)
+        self._encoder = _graph(self._folder / ENCODER)
+        self._decoder = _graph(self._folder / DECODER)
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Run the encoder, one picture after the other to bound the memory it takes."""
         marked = np.empty_like(images)
         for index, (image, payload) in enumerate(zip(images, payloads, strict=True)):
-            inputs = {"frame": _frame(image), "data": payload[None].astype(np.float32)}
-            (frame,) = self._encoder.run(None, inputs)
+            (frame,) = self._encoder.run(_frame(image), payload[None].astype(np.float32))
             marked[index] = np.clip((frame[0, ::-1, 0] + 1) / 2, 0, 1)
         return marked
 
@@ -69,7 +68,7 @@ class RivaGan(Watermark):
         """Run the decoder, one picture after the other as well."""
         logits = np.empty((len(images), self.bits), np.float32)
         for index, image in enumerate(images):
-            (logits[index : index + 1],) = self._decoder.run(None, {"frame": _frame(image)})
+            (logits[index : index + 1],) = self._decoder.run(_frame(image))
         return logits
 
     def encoder_module(self) -> torch.nn.Module:
@@ -140,28 +139,9 @@ def _frame(image: Images) -> Images:
     return np.ascontiguousarray(2 * image[None, ::-1, None] - 1)
 
 
-def _session(path: Path) -> Any:
-    """An inference session, which may be used from several threads at once.
-
-    It keeps to OMP_NUM_THREADS where that is set, and its threads sleep when they have no work.
-    """
-    with needs("the watermark 'rivagan'", "ONNX Runtime", "cpu"):
-        import onnxruntime
-    options = onnxruntime.SessionOptions()
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    if threads.isdigit():
-        options.intra_op_num_threads = int(threads)
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
-    available = onnxruntime.get_available_providers()
-    providers = [provider for provider in wanted if provider in available]
-    try:
-        return onnxruntime.InferenceSession(path.read_bytes(), options, providers)
-    except Exception as error:  # ONNX Runtime has a family of errors of its own
-        raise CorruptModelError(
-            f"the graph {path} cannot be loaded ({error}): "
-            f"delete the folder {path.parent} and run: coverlock fetch {ASSET.name}"
-        ) from error
+def _graph(path: Path) -> Graph:
+    remedy = f"delete the folder {path.parent} and run: coverlock fetch {ASSET.name}"
+    return open_graph(path, "the watermark 'rivagan'", remedy)
 
 
 @hookimpl

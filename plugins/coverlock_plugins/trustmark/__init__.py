@@ -1,0 +1,192 @@
+"""TrustMark (Bui, Agarwal, Collomosse 2023; MIT licence), 100 bits, in ONNX Runtime.
+
+``trustmark`` is the variant Q, which most people use, ``trustmark-p`` the one with fainter marks
+and ``trustmark-c`` the compact one. The graphs are Adobe's; see ``packets`` for TrustMark's own
+payloads.
+
+Marks are made as the reference makes them, so each reads what the other wrote: the residual of a
+small view is clipped, loses each channel's mean and is enlarged. Of a picture more than twice as
+long as wide only the middle square is marked, and P marks only that of any picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from coverlock_plugins.onnx_graphs import Graph, open_graph
+from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.contract import Watermark
+from coverlock_sdk.errors import CorruptModelError
+from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.models.published_files import PublishedFile, PublishedFiles
+
+BITS, SIDE = 100, 256
+ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
+SERVER = "https://cc-assets.netlify.app/watermarking/trustmark-models"
+
+
+def _published(name: str, variant: str, digests: tuple[str | None, str | None]) -> PublishedFiles:
+    files = tuple(
+        PublishedFile(
+            f"{part}.onnx", original := f"{part}_{variant}.onnx", f"{SERVER}/{original}", digest
+        )
+        for part, digest in zip(("encoder", "decoder"), digests, strict=True)
+    )
+    return PublishedFiles(name, files, f"TrustMark {variant}, by Adobe (MIT licence)")
+
+
+Q = _published(
+    "trustmark",
+    "Q",
+    (
+        "19b3d1b25836130ffd78775a8f61539f993375d1823ef0e59ba5b8dffb4f892d",
+        "ee3268f057c9dabef680e169302f5973d0589feea86189ed229a896cc3aa88df",
+    ),
+)
+P = _published(
+    "trustmark-p",
+    "P",
+    (
+        "053441c9c9f05fc158ccba71c610d9d58fcd2c82d1912bf0ffcee988cf2f74c8",
+        "be6d7c33f8a7b376f179e75f3f7c58ff816a9ac7bb6d37fd0a729a635f624c35",
+    ),
+)
+C = _published("trustmark-c", "C", (None, None))
+
+
+class TrustMark(Watermark):
+    """Variant Q. The networks take pictures in [-1, 1], one at a time."""
+
+    name = "trustmark"
+    bits = BITS
+    native_size = None
+    published = Q
+    gain = 1.0
+    """What the reference multiplies the strength by."""
+    widest = 2.0
+    """The longer side over the shorter, above which only the middle square is marked."""
+
+    def __init__(self, strength: float = 1.0) -> None:
+        folder = self.published.locate()
+        self._encoder = _part(folder / ENCODER, self.name)
+        self._decoder = _part(folder / DECODER, self.name)
+        self._strength = np.float32(self.gain * strength)
+        side = next(iter(self._decoder.inputs.values()))[2] or SIDE
+        self._decoder_size = (side, side)
+        self.card = self.published.card()
+
+    def embed(self, images: Images, payloads: Bits) -> Images:
+        """Add the enlarged residual of the encoder, one picture after the other."""
+        marked = images.copy()
+        for picture, payload in zip(marked, payloads, strict=True):
+            region = self._region(picture)
+            cover = 2 * resample(region[None], (SIDE, SIDE)) - 1
+            stego, *_ = self._encoder.run(cover, payload[None].astype(np.float32))
+            residual = np.clip(stego, -1, 1) - cover
+            residual -= residual.mean(axis=(2, 3), keepdims=True)
+            residual = resample(residual, region.shape[1:])[0]
+            if region.shape != picture.shape:
+                residual *= _feather(region.shape[1])
+            region += self._strength * residual / 2
+        return np.clip(marked, 0, 1)
+
+    def decode(self, images: Images) -> Logits:
+        """Run the decoder at its own size, one picture after the other."""
+        regions = np.stack([self._region(image) for image in images])
+        seen = 2 * resample(regions, self._decoder_size) - 1
+        return np.concatenate([self._decoder.run(image[None])[0] for image in seen])
+
+    def _region(self, image: Images) -> Images:
+        """The part of a picture (3, H, W) that carries the mark."""
+        height, width = image.shape[1:]
+        side = min(height, width)
+        if max(height, width) <= self.widest * side:
+            return image
+        top, left = (height - side) // 2, (width - side) // 2
+        return image[:, top : top + side, left : left + side]
+
+
+class TrustMarkP(TrustMark):
+    """The perceptual variant: its decoder sees 224 pixels."""
+
+    name = "trustmark-p"
+    published = P
+    gain = 1.25
+    widest = 1.0
+
+
+class TrustMarkC(TrustMark):
+    """The compact variant."""
+
+    name = "trustmark-c"
+    published = C
+
+
+VARIANTS = (TrustMark, TrustMarkP, TrustMarkC)
+
+
+def _feather(side: int) -> Images:
+    """Weights (side, side) that fall off in the outer hundredth, so that the edge does not show."""
+    width = min(max(side // 100, 1), 50)
+    ramp = np.minimum((1 + np.arange(side, dtype=np.float32)) / width, 1)
+    return np.minimum(ramp, ramp[::-1]) * np.minimum(ramp, ramp[::-1])[:, None]
+
+
+def _part(path: Path, name: str) -> Graph:
+    """The encoder or the decoder; one with another signature is refused."""
+    remedy = f"delete the folder {path.parent} and get its files again"
+    graph = open_graph(path, f"the watermark '{name}'", remedy)
+    if _recognised(graph) != path.name:
+        raise CorruptModelError(f"{path} is no {path.stem} of TrustMark: {remedy}")
+    return graph
+
+
+def _recognised(graph: Graph) -> str | None:
+    """Which of the two files a graph is, by what it takes and gives."""
+    if graph.takes((1, 3, SIDE, SIDE), (1, BITS)) and graph.gives((1, 3, SIDE, SIDE)):
+        return ENCODER
+    if graph.takes((1, 3, None, None)) and graph.gives((1, BITS)):
+        return DECODER
+    return None
+
+
+def importer(published: PublishedFiles) -> Callable[[Path], Path]:
+    """What takes in a graph that the user has, whichever of the two it is."""
+
+    def keep(file: Path) -> Path:
+        graph = open_graph(file, f"importing '{published.name}'", "check the download")
+        part = _recognised(graph)
+        if part is None:
+            raise CorruptModelError(
+                f"{file} is no graph of TrustMark: an encoder takes a picture (1, 3, 256, 256) and "
+                f"{BITS} bits, a decoder takes a picture and gives {BITS} logits, and this takes "
+                f"{list(graph.inputs.values())}"
+            )
+        return published.keep(part, file.read_bytes())
+
+    return keep
+
+
+@hookimpl
+def register_watermarks(register: Register) -> None:
+    """Offer the three variants."""
+    for variant in VARIANTS:
+        register(variant)
+
+
+@hookimpl
+def register_assets(register: Register) -> None:
+    """Let ``coverlock fetch`` know where the graphs come from."""
+    for variant in VARIANTS:
+        register(variant.published)
+
+
+@hookimpl
+def register_importers(register: Register) -> None:
+    """Let ``coverlock import`` take graphs that users have."""
+    for variant in VARIANTS:
+        register(importer(variant.published), variant.name)
