@@ -23,6 +23,7 @@ from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Progress, cache_folder
+from coverlock_sdk.models.digests import record_digests, require_digests, require_recorded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,16 +45,48 @@ class Variant:
     width: int
     layers: int
     heads: int
+    revision: str
+    """The commit of the repository that is fetched, whatever is there later."""
+    sha256: str | None
+    """Of its weights; None where the commit alone names them."""
     gated: bool = False
     """The giant's feed-forward layers are SwiGLU."""
 
 
 VARIANTS = {
-    "dinov2-s": Variant("facebook/dinov2-small", 384, 12, 6),
-    "dinov2-b": Variant("facebook/dinov2-base", 768, 12, 12),
-    "dinov2-l": Variant("facebook/dinov2-large", 1024, 24, 16),
-    "dinov2-g": Variant("facebook/dinov2-giant", 1536, 40, 24, True),
+    "dinov2-s": Variant(
+        "facebook/dinov2-small",
+        384,
+        12,
+        6,
+        "ed25f3a31f01632728cabb09d1542f84ab7b0056",
+        "ae1e99fcefd534ed978cdeb8326f08030c96e28b7a81ffcbc98a857c84d14be1",
+    ),
+    "dinov2-b": Variant(
+        "facebook/dinov2-base", 768, 12, 12, "f9e44c814b77203eaa57a6bdbbd535f21ede1415", None
+    ),
+    "dinov2-l": Variant(
+        "facebook/dinov2-large",
+        1024,
+        24,
+        16,
+        "47b73eefe95e8d44ec3623f8890bd894b6ea2d6c",
+        "399fba97a95f22c36834418bc69373364a99af3a1153da1c0fb31db567c92e23",
+    ),
+    "dinov2-g": Variant(
+        "facebook/dinov2-giant",
+        1536,
+        40,
+        24,
+        "611a9d42f2335e0f921f1e313ad3c1b7178d206d",
+        "917d3c470db999d32a312f8542149be91c7cbac61ee8fb4b67ae3d82b79ce21f",
+        gated=True,
+    ),
 }
+
+
+WEIGHTS = "model.safetensors"
+"""The file of weights in a repository of the hub."""
 
 
 class Dinov2Hash(ImageHash):
@@ -116,6 +149,7 @@ def load_backbone(name: str, folder: Path | None = None) -> Backbone:
             f"the weights of {name!r} are not in {folder}: get them with 'coverlock fetch {name}', "
             f"or convert an original file with 'coverlock import {name} FILE'"
         )
+    require_recorded(folder, f"remove it and run 'coverlock fetch {name}'")
     model, problems = _transformers().Dinov2Model.from_pretrained(folder, output_loading_info=True)
     missing = sorted(problems["missing_keys"])
     if missing:
@@ -141,15 +175,23 @@ class HubModel:
 
     def fetch(self, progress: Progress | None = None) -> Path:
         """Download it into the models folder; the hub's client shows progress by itself."""
-        folder, repository = cache_folder() / self.name, VARIANTS[self.name].repository
+        folder, variant = cache_folder() / self.name, VARIANTS[self.name]
+        repository, revision = variant.repository, variant.revision
         if self.is_present:
             return folder
         try:
-            model = _transformers().Dinov2Model.from_pretrained(repository)
+            transformers = _transformers()
+            if variant.sha256:
+                from huggingface_hub import hf_hub_download
+
+                weights = Path(hf_hub_download(repository, WEIGHTS, revision=revision))
+                require_digests(weights.parent, {WEIGHTS: variant.sha256}, "fetch it again")
+            model = transformers.Dinov2Model.from_pretrained(repository, revision=revision)
         except OSError as error:
             reason = str(error).splitlines()[0]
             raise MissingModelError(f"{repository} cannot be downloaded ({reason})") from error
         model.save_pretrained(folder)
+        record_digests(folder)
         return folder
 
 
@@ -201,6 +243,7 @@ def import_original(name: str, file: Path, folder: Path | None = None) -> Path:
     (folder / "config.json").unlink(missing_ok=True)  # written last, it says that all is there
     save_file(rename_original(weights), folder / "model.safetensors", metadata={"format": "pt"})
     config.save_pretrained(folder)
+    record_digests(folder)
     return folder
 
 

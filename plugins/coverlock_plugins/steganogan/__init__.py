@@ -56,6 +56,7 @@ ASSET = Asset(
     members=("steganogan/pretrained/dense.steg",),
     description="SteganoGAN's dense encoder and decoder, by MIT DAI Lab (MIT licence)",
     convert=convert,
+    kept={WEIGHTS: "043899a495f8ba577a689f9b374032eae0fc46add0071b7fd80352e389c66fbd"},
 )
 
 

