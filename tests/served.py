@@ -29,9 +29,9 @@ CALLERS = Callers(
 
 
 @contextmanager
-def served(verifier, callers=CALLERS, limits=None):
+def served(verifier, callers=CALLERS, limits=None, resolver=None):
     """The service on a port of its own, in a thread."""
-    app = create_app(verifier, callers, limits)
+    app = create_app(verifier, callers, limits, resolver)
     server = uvicorn.Server(server_config(app, limits or Limits(), port=0))
     thread = threading.Thread(target=server.run)
     thread.start()

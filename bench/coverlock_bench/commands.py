@@ -14,7 +14,12 @@ from coverlock_bench.deployment.commands import overhead, parity, scaling, servi
 from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
 from coverlock_bench.knowing.commands import key_attacks, lock_schemes_command
-from coverlock_bench.provenance.commands import fingerprints
+from coverlock_bench.provenance.commands import (
+    alterations_command,
+    fingerprints,
+    lookups,
+    provenance_command,
+)
 from coverlock_sdk.errors import CoverLockError
 
 DRAWERS = {
@@ -38,6 +43,9 @@ for command in (
     key_attacks,
     lock_schemes_command,
     fingerprints,
+    provenance_command,
+    lookups,
+    alterations_command,
     parity,
     overhead,
     latency,

@@ -16,6 +16,7 @@ from coverlock_bench.auditing import security_tables
 from coverlock_bench.deployment.tables import LATENCY
 from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS
 from coverlock_bench.knowing import tables as knowing
+from coverlock_bench.provenance import tables as provenance
 from coverlock_bench.tables import Table
 from coverlock_sdk.errors import CoverLockError
 from experiments import tables
@@ -109,6 +110,12 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "code-pairs": ("code-pairs.json", CODE_PAIRS, _together),
     "forgeries": ("forgeries.json", FORGERIES, _together),
     "forgeries-pooled": ("forgeries.json", FORGERIES_POOLED, _together),
+    "c2pa-round-trips": ("provenance.json", provenance.ROUND_TRIPS, _together),
+    "c2pa-transplants": ("provenance.json", provenance.TRANSPLANTS, _together),
+    "c2pa-fingerprints": ("fingerprints.json", provenance.DISTANCES, _together),
+    "c2pa-lookups": ("lookups.json", provenance.LOOKUPS, _together),
+    "c2pa-edits": ("alterations.json", provenance.EDITED, _together),
+    "c2pa-unaltered": ("alterations.json", provenance.UNALTERED, _together),
     "overhead": ("overhead.json", tables.OVERHEAD, _with_settings),
     "scaling": ("scaling.json", tables.SCALING, _with_settings),
     "parity": ("parity-*.json", tables.PARITY, _by_precision),

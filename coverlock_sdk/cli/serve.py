@@ -9,6 +9,7 @@ import click
 
 from coverlock_sdk.cli.opening import chosen_keyring
 from coverlock_sdk.cli.options import bundle_options, key_option, max_pixels_option
+from coverlock_sdk.cli.resolution import open_resolver
 from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
@@ -47,6 +48,11 @@ from coverlock_sdk.verifier.verifier import Verifier
     "--max-delay-ms", default=2.0, show_default=True, help="How long one waits for others."
 )
 @click.option("--audit", type=click.Path(path_type=Path), help="Append every verdict to this file.")
+@click.option(
+    "--resolution",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Repository of 'coverlock c2pa sign', whose manifests are found again over C2PA's API.",
+)
 def serve(
     bundle: Path,
     key_file: Path | None,
@@ -61,6 +67,7 @@ def serve(
     max_batch: int,
     max_delay_ms: float,
     audit: Path | None,
+    resolution: Path | None,
     **opening: Any,
 ) -> None:
     """Answer over HTTP whether pictures carry a message.
@@ -89,7 +96,8 @@ def serve(
         **opening,
     )
     click.echo(f"{bundle} on {verifier.runtime.name}: {shown_address(host, port)}", err=True)
-    app = create_app(verifier, callers, limits)
+    resolver = open_resolver(resolution, verifier) if resolution else None
+    app = create_app(verifier, callers, limits, resolver)
     uvicorn.Server(server_config(app, limits, host=host, port=port)).run()
 
 

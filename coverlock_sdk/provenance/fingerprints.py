@@ -23,8 +23,8 @@ class Tolerance:
 
 
 TOLERANCES = {
-    "nano": Tolerance(64, 1e-4),
-    "keen": Tolerance(64, 1e-4),
+    "nano": Tolerance(64, 1e-5),
+    "keen": Tolerance(64, 1e-5),
 }
 """Measured on photos that training leaves out, by ``coverlock bench fingerprints``."""
 

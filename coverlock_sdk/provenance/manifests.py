@@ -91,7 +91,8 @@ class Draft:
     """What goes into a manifest besides the picture itself."""
 
     title: str
-    bindings: SoftBindings
+    soft_bindings: list[dict[str, Any]]
+    """The assertions that tell how to find it again."""
     thumbnail: bytes
     """A small JPEG of the marked picture."""
     parent: bytes
@@ -148,7 +149,7 @@ def _definition(draft: Draft) -> dict[str, Any]:
         "thumbnail": {"format": "image/jpeg", "identifier": THUMBNAIL},
         "assertions": [
             {"label": "c2pa.actions.v2", "data": {"actions": actions}},
-            *draft.bindings.assertions(),
+            *draft.soft_bindings,
         ],
     }
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from coverlock_sdk.errors import KeyringError, PictureError, ProvenanceError
+from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.conversion import Given, read
-from coverlock_sdk.locking.picture_verifier import PictureVerifier
-from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.provenance.alterations import AlterationMap, alterations
 from coverlock_sdk.provenance.fingerprints import distance, fingerprints, tolerance_of
 from coverlock_sdk.provenance.lookups import Shelf, Shelves
@@ -25,6 +24,16 @@ from coverlock_sdk.provenance.manifests import (
     read_store,
 )
 from coverlock_sdk.provenance.repository import Entry, ManifestRepository
+from coverlock_sdk.provenance.soft_bindings import (
+    LOCK,
+    as_fingerprint,
+    as_text,
+    fingerprint_algorithm,
+)
+
+if TYPE_CHECKING:
+    from coverlock_sdk.locking.picture_verifier import PictureVerifier
+    from coverlock_sdk.locking.verdict import Verdict
 
 How = Literal["embedded", "mark"]
 
@@ -121,7 +130,35 @@ class Resolver:
             reason = f"{reason}; of the one inside the picture, {refused}"
         return Resolution(match.manifest, "mark", reason, match, _altered(match, content))
 
-    def match(self, picture: bytes) -> Match | None:
+    @property
+    def algorithms(self) -> tuple[list[str], list[str]]:
+        """The soft bindings that can be looked up: watermarks, and fingerprints."""
+        hashes = sorted({verifier.hash_name for verifier in self.verifiers if verifier.hash_name})
+        return [LOCK], [fingerprint_algorithm(hash) for hash in hashes]
+
+    def look_up(self, algorithm: str, value: bytes) -> list[tuple[str, float]]:
+        """Manifests with this soft binding, and from 0 to 1 how near theirs is, nearest first.
+
+        Whether a picture belongs to them is for whoever asks to find out.
+        """
+        watermarks, looks = self.algorithms
+        if algorithm in watermarks:
+            entry = self.repository.of_serial(as_text(value))
+            return [(entry.manifest, 1.0)] if entry else []
+        if algorithm not in looks:
+            known = ", ".join([*watermarks, *looks])
+            raise ProvenanceError(f"'{algorithm}' cannot be looked up here: use one of {known}")
+        found: list[tuple[int, int]] = []
+        for verifier, shelf in self._searched():
+            hash = verifier.hash_name or ""
+            if fingerprint_algorithm(hash) == algorithm:
+                found += shelf.nearest(as_fingerprint(value), tolerance_of(hash).distance)
+        return [
+            (self.repository.of_number(number).manifest, 1 - bits / CODE_BITS)
+            for bits, number in sorted(found)
+        ]
+
+    def match(self, picture: Any) -> Match | None:
         """The manifest that the mark in a picture leads to, if all soft bindings match."""
         given = Given(picture)
         for verifier, shelf in self._searched():

@@ -82,15 +82,16 @@ class PictureSigner:
         [fingerprint] = fingerprints(hashed)
         key = self.lock.keys[0]
         parent, parent_type = _parent(source)
+        bindings = SoftBindings(
+            serial,
+            self.lock.watermark_name,
+            self._hash,
+            key.fingerprint if key else None,
+            fingerprint,
+        )
         draft = Draft(
             title=source.name,
-            bindings=SoftBindings(
-                serial,
-                self.lock.watermark_name,
-                self._hash,
-                key.fingerprint if key else None,
-                fingerprint,
-            ),
+            soft_bindings=bindings.assertions(),
             thumbnail=thumbnail_of(read(content)),
             parent=parent,
             parent_type=parent_type,

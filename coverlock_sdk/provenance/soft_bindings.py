@@ -51,9 +51,9 @@ class SoftBindings:
     def assertions(self) -> list[dict[str, Any]]:
         """The two assertions that a manifest makes of this."""
         parameters = {"watermark": self.watermark, "hash": self.hash, "key": self.key}
-        lock = _assertion(LOCK, str(self.serial).encode())
+        lock = soft_binding(LOCK, str(self.serial).encode())
         lock["data"]["alg-params"] = encoded(json.dumps(parameters).encode())
-        return [lock, _assertion(fingerprint_algorithm(self.hash), self.fingerprint)]
+        return [lock, soft_binding(fingerprint_algorithm(self.hash), self.fingerprint)]
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> SoftBindings:
@@ -77,11 +77,11 @@ class SoftBindings:
                 "checked here: all of them must match"
             )
         return cls(
-            serial=Serial(_text(_value(lock))),
+            serial=Serial(as_text(_value(lock))),
             watermark=parameters["watermark"],
             hash=parameters["hash"],
             key=parameters["key"],
-            fingerprint=_fingerprint(_value(fingerprint)),
+            fingerprint=as_fingerprint(_value(fingerprint)),
         )
 
 
@@ -98,7 +98,8 @@ def decoded(value: str) -> bytes:
         raise ProvenanceError("the value of a soft binding must be in base64") from None
 
 
-def _assertion(algorithm: str, value: bytes) -> dict[str, Any]:
+def soft_binding(algorithm: str, value: bytes) -> dict[str, Any]:
+    """The assertion that a value by an algorithm stands for the whole picture."""
     blocks = [{"scope": {}, "value": encoded(value)}]
     return {"label": ASSERTION, "data": {"alg": algorithm, "blocks": blocks}}
 
@@ -140,16 +141,18 @@ def _parameters(lock: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _text(value: bytes) -> str:
+def as_text(value: bytes) -> str:
+    """The serial that the value of a lock's soft binding stands for."""
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise ProvenanceError("the serial in the manifest is not text") from None
+        raise ProvenanceError("the serial in a soft binding is not text") from None
 
 
-def _fingerprint(value: bytes) -> bytes:
+def as_fingerprint(value: bytes) -> bytes:
+    """The value of a fingerprint's soft binding, if it is one."""
     if len(value) != FINGERPRINT_BYTES:
         raise ProvenanceError(
-            f"the fingerprint in the manifest has {len(value)} bytes instead of {FINGERPRINT_BYTES}"
+            f"a fingerprint has {len(value)} bytes instead of {FINGERPRINT_BYTES}"
         )
     return value

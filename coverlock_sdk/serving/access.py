@@ -20,7 +20,7 @@ from typing import Literal, get_args
 from coverlock_sdk.errors import AccessError
 from coverlock_sdk.files import write_atomically
 
-Scope = Literal["verify", "detail", "metrics"]
+Scope = Literal["verify", "detail", "metrics", "resolve"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 _NAME = re.compile(r"[\w.-]{1,64}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from fastapi import Depends, FastAPI, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
@@ -11,8 +13,12 @@ from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.reference import reference_page
 from coverlock_sdk.serving.refusals import MEANINGS, RefusalError
 from coverlock_sdk.serving.request_log import RequestLog
+from coverlock_sdk.serving.resolution import Resolution
 from coverlock_sdk.serving.service import Service
 from coverlock_sdk.verifier.verifier import Verifier
+
+if TYPE_CHECKING:
+    from coverlock_sdk.provenance.resolving import Resolver
 
 
 class Answer(BaseModel):
@@ -39,12 +45,21 @@ class Problem(BaseModel):
     error: str
 
 
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": meaning} for status, meaning in MEANINGS.items()
+}
+
+
 def create_app(
-    verifier: Verifier, callers: Callers | None, limits: Limits | None = None
+    verifier: Verifier,
+    callers: Callers | None,
+    limits: Limits | None = None,
+    resolver: Resolver | None = None,
 ) -> FastAPI:
     """The service around ``verifier``, which it closes at shutdown.
 
-    Without ``callers`` everybody may ask, and nobody is told more than accepted or rejected.
+    Without ``callers`` everybody may ask, and nobody is told more than accepted or rejected. With a
+    ``resolver`` it also finds the manifests of pictures.
     """
     service = Service(verifier, callers, limits or Limits())
     app = FastAPI(
@@ -81,10 +96,7 @@ def create_app(
         summary="Whether a picture carries a message",
         response_model=DetailedAnswer | Answer,
         dependencies=[Depends(service.allow("verify"))],
-        responses={
-            status: {"model": Problem, "description": meaning}
-            for status, meaning in MEANINGS.items()
-        },
+        responses=REFUSALS,
         openapi_extra={
             "requestBody": {
                 "required": True,
@@ -93,4 +105,6 @@ def create_app(
             }
         },
     )(service.answer)
+    if resolver is not None:
+        Resolution(service, resolver).add_to(app, REFUSALS)
     return app

@@ -148,6 +148,25 @@ def test_a_database_that_contradicts_the_manifest_is_refused(own_studio):
         own_studio.resolver.resolve(jpeg(pixels(own_studio.signed[0].path)))
 
 
+def test_manifests_are_looked_up_by_the_value_of_a_soft_binding(studio):
+    [lock], [looks] = studio.resolver.algorithms
+    first = studio.repository.entries()[0]
+    serial, fingerprint = str(first.bindings.serial).encode(), first.bindings.fingerprint
+    assert studio.resolver.look_up(lock, serial) == [(first.manifest, 1.0)]
+    assert studio.resolver.look_up(lock, b"order/999999") == []
+    [(found, likeness), *_] = studio.resolver.look_up(
+        looks, bytes([fingerprint[0] ^ 3, *fingerprint[1:]])
+    )
+    assert (found, likeness) == (first.manifest, 1 - 2 / 256)
+    for algorithm, value, complaint in (
+        ("com.example.other", b"", "cannot be looked up here"),
+        (looks, b"short", "has 5 bytes instead of 32"),
+        (lock, b"\xff", "is not text"),
+    ):
+        with pytest.raises(ProvenanceError, match=complaint):
+            studio.resolver.look_up(algorithm, value)
+
+
 def test_entries_that_come_while_a_resolver_runs_are_found(own_studio, photos):
     resolver = own_studio.resolver
     original = own_studio.folder / "late.png"
