@@ -43,7 +43,7 @@ class Attempt(NamedTuple):
     reading: Reading
     message: Bits
     label: Any = None
-    tries: int = 1
+    tries: float = 1
     """How many tries the way of reading counts as; an unlikely salt counts as many."""
 
 
@@ -69,7 +69,7 @@ class Judge:
         self.format = layout
         self.keyring = keyring
         self.bits = layout.bits
-        check_fpr(self.bits, fpr, candidates=self._least_tries("identifier"))
+        check_fpr(self.bits, fpr, candidates=len(self.keys))
         self.fpr = fpr
         self.rule: Rule = rule
 
@@ -184,7 +184,7 @@ class Judge:
         book.require_keys(self.keys)
         if book.bits != self.bits:
             raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
-        check_fpr(self.bits, self.fpr, candidates=len(book) * self._least_tries(book.kind))
+        check_fpr(self.bits, self.fpr, candidates=len(book) * len(self.keys))
         return book
 
     def identify(self, decoded: Logits, hashed: Logits, book: MessageBook) -> list[Identification]:
@@ -207,7 +207,7 @@ class Judge:
 
         The p-value is corrected for all payloads that might have been read.
         """
-        check_fpr(self.bits, self.fpr, self._least_tries("bits") << framing.payload_bits)
+        check_fpr(self.bits, self.fpr, len(self.keys) << framing.payload_bits)
         comparisons = len(self.keys) << framing.payload_bits
         found: list[list[Attempt]] = [[] for _ in decoded]
         for key in self.keys:
@@ -264,11 +264,6 @@ class Judge:
             attempts.append(Attempt(reading, book.message(row, key), book.labels[row], tries))
         return attempts
 
-    def _least_tries(self, kind: Kind) -> int:
-        """How many tries a message counts as at least, over all keys."""
-        salted = any(self._salts(key, kind) > 1 for key in self.keys)
-        return len(self.keys) * (2 if salted else 1)
-
     def _salts(self, key: Key | None, kind: Kind) -> int:
         """How many salts a message has under ``key``."""
         if key is None or key.scheme == 1 or kind == "serial":
@@ -276,7 +271,7 @@ class Judge:
         most = salt_count(self.bits)
         return most if kind == "identifier" else min(most, SALTS_OF_BITS)
 
-    def judge_own(self, reading: Reading, message: Bits, tries: int) -> Verdict:
+    def judge_own(self, reading: Reading, message: Bits, tries: float) -> Verdict:
         """What verification, which tries every key and salt, says of a picture just marked."""
         attempt = Attempt(reading, message, tries=tries)
         return self._judged([attempt], len(self.keys))[1]

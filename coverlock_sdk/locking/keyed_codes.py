@@ -7,8 +7,8 @@ away: some twenty released pictures of one identifier are enough to learn it.
 A *salted* map (scheme 2) rotates all 256 logits by a secret rotation of key and message, then
 offers many selections and pads, one a salt. A picture is marked under one salt of many, so few
 released pictures share a map. The embedder takes the salt whose bits are the stablest on the
-picture. The verifier expects that, so a salt that is stable on the picture pays for few tries and
-thousands of salts cost little evidence.
+picture. The verifier expects that: a salt counts as the fewer tries the stabler it is on the
+picture at hand, and thousands of salts cost little evidence.
 
 Everything is derived by HMAC-SHA256, expanded by SHAKE-128, and computed by additions alone, so
 that it is the same on every platform.
@@ -36,6 +36,10 @@ GROUP = 8
 GROUPS = CODE_BITS // GROUP
 ROUNDS = 3
 """Sign flips, shuffle and transform; three rounds of them mix every logit into every other."""
+
+SHARPNESS = 1.2
+"""How far verification relies on the stablest salt still being the stablest: 1 is the least at
+which it expects few salts of many. Chosen on photos that training holds out."""
 
 SHORTLIST = 2
 """Salts whose exact p-value is computed, of all that a picture is searched for."""
@@ -65,14 +69,14 @@ class CodeMap(Protocol):
         """
         ...
 
-    def stablest(self, trust: Floats) -> int:
-        """The salt to mark a picture under; ``trust`` (256,) is that in its ``seen`` logits."""
+    def stablest(self, seen: Logits) -> int:
+        """The salt to mark a picture under, whose ``seen`` logits (256,) are given."""
         ...
 
-    def tries(self, trust: Floats, salts: Sequence[int]) -> list[int]:
+    def tries(self, seen: Logits, salts: Sequence[int]) -> list[float]:
         """How many tries a match counts as, for each of ``salts``.
 
-        The inverses of those of all salts add up to at most one.
+        The inverses of those of all salts add up to one.
         """
         ...
 
@@ -111,13 +115,13 @@ class PlainMap:
         agreement = payload * hashed[self.selection] * (1 - 2.0 * (message ^ self.bits))
         return [(float(agreement.sum()), 0)]
 
-    def stablest(self, trust: Floats) -> int:
+    def stablest(self, seen: Logits) -> int:
         """The only salt there is."""
         return 0
 
-    def tries(self, trust: Floats, salts: Sequence[int]) -> list[int]:
+    def tries(self, seen: Logits, salts: Sequence[int]) -> list[float]:
         """One: there is nothing to choose."""
-        return [1] * len(salts)
+        return [1.0] * len(salts)
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,24 +189,30 @@ class SaltedMap:
         count = min(SHORTLIST, self.salts)
         return [(float(total[salt]), int(salt)) for salt in np.argpartition(total, -count)[-count:]]
 
-    def stablest(self, trust: Floats) -> int:
+    def stablest(self, seen: Logits) -> int:
         """The salt whose bits are the stablest."""
-        return int(np.argmax(self._stability(trust)))
+        return int(np.argmax(self._stability(seen)))
 
-    def tries(self, trust: Floats, salts: Sequence[int]) -> list[int]:
-        """For the salt of rank r by stability, r (r + 1); one where there is no choice."""
+    def tries(self, seen: Logits, salts: Sequence[int]) -> list[float]:
+        """The fewer, the likelier it is that a salt was the stablest before any distortion.
+
+        That likelihood is a softmax of stabilities. In units of their spread over many salts, the
+        largest is about the root of twice the logarithm of their number.
+        """
         if self.salts == 1:
-            return [1] * len(salts)
-        stability = self._stability(trust)
-        ranks = [1 + int((stability > stability[salt]).sum()) for salt in salts]
-        return [rank * (rank + 1) for rank in ranks]
+            return [1.0] * len(salts)
+        stability = self._stability(seen).astype(np.float64)
+        spread = max(float(stability.std()), np.finfo(np.float32).tiny)
+        scores = SHARPNESS * np.sqrt(2 * np.log(self.salts)) * stability / spread
+        total = float(np.exp(scores - scores.max()).sum())
+        return [total * float(np.exp(scores.max() - scores[salt])) for salt in salts]
 
-    def _stability(self, trust: Floats) -> Images:
-        """How far the bits of each salt can be trusted in sum."""
-        of_groups = trust.reshape(GROUPS, GROUP).sum(axis=1).astype(np.float32)
+    def _stability(self, seen: Logits) -> Images:
+        """How far the bits of each salt are from turning over, in sum."""
+        margins = np.sqrt(np.abs(seen)).reshape(GROUPS, GROUP).sum(axis=1).astype(np.float32)
         total: Images = np.zeros(self.salts, dtype=np.float32)
         for groups in self.groups:
-            total += of_groups.take(groups)
+            total += margins.take(groups)
         return total
 
     def places(self, salt: int) -> Selection:

@@ -156,16 +156,13 @@ class LockFormat:
         """The salt under which the code of one picture (1, 256) is the stablest."""
         if self.hash is None or code_map.salts == 1:
             return 0
-        return code_map.stablest(self._trust(self.hash, hash_logits, code_map))
+        return code_map.stablest(code_map.seen(hash_logits)[0])
 
-    def tries(self, hash_logits: Logits, code_map: CodeMap, salts: Sequence[int]) -> list[int]:
+    def tries(self, hash_logits: Logits, code_map: CodeMap, salts: Sequence[int]) -> list[float]:
         """How many tries a match of one picture (1, 256) counts as under each of ``salts``."""
         if self.hash is None or code_map.salts == 1:
-            return [1] * len(salts)
-        return code_map.tries(self._trust(self.hash, hash_logits, code_map), salts)
-
-    def _trust(self, calibration: Calibration, hash_logits: Logits, code_map: CodeMap) -> Floats:
-        return _log_odds(calibration.confidence(code_map.seen(hash_logits)[0]))
+            return [1.0] * len(salts)
+        return code_map.tries(code_map.seen(hash_logits)[0], salts)
 
     def message_logits(
         self, decoder_logits: Logits, hash_logits: Logits, code_map: CodeMap, salt: int = 0

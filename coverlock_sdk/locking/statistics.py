@@ -94,7 +94,7 @@ def soft_p_value(matches: npt.NDArray[np.bool_], weights: Weights) -> float:
     return float(soft_tail(weights)[int(weights[matches].sum())])
 
 
-def corrected(p_value: float, tries: int) -> float:
+def corrected(p_value: float, tries: float) -> float:
     """The p-value of the best of ``tries`` tests: 1 - (1 - p)^tries, accurate for tiny p."""
     if p_value >= 1:
         return 1.0

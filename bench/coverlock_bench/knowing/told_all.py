@@ -9,7 +9,7 @@ import numpy as np
 from coverlock_bench.knowing.codes import Released, directions
 from coverlock_bench.knowing.linear import ridge
 from coverlock_sdk.arrays import Bits, Floats, Logits
-from coverlock_sdk.locking.keyed_codes import GROUP, GROUPS, SaltedMap
+from coverlock_sdk.locking.keyed_codes import SaltedMap
 from coverlock_sdk.locking.lock_format import LockFormat
 
 
@@ -44,7 +44,6 @@ class ToldAllButRotation:
         return np.stack(columns, axis=1)
 
     def _payload(self, rotated: Floats) -> Bits:
-        stability = np.abs(rotated).reshape(GROUPS, GROUP).sum(axis=1)[self.code_map.groups].sum(0)
-        salt = int(np.argmax(stability))
+        salt = self.code_map.stablest(rotated.astype(np.float32))
         bits = (rotated[self.code_map.places(salt)] > 0).astype(np.uint8)
         return bits ^ self.code_map.mask(salt)
