@@ -11,7 +11,7 @@ Members with a default are optional. The SDK looks for no others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -21,6 +21,12 @@ from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
     import torch
+
+Gradient = Callable[[Logits], Images]
+"""Carries weights (N, 256) on the logits of pictures back to them: the gradient of the sum."""
+
+Differentiable = Callable[[Images], tuple[Logits, Gradient]]
+"""The logits (N, 256) of pictures, and their gradient."""
 
 
 class Watermark(ABC):
@@ -116,7 +122,14 @@ class ImageHash(ABC):
     def module(self) -> torch.nn.Module | None:
         """The hash as a PyTorch module (N, 3, *input_size) -> (N, 256), where there is one.
 
-        Export and hardening need it; embedding and verification do not.
+        Only export needs it.
+        """
+        return None
+
+    def differentiable(self) -> Differentiable | None:
+        """``logits`` with gradients, where the hash has them: hardening follows them.
+
+        Pictures that are marked under a hash without them are not hardened.
         """
         return None
 

@@ -74,6 +74,10 @@ class WeakMarkWarning(UserWarning):
     """A marked picture would not be accepted by verification as it stands."""
 
 
+class UnhardenedWarning(UserWarning):
+    """Marked pictures are not hardened, because their hash has no gradients."""
+
+
 class ExposedKeyWarning(UserWarning):
     """Released pictures would tell more about a key than they should; the message says why."""
 

@@ -46,6 +46,7 @@ def load_hash(image_hash: str | ImageHash = DEFAULT_HASH, **options: Any) -> Ima
     _require_calibration(image_hash)
     _require_method(image_hash, "logits", "images")
     _require_method(image_hash, "module")
+    _require_method(image_hash, "differentiable")
     return image_hash
 
 

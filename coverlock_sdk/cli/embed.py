@@ -42,9 +42,10 @@ COLUMNS = {
 @serials_option
 @lock_options
 @click.option(
-    "--harden",
-    is_flag=True,
-    help="Make the lock survive distortions better, for seconds and up to 0.5 dB a picture.",
+    "--harden/--no-harden",
+    default=True,
+    show_default=True,
+    help="Make the lock survive distortions better, for up to 0.5 dB and twice the time.",
 )
 @json_option
 def embed(

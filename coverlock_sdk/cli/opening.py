@@ -35,7 +35,7 @@ def open_lock(
     fpr: float | None,
     rule: Any,
     max_pixels: int = MAX_PIXELS,
-    harden: bool = False,
+    harden: bool = True,
 ) -> LockedWatermark:
     """The lock that ``lock_options`` describe."""
     hash_name, hash_options = parse_setting(hash or DEFAULT_HASH)

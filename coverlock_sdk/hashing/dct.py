@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.contract import ImageHash
-from coverlock_sdk.hashing.dct_features import SIDE, dct_features
+from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
+from coverlock_sdk.hashing.dct_features import SIDE, dct_features, features_and_gradient
 from coverlock_sdk.hashing.shipped import shipped_card, shipped_weights
 from coverlock_sdk.locking.calibration import Calibration
 
@@ -32,6 +32,15 @@ class DctHash(ImageHash):
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, 64, 64)."""
         return (dct_features(images) - self._mean) @ self._matrix
+
+    def differentiable(self) -> Differentiable:
+        """The same hash with gradients."""
+
+        def differentiated(images: Images) -> tuple[Logits, Gradient]:
+            features, pull = features_and_gradient(images)
+            return (features - self._mean) @ self._matrix, lambda g: pull(g @ self._matrix.T)
+
+        return differentiated
 
     def module(self) -> torch.nn.Module:
         """The same hash in PyTorch."""

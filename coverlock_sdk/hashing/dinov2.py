@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
 from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Progress, cache_folder
@@ -113,6 +113,23 @@ class Dinov2Hash(ImageHash):
         with torch.inference_mode():
             logits: Logits = self.network(torch.from_numpy(np.ascontiguousarray(images))).numpy()
         return logits
+
+    def differentiable(self) -> Differentiable:
+        """The same hash with gradients."""
+        import torch
+
+        def differentiated(images: Images) -> tuple[Logits, Gradient]:
+            seen = torch.from_numpy(np.ascontiguousarray(images)).requires_grad_()
+            logits = self.network(seen)
+
+            def gradient(weights: Logits) -> Images:
+                [found] = torch.autograd.grad(logits, seen, torch.from_numpy(weights))
+                of_images: Images = found.numpy()
+                return of_images
+
+            return logits.detach().numpy(), gradient
+
+        return differentiated
 
     @cached_property
     def network(self) -> HashNetwork:

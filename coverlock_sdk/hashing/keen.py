@@ -7,10 +7,13 @@ strong; it was trained on photos and on drawn pictures of all kinds, and against
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coverlock_sdk.contract import Differentiable
+from coverlock_sdk.hashing.gradients import differentiated, normalised_and_evened
 from coverlock_sdk.hashing.local_contrast import FLOOR, blur_matrix
 from coverlock_sdk.hashing.windowed import Array, Model, WindowedHash, normalise
 
@@ -38,6 +41,10 @@ class KeenHash(WindowedHash):
 
     name = "keen"
     model = KeenModel
+
+    def differentiable(self) -> Differentiable:
+        """The same hash with gradients, in NumPy."""
+        return partial(differentiated, self.built(), normalised_and_evened)
 
     def backbone(self, **settings: Any) -> Backbone:
         """The untrained network in PyTorch."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from coverlock_sdk.contract import Differentiable
+from coverlock_sdk.hashing.gradients import differentiated, normalised
 from coverlock_sdk.hashing.windowed import WindowedHash
 
 if TYPE_CHECKING:
@@ -14,6 +17,10 @@ class NanoHash(WindowedHash):
     """A residual CNN with the paper's head, trained end to end; see docs/hashes.md."""
 
     name = "nano"
+
+    def differentiable(self) -> Differentiable:
+        """The same hash with gradients, in NumPy."""
+        return partial(differentiated, self.built(), normalised)
 
     def backbone(self, **settings: Any) -> Backbone:
         """The untrained network in PyTorch."""

@@ -1,7 +1,7 @@
 """The hashes that ship: a residual CNN that sees a picture through windows, run by NumPy alone.
 
 So every installation can compute them and there is one path to test; ``module`` hands the same
-weights to PyTorch for export and for gradients.
+weights to PyTorch for training and export.
 """
 
 from __future__ import annotations
@@ -156,9 +156,13 @@ class WindowedHash(ImageHash):
 
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, *input_size)."""
-        model = _built(self.model.build, self.name)
+        model = self.built()
         starts = range(0, len(images), TOGETHER)
         return np.concatenate([model(images[start : start + TOGETHER]) for start in starts])
+
+    def built(self) -> Model:
+        """The network with its weights."""
+        return _built(self.model.build, self.name)
 
     def module(self) -> HashNetwork:
         """The same hash in PyTorch: pictures (N, 3, *input_size) in [0, 1] to logits."""

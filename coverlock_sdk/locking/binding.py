@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.errors import CoverLockError, ExposedKeyWarning, PluginError
+from coverlock_sdk.errors import CoverLockError, ExposedKeyWarning, PluginError, UnhardenedWarning
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.locking.hardening import MOST_COST, Hardener
+from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted
 from coverlock_sdk.locking.judging import Judge, Terms
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
@@ -58,28 +58,52 @@ class Binder:
 
         Where the code of the marked picture differs from the code that was embedded, the original
         is marked anew with the new code, until it settles or repeats itself. The try with the
-        lowest p-value is kept.
+        lowest p-value is kept. A picture that is hardened is marked anew only if it
+        would not be accepted, and one that even then is not accepted is tried without hardening.
         """
         works = self._begin(pictures, messages)
         for kind in {work.terms.kind for work in works}:
             if advice := self.judge.advice(kind):
                 warnings.warn(advice, ExposedKeyWarning, stacklevel=4)
+        self._settle(works, self._usable_hardener())
+        if self.hardener is not None:
+            self._settle([work for work in works if not work.result.verdict.accepted], None)
+        return [work.result for work in works]
+
+    def _settle(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
+        """Embed into each original until its code settles or repeats itself.
+
+        A hardened picture that is accepted is not tried again: what its code lacks, it will not
+        lack much longer.
+        """
         unsettled = works
+        for work in works:
+            work.begin()
         for round_number in range(1, self.rounds + 1):
             if not unsettled:
                 break
-            self._embed(unsettled, round_number)
+            self._embed(unsettled, hardener, round_number)
             unsettled = [work for work in unsettled if work.code.tobytes() not in work.tried]
-        if self.hardener is not None:
-            for work in works:
-                work.best = self._harden(self.hardener, work)
-        return [work.result for work in works]
+            if hardener is not None:
+                unsettled = [work for work in unsettled if not work.result.verdict.accepted]
+
+    def _usable_hardener(self) -> Hardener | None:
+        """The hardener, unless the hash has no gradients, which is said once."""
+        if self.hardener is not None and not self.hardener.possible:
+            warnings.warn(self.hardener.refusal, UnhardenedWarning, stacklevel=5)
+            self.hardener = None
+        return self.hardener
 
     def seen(self, picture: Picture, terms: Terms, salt: int) -> tuple[Verdict, Bits]:
         """What verification will say of a picture, and the code that it will read."""
-        decoded, hashed = self.logits([picture])
+        return self._judged(*self.logits([picture]), terms, salt)
+
+    def _judged(
+        self, decoded: Logits, hashed: Logits, terms: Terms, salt: int
+    ) -> tuple[Verdict, Bits]:
+        """The verdict on one picture (1, ...) under its own salt, and the code that it shows."""
         [reading] = self.format.readings(decoded, hashed, terms.code_map, salt, terms.key)
-        code = self.format.code(hashed, terms.code_map, salt)[0]
+        [code] = self.format.code(hashed, terms.code_map, salt)
         [tries] = self.format.tries(hashed, terms.code_map, [salt])
         return self.judge.judge_own(reading, terms.message, tries), code
 
@@ -100,25 +124,23 @@ class Binder:
             works.append(_Work(pictures[row], views[row], terms, salt, code))
         return works
 
-    def _embed(self, works: Sequence[_Work], round_number: int) -> None:
+    def _embed(self, works: Sequence[_Work], hardener: Hardener | None, round_number: int) -> None:
         """Embed once into each original, and note what verification would say of it."""
         messages = np.stack([work.terms.message for work in works])
         payloads = self.format.payload(messages, np.stack([work.code for work in works]))
         residuals = self.networks.residuals([work.view for work in works], payloads)
         marked = [work.original.with_residual(r) for work, r in zip(works, residuals, strict=True)]
+        if hardener is not None:
+            marked = self._hardened(hardener, works, marked)
         decoded, hashed = self.logits(marked)
         _refuse_probabilities(decoded, payloads, self.networks.watermark.name)
         for row, (work, picture) in enumerate(zip(works, marked, strict=True)):
-            rows, code_map = slice(row, row + 1), work.terms.code_map
-            [reading] = self.format.readings(
-                decoded[rows], hashed[rows], code_map, work.salt, work.terms.key
-            )
-            [code] = self.format.code(hashed[rows], code_map, work.salt)
-            [tries] = self.format.tries(hashed[rows], code_map, [work.salt])
+            rows = slice(row, row + 1)
+            verdict, code = self._judged(decoded[rows], hashed[rows], work.terms, work.salt)
             work.note(
                 Marked(
                     picture=picture,
-                    verdict=self.judge.judge_own(reading, work.terms.message, tries),
+                    verdict=verdict,
                     psnr=work.original.psnr(picture),
                     rounds=round_number,
                     hash_errors=int((code != work.code).sum()),
@@ -128,30 +150,21 @@ class Binder:
                 code,
             )
 
-    def _harden(self, hardener: Hardener, work: _Work) -> Marked:
-        """Move a marked picture so that the code it carries stays its code under distortions.
+    def _hardened(
+        self, hardener: Hardener, works: Sequence[_Work], marked: Sequence[Picture]
+    ) -> list[Picture]:
+        """Marked pictures, moved so that the code in them stays theirs under distortions.
 
-        The payload is in it already and stays as it is, so bits that binding could not settle
-        are moved to where the payload wants them. Half a decibel is the most this may cost.
+        The payload is in them already and stays as it is, so bits that embedding has moved are
+        moved back to where the payload wants them.
         """
-        marked, code_map = work.result, work.terms.code_map
-        directions = code_map.selected(np.eye(CODE_BITS, dtype=np.float32), work.salt)
-        signs = 2 * (marked.code ^ code_map.mask(work.salt)).astype(np.float32) - 1
-        allowed = 10 ** (-marked.psnr / 10) * (10 ** (hardener.settings.cost / 10) - 1)
-        view = marked.picture.view(hardener.size)
-        residual = hardener.residual(view, directions, signs, allowed)
-        for strength in (1.0, 0.9, 0.8, 0.6, 0.4):
-            picture = marked.picture.with_residual(residual * np.float32(strength))
+        size = self.networks.watermark.native_size or hardener.size
+        hardened = []
+        for work, picture in zip(works, marked, strict=True):
             psnr = work.original.psnr(picture)
-            if psnr >= marked.psnr - MOST_COST:
-                break
-        else:
-            return marked
-        verdict, code = self.seen(picture, work.terms, work.salt)
-        if marked.verdict.accepted and not verdict.accepted:
-            return marked
-        errors = int((code != marked.code).sum())
-        return replace(marked, picture=picture, verdict=verdict, psnr=psnr, hash_errors=errors)
+            residual = hardener.residual(picture.view(size), _wanted(work, psnr, hardener))
+            hardened.append(_moved(work.original, picture, psnr, residual))
+        return hardened
 
 
 @dataclass
@@ -162,10 +175,16 @@ class _Work:
     view: Images
     terms: Terms
     salt: int
-    code: Bits
+    own_code: Bits
+    """The code of the original."""
+    code: Bits = field(init=False)
     """The code that is embedded next."""
-    tried: set[bytes] = field(default_factory=set)
+    tried: set[bytes] = field(init=False)
     best: Marked | None = None
+
+    def begin(self) -> None:
+        """Start from the code of the original."""
+        self.code, self.tried = self.own_code, set()
 
     @property
     def result(self) -> Marked:
@@ -178,6 +197,25 @@ class _Work:
         self.best = _better(self.best, marked)
         self.tried.add(self.code.tobytes())
         self.code = code
+
+
+def _wanted(work: _Work, psnr: float, hardener: Hardener) -> Wanted:
+    """The signs that the code in a marked picture asks for, at what its fidelity allows."""
+    code_map = work.terms.code_map
+    return Wanted(
+        directions=code_map.selected(np.eye(CODE_BITS, dtype=np.float32), work.salt),
+        signs=2 * (work.code ^ code_map.mask(work.salt)).astype(np.float32) - 1,
+        mean_square=10 ** (-psnr / 10) * (10 ** (hardener.settings.cost / 10) - 1),
+    )
+
+
+def _moved(original: Picture, marked: Picture, psnr: float, residual: Images) -> Picture:
+    """A marked picture with as much of ``residual`` as may be: half a decibel at most."""
+    for strength in (1.0, 0.9, 0.8, 0.6, 0.4):
+        moved = marked.with_residual(residual * np.float32(strength))
+        if original.psnr(moved) >= psnr - MOST_COST:
+            return moved
+    return marked
 
 
 def _better(earlier: Marked | None, later: Marked) -> Marked:

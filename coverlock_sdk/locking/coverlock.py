@@ -31,7 +31,7 @@ def wrap(
     key: Any = None,
     fpr: float = DEFAULT_FPR,
     rule: Rule | None = None,
-    harden: bool = False,
+    harden: bool = True,
 ) -> LockedWatermark:
     """Lock a watermark to its pictures.
 
@@ -39,8 +39,8 @@ def wrap(
     ``Keyring`` or the path of a key file (without one the lock has no secret); ``fpr`` the
     probability with which an unmarked picture may be accepted; ``rule`` "hard" (count matching
     bits, as the paper does) or "soft" (weigh them by confidence), None for the default. With
-    ``harden``, embedding takes seconds longer, costs up to half a decibel, and the mark survives
-    distortions better; it needs PyTorch, and verification does not change.
+    ``harden``, embedding takes up to twice as long and costs up to half a decibel, and the mark
+    survives distortions better; verification does not change.
     """
     defense = CoverLock(hash=hash, key=key, fpr=fpr, rule=rule or DEFAULT_RULE, harden=harden)
     return defense.protect(load_watermark(watermark))
@@ -58,7 +58,7 @@ class CoverLock(Defense):
     rule: Rule = DEFAULT_RULE
     rounds: int = DEFAULT_ROUNDS
     """How often a picture may be marked anew until its code settles; 1 is the paper's way."""
-    harden: bool = False
+    harden: bool = True
     """Whether marked pictures are moved a little so that distortions do not move their code."""
 
     def protect(self, watermark: Watermark) -> LockedWatermark:

@@ -8,7 +8,7 @@ from coverlock_bench.settings import Setting
 
 KEYED = "coverlock-keyed"
 DEFENSES = ("none", "convnext", "mhdw", "coverlock", KEYED)
-WITH_HARDENED = (*DEFENSES, "coverlock:harden=true")
+WITH_UNHARDENED = (*DEFENSES, "coverlock:harden=false")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ PRESETS = {
             locked_sources=100,
             seeds=(0,),
             variants=("coverlock:hash=dct",),
-            defenses=WITH_HARDENED,
+            defenses=WITH_UNHARDENED,
         ),
         Preset(
             name="full",
@@ -111,7 +111,7 @@ PRESETS = {
             locked_sources=1000,
             seeds=(0, 1, 2),
             variants=("coverlock:hash=dct", "coverlock:hash=phash", "coverlock:hash=pdq"),
-            defenses=WITH_HARDENED,
+            defenses=WITH_UNHARDENED,
         ),
     )
 }

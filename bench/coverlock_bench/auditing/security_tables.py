@@ -35,8 +35,8 @@ DEFENSE_NAMES = {
     "convnext": "ConvNeXt filter",
 }
 REDUCED = "†"
-LOCKS = ("coverlock", "coverlock:harden=true")
-"""Whose forgeries and price the summary tells."""
+LOCKS = ("coverlock", "coverlock:harden=true", "coverlock:harden=false")
+"""Whose forgeries and price the summary tells, where they were measured."""
 HIGH_RT = 0.5
 """RT above which a system counts as one whose marks move."""
 PUBLISHED = "-published"
@@ -176,10 +176,26 @@ def _headline_rows(figures: Figures) -> Iterator[Figures]:
             if bare and locked:
                 before = shown(_pooled(bare), "{successes} of {trials}")
                 row["forged"][attack] = f"{before} → {rate_text(_pooled(locked))}"
-        for name, defense in zip(("bare", "locked", "hardened"), ("none", *LOCKS), strict=True):
-            rates = under_distortion(system["first"].get(defense, {}), f"tpr/{DEFAULT_RULE}/rate")
+        first = system["first"]
+        arms = {
+            "bare": first.get("none", {}),
+            "locked": _lock_of(first, hardened=False),
+            "hardened": _lock_of(first, hardened=True),
+        }
+        for name, cell in arms.items():
+            rates = under_distortion(cell, f"tpr/{DEFAULT_RULE}/rate")
             row["genuine"][name] = f"{100 * fmean(rates):.1f} %" if rates else "-"
         yield row
+
+
+def _lock_of(behind: Figures, hardened: bool) -> Figures:
+    """The cell of the lock, hardened or not; which of them had no setting was not always the same.
+
+    Hardening was off by default in files that have a cell with it, and is on in others.
+    """
+    setting = f"coverlock:harden={str(hardened).lower()}"
+    cell: Figures = behind[setting] if setting in behind else behind.get("coverlock", {})
+    return cell
 
 
 def _asr_cell(row: Row, defense: str, rule: Rule) -> str:
