@@ -10,10 +10,14 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import click
 
 from coverlock_sdk.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from coverlock_sdk import Watermark
 
 
 @hookimpl
@@ -41,6 +45,12 @@ def register_attacks(register: Callable[..., None]) -> None:
     register(ReLocking)
     register(KeyRecovery)
     register(Optimisation)
+
+
+@hookimpl
+def register_watermarks(register: Callable[..., None]) -> None:
+    """Models of OmniSeal Bench, by their names there."""
+    register(_omniseal, "omniseal")
 
 
 @hookimpl
@@ -94,6 +104,12 @@ def register_commands(cli: click.Group) -> None:
     train = cli.commands["train"]
     assert isinstance(train, click.Group)
     train.add_command(train_preference_command)
+
+
+def _omniseal(model: str | None = None) -> Watermark:
+    from coverlock_bench.bridges.omniseal import OmnisealWatermark
+
+    return OmnisealWatermark(model)
 
 
 def _import_wmforger(file: Path) -> Path:

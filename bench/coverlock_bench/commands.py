@@ -10,6 +10,7 @@ import click
 
 from coverlock_bench.adaptive.command import adaptive
 from coverlock_bench.auditing.security import security_command
+from coverlock_bench.bridges.commands import omniseal_cards
 from coverlock_bench.deployment.commands import overhead, parity, scaling, service
 from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
@@ -51,6 +52,7 @@ for command in (
     latency,
     service,
     scaling,
+    omniseal_cards,
 ):
     bench.add_command(command)
 

@@ -52,7 +52,12 @@ class Setting:
 
 
 def named_watermark(text: str) -> Watermark:
-    """The watermark that a user named, with the options that were given."""
+    """The watermark that a user named, with the options that were given.
+
+    ``omniseal:NAME`` is short for ``omniseal:model=NAME``.
+    """
+    if text.startswith("omniseal:") and "=" not in text:
+        text = text.replace(":", ":model=", 1)
     name, options = parse_setting(text)
     return load_watermark(name, **options)
 

@@ -1,0 +1,1 @@
+"""Our watermarks in other people's benchmarks, and theirs in our audit."""
