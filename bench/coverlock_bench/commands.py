@@ -18,6 +18,7 @@ from coverlock_bench.knowing.commands import key_attacks, lock_schemes_command
 from coverlock_bench.provenance.commands import (
     alterations_command,
     fingerprints,
+    fuzzing,
     lookups,
     provenance_command,
 )
@@ -47,6 +48,7 @@ for command in (
     provenance_command,
     lookups,
     alterations_command,
+    fuzzing,
     parity,
     overhead,
     latency,

@@ -116,12 +116,13 @@ class Resolver:
     def resolve(self, picture: str | Path | bytes) -> Resolution:
         """Find the manifest of a picture file: inside it first, and else by its mark."""
         content = picture if isinstance(picture, bytes) else _content(Path(picture))
-        refused = None
-        embedded = read_embedded(content, self.trust)
-        if embedded is not None:
-            refused = embedded.problem()
-            if refused is None:
-                return Resolution(embedded, "embedded", self._of_embedded(embedded, content))
+        try:
+            embedded = read_embedded(content, self.trust)
+            refused = embedded.problem() if embedded else None
+        except ProvenanceError as error:  # a damaged one must not hide what the mark leads to
+            embedded, refused = None, str(error)
+        if embedded is not None and refused is None:
+            return Resolution(embedded, "embedded", self._of_embedded(embedded, content))
         match = self.match(content)
         if match is None:
             return Resolution(None, None, refused or self._why_not(content))

@@ -111,7 +111,7 @@ def _soft_bindings(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         for entry in manifest.get("assertions", [])
         if entry["label"].partition("__")[0] == ASSERTION
     ]
-    algorithms = [data.get("alg") for data in found]
+    algorithms = [data.get("alg") if isinstance(data, dict) else None for data in found]
     if not all(isinstance(name, str) for name in algorithms):
         raise ProvenanceError("the manifest has a soft binding without an algorithm")
     if len(set(algorithms)) < len(algorithms):

@@ -84,3 +84,19 @@ def test_the_tolerances_are_those_that_were_measured():
     for name, tolerance in TOLERANCES.items():
         measured = figures[name]["distance_at"][f"{tolerance.false_positives:g}"]
         assert tolerance.distance <= measured
+
+
+@pytest.mark.slow
+def test_the_service_survives_requests_made_up_from_its_description(files, tmp_path):
+    pytest.importorskip("schemathesis")
+    from coverlock_bench.provenance.fuzzing import fuzz
+    from coverlock_sdk import Verifier
+    from coverlock_sdk.provenance.repository import ManifestRepository
+    from coverlock_sdk.provenance.resolving import Resolver
+    from tests.toy_bundle import write_toy_bundle
+
+    verifier = Verifier.open(write_toy_bundle(tmp_path / "bundle").path, "cpu", threads=1)
+    repository = ManifestRepository(tmp_path / "repository", create=True)
+    figures = fuzz(verifier, Resolver(repository, [verifier]), requests=20, seed=0)
+    assert len(figures["routes"]) == 5
+    assert (figures["server_errors"], figures["undescribed"]) == (0, 0)

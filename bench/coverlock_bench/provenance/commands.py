@@ -1,4 +1,4 @@
-"""``coverlock bench provenance``, ``fingerprints``, ``lookups`` and ``alterations``"""
+"""``coverlock bench provenance``, ``fingerprints``, ``lookups``, ``alterations``, ``fuzzing``"""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from coverlock_bench.measurement import (
     number_option,
 )
 from coverlock_bench.photos import find_photos
+from coverlock_sdk.cli.opening import chosen_keyring
+from coverlock_sdk.cli.options import key_option, repository_option
 from coverlock_sdk.loading import DEFAULT_HASH
 
 
@@ -90,3 +92,32 @@ def alterations_command(
     config = {"photos": len(photos), "held_out": held_out, "seed": seed}
     summary = f"{EDITED.markdown(figures)}\n\n{UNALTERED.markdown(figures)}"
     return Measured(config, figures, summary)
+
+
+@measurement(
+    "fuzzing",
+    "bundle seed",
+    key_option,
+    repository_option,
+    number_option("--requests", 2000, "Requests in all, over the routes of the API."),
+)
+def fuzzing(
+    bundle: Path, seed: int, key_file: Path | None, repository: Path, requests: int
+) -> Measured:
+    """Ask the resolution API of a bundle at random, by its own description, and count errors."""
+    from coverlock_bench.provenance.fuzzing import fuzz
+    from coverlock_sdk import Verifier
+    from coverlock_sdk.provenance.repository import ManifestRepository
+    from coverlock_sdk.provenance.resolving import Resolver
+
+    verifier = Verifier.open(bundle, key=chosen_keyring(key_file), threads=1)
+    kept = ManifestRepository(repository)
+    figures = fuzz(verifier, Resolver(kept, [verifier]), requests, seed)
+    config = {
+        "watermark": verifier.watermark_name,
+        "hash": verifier.hash_name,
+        "manifests": len(kept.entries()),
+        "requests": requests,
+        "seed": seed,
+    }
+    return Measured(config, figures)

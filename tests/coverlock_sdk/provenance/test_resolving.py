@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,23 @@ def test_a_foreign_manifest_does_not_hide_the_one_that_the_mark_leads_to(studio,
     assert found.how == "mark"
     assert found.manifest.id == studio.signed[0].manifest
     assert "it was made for another picture" in found.reason
+
+
+def test_a_damaged_manifest_does_not_hide_the_one_that_the_mark_leads_to(studio):
+    content = studio.signed[0].path.read_bytes()
+    chunk = _c2pa_chunk(content)
+    damaged = chunk[4:60] + bytes(8) + chunk[68:-4]
+    whole = chunk[:4] + damaged + zlib.crc32(damaged).to_bytes(4, "big")
+    found = studio.resolver.resolve(content.replace(chunk, whole))
+    assert (found.how, found.manifest.id) == ("mark", studio.signed[0].manifest)
+    assert "of the one inside the picture" in found.reason
+
+
+@pytest.mark.parametrize("format", ["bmp", "gif", "webp", "tiff", "avif"])
+def test_pictures_of_any_format_are_looked_at(studio, photos, tmp_path, format):
+    path = tmp_path / f"picture.{format}"
+    Image.fromarray(photos[3]).save(path)
+    assert "no mark that leads to one" in studio.resolver.resolve(path).reason
 
 
 def _c2pa_chunk(png: bytes) -> bytes:

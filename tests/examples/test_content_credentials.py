@@ -1,0 +1,33 @@
+"""The example that shows a transplant with and without the lock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("c2pa")
+pytest.importorskip("torch")
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "content_credentials.py"
+
+
+@pytest.mark.slow
+def test_the_transplant_resolves_without_the_lock_only(tmp_path, photos):
+    for number in (0, 1):
+        Image.fromarray(photos[number]).save(tmp_path / f"{number}.png")
+    done = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path / "0.png", tmp_path / "1.png"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.partition(":")[2].strip() for line in done.stdout.splitlines()]
+    _, genuine, forged, _, locked_genuine, locked_forged = lines
+    assert genuine.startswith("urn:c2pa:")
+    assert forged == f"{genuine}, which is false"
+    assert locked_genuine.startswith("urn:c2pa:")
+    assert "is another picture" in locked_forged
