@@ -392,6 +392,23 @@ def tables(files: tuple[Path, ...], results: Path, check: bool) -> None:
         path.write_text(rendered[path])
 
 
+@click.command()
+@click.option("--results", type=click.Path(path_type=Path), default=Path("bench/results"))
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("docs/plots"))
+@click.option("--check", is_flag=True, help="Only say whether the plots are up to date.")
+def plots(results: Path, out: Path, check: bool) -> None:
+    """Draw the plots of the docs from result files, for light and for dark pages."""
+    from experiments.doc_plots import draw, stale
+
+    old = list(dict.fromkeys(stale(out, results)))
+    if check and old:
+        raise CoverLockError(
+            f"plots are out of date ({', '.join(old)}): run 'coverlock bench plots'"
+        )
+    for name in old:
+        draw(name, out, results)
+
+
 COMMANDS = (
     roundtrip,
     rules,
@@ -408,4 +425,5 @@ COMMANDS = (
     forgeries_command,
     any_size_command,
     tables,
+    plots,
 )

@@ -8,9 +8,11 @@ from click.testing import CliRunner
 from PIL import Image
 
 import coverlock_bench
+from coverlock_bench.drawing import DARK, FAINT, INK, LIGHT
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
+from experiments.doc_plots import draw, stale
 from experiments.doc_tables import render
 from tests.conftest import AdditivePlugin
 
@@ -98,6 +100,28 @@ def test_the_tables_in_the_docs_are_up_to_date():
     for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
         text = path.read_text()
         assert render(text, root / "bench" / "results") == text, f"coverlock bench tables {path}"
+
+
+def test_the_plots_in_the_docs_are_up_to_date():
+    root = Path(__file__).parents[2]
+    assert stale(root / "docs" / "plots", root / "bench" / "results") == [], "coverlock bench plots"
+
+
+def test_plots_are_drawn_for_light_and_dark_pages(tmp_path):
+    pytest.importorskip("matplotlib")
+    results = tmp_path / "results"
+    results.mkdir()
+    rows = {"keen": {"cards": {"mean": 0.6, "one_template": True}}}
+    (results / "hash-kinds.json").write_text(json.dumps({"figures": {"kinds": rows}}))
+    draw("kinds.svg", tmp_path, results)
+    light, dark = ((tmp_path / f"kinds{end}.svg").read_text() for end in ("", "-dark"))
+    assert LIGHT.ink in light
+    assert DARK.ink in dark
+    assert ">cards<" in light
+    for text in (light, dark):
+        assert INK not in text
+        assert FAINT not in text
+        assert "drawn from hash-kinds.json" in text
 
 
 def test_the_table_of_false_positives_shows_every_level_and_interval(folder):

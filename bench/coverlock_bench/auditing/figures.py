@@ -79,6 +79,25 @@ def tradeoff_panel(
     plain_axes(axes)
 
 
+def draw_transferability(figures: dict[str, Any], file: Path) -> None:
+    """RT against the number of sources for every system, and RT@1 behind the lock."""
+    figure = new_figure(6.4, 3.8)
+    axes = figure.subplots()
+    measured = {n: s["rt"] for n, s in figures["systems"].items() if s.get("rt", {}).get("points")}
+    shown: set[int] = set()
+    for number, (name, curve) in enumerate(measured.items()):
+        style = {"color": COLOURS[number % 6], "marker": MARKERS[number % 6]}
+        points = [p for p in curve["points"] if p["eight_bit"]]
+        shown |= {p["sources"] for p in points}
+        _interval(axes, points, **style, linestyle=DASHES[number % 6], mfc="none", label=name)
+        if "rt" in curve.get("locked", {}):
+            behind = {**curve["locked"], "sources": 1}
+            _interval(axes, [behind], **style, linestyle="none", label=f"{name} behind CoverLock")
+    _rt_axes(axes, sorted(shown))
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    save(figure, file)
+
+
 def draw_errors(figures: dict[str, Any], file: Path) -> None:
     """Payload and hash errors under the six distortions, stacked, by system and defence."""
     rows = error_parts(figures)
@@ -102,42 +121,39 @@ def rt_panel(axes: Any, curve: dict[str, Any]) -> None:
     """RT against the number of sources, 8-bit and float, with intervals."""
     for depth, dashes, marker in ((True, DASHES[0], MARKERS[0]), (False, DASHES[1], MARKERS[1])):
         points = [p for p in curve["points"] if p["eight_bit"] is depth]
-        if not points:
-            continue
-        counts = [p["sources"] for p in points]
-        rt = [p["rt"] for p in points]
-        errors = [[p["rt"] - p["low"] for p in points], [p["high"] - p["rt"] for p in points]]
-        axes.errorbar(
-            counts,
-            rt,
-            yerr=[[max(e, 0) for e in side] for side in errors],
-            color=COLOURS[1] if depth else COLOURS[6],
-            linestyle=dashes,
-            marker=marker,
-            mfc="none",
-            capsize=3,
-            label="8-bit pictures" if depth else "floats",
-        )
-    locked = curve.get("locked", {})
-    if "rt" in locked:
-        axes.errorbar(
-            [1],
-            [locked["rt"]],
-            yerr=[[max(locked["rt"] - locked["low"], 0)], [max(locked["high"] - locked["rt"], 0)]],
-            color=COLOURS[0],
-            marker="o",
-            capsize=3,
-            linestyle="none",
-            label="behind CoverLock",
-        )
+        if points:
+            _interval(
+                axes,
+                points,
+                color=COLOURS[1] if depth else COLOURS[6],
+                linestyle=dashes,
+                marker=marker,
+                mfc="none",
+                label="8-bit pictures" if depth else "floats",
+            )
+    if "rt" in curve.get("locked", {}):
+        behind = {**curve["locked"], "sources": 1}
+        style = {"color": COLOURS[0], "marker": "o", "linestyle": "none"}
+        _interval(axes, [behind], **style, label="behind CoverLock")
+    _rt_axes(axes, sorted({p["sources"] for p in curve["points"]}))
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _interval(axes: Any, points: list[dict[str, Any]], **style: Any) -> None:
+    """RT of some points, with the interval of each."""
+    below = [max(p["rt"] - p["low"], 0) for p in points]
+    above = [max(p["high"] - p["rt"], 0) for p in points]
+    counts, rt = [p["sources"] for p in points], [p["rt"] for p in points]
+    axes.errorbar(counts, rt, yerr=[below, above], capsize=3, **style)
+
+
+def _rt_axes(axes: Any, counts: list[int]) -> None:
     axes.set_xscale("log")
-    shown = sorted({p["sources"] for p in curve["points"]})
-    axes.set_xticks(shown, [str(count) for count in shown])
+    axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
     axes.set_ylim(-0.03, 1.05)
     axes.set_xlabel("sources averaged, s")
     axes.set_ylabel("RT@s")
-    axes.legend(fontsize=8, frameon=False)
     plain_axes(axes)
 
 
