@@ -134,7 +134,7 @@ def test_pictures_are_resampled_alike(size: tuple[int, int]) -> None:
     found = np.array(run("resampling.js", program, given)).reshape(128, 160, 3)
     wanted = Picture(pixels).to_bytes((128, 160)).astype(int)
     assert np.abs(found - wanted).max() <= 1
-    assert (found != wanted).mean() < 0.0005  # where float32 cannot tell which side of half
+    assert (found != wanted).mean() < 0.0001  # libraries of linear algebra sum in other orders
 
 
 def test_a_transplanted_mark_is_added_and_clipped() -> None:

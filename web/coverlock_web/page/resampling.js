@@ -1,6 +1,9 @@
 // The SDK's one way to change the size of a picture: an antialiased triangle filter on rows, then on
-// columns (coverlock_sdk/images/resampling.py).
+// columns (coverlock_sdk/images/resampling.py). Every step is rounded to single precision as it is in
+// Python, so that both see the same 8-bit picture.
 
+const { fround } = Math;
+const UNIT = Float32Array.from({ length: 256 }, (_, level) => level / 255);
 const ROUND_UP_FROM = 0.5 - 2 ** -10; // half-way values go up on every machine
 
 /** A picture { pixels, height, width } of 8-bit RGB at another size, rounded to 8 bits. */
@@ -11,7 +14,7 @@ export function resized({ pixels, height, width }, [rows, columns]) {
     const line = shorter.subarray(row * width * 3, (row + 1) * width * 3);
     weights.forEach((weight, tap) => {
       const offset = (start + tap) * width * 3;
-      for (let i = 0; i < line.length; i++) line[i] += weight * (pixels[offset + i] / 255);
+      for (let i = 0; i < line.length; i++) line[i] += weight * UNIT[pixels[offset + i]];
     });
   });
   const small = new Uint8Array(rows * columns * 3);
@@ -20,9 +23,9 @@ export function resized({ pixels, height, width }, [rows, columns]) {
       for (let channel = 0; channel < 3; channel++) {
         let value = 0;
         weights.forEach((weight, tap) => {
-          value += weight * shorter[(row * width + start + tap) * 3 + channel];
+          value = fround(value + weight * shorter[(row * width + start + tap) * 3 + channel]);
         });
-        small[(row * columns + column) * 3 + channel] = Math.floor(value * 255 + 1 - ROUND_UP_FROM);
+        small[(row * columns + column) * 3 + channel] = Math.floor(fround(fround(value * 255) + 1 - ROUND_UP_FROM));
       }
     }
   });
