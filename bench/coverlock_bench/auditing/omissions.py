@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from coverlock_bench.auditing.assessment import NO_TIME
 from coverlock_bench.auditing.security_tables import attack_name, defense_name
 
 Omission = tuple[str, str]
@@ -29,6 +30,8 @@ def _security(security: dict[str, Any]) -> Iterator[Omission]:
 
 
 def _transferability(curve: dict[str, Any]) -> Iterator[Omission]:
+    if not curve["points"]:
+        yield "RT without a lock", NO_TIME
     for count, needed in curve.get("missing", {}).items():
         yield f"RT@{count}", f"{needed} more pictures are needed"
     if "not_measured" in curve.get("locked", {}):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_bench.drawing import COLOURS, INK, MARKERS, new_figure, plain_axes, save
-from coverlock_bench.hashes.bars import KIND_BARS
+from coverlock_bench.hashes.kind_report import KIND_BARS
 
 
 def draw_kinds(figures: dict[str, Any], file: Path) -> None:
