@@ -335,14 +335,7 @@ def forgeries_command(
 @measurement(
     "any-size",
     "watermarks fpr",
-    click.option(
-        "--images",
-        "folders",
-        type=FOLDER,
-        multiple=True,
-        required=True,
-        help="Folder of photos, which are never enlarged; may be repeated.",
-    ),
+    many_folders_option,
     click.option(
         "-a", "--attack", "attacks", multiple=True, default=ANY_SIZE_ATTACKS, show_default=True
     ),
@@ -372,6 +365,17 @@ def any_size_command(
     where = [folder.name for folder in folders]
     config = {"images": where, "attacks": list(attacks), "pairs": pairs, "fpr": fpr}
     return Measured(config, figures, declared.ANY_SIZE.markdown(figures))
+
+
+@measurement("choices", "watermarks seed", unseen_option, count_option(40))
+def choices_command(watermarks: Names, images: Path, count: int, seed: int) -> Measured:
+    """Compare watermarks for somebody who has to choose one: quality, bits, RT, time."""
+    from experiments.choices import choices
+
+    photos = find_photos(images)[:count]
+    figures = choices(watermarks, photos, seed)
+    config = {"images": images.name, "photos": len(photos), "seed": seed}
+    return Measured(config, figures, declared.CHOICES.markdown(figures))
 
 
 @click.command()
@@ -424,6 +428,7 @@ COMMANDS = (
     code_pairs_command,
     forgeries_command,
     any_size_command,
+    choices_command,
     tables,
     plots,
 )

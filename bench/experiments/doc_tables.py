@@ -97,6 +97,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "training-factors": ("training-factors.json", tables.TRAINING_FACTORS, _together),
     "training-speed": ("training-factors.json", tables.TRAINING_SPEED, _together),
     "filters": ("filters.json", tables.FILTERS, _together),
+    "choices": ("choices.json", tables.CHOICES, _together),
     "any-size": ("any-size.json", tables.ANY_SIZE, _together),
     "adaptive": ("adaptive.json", ADAPTIVE, _together),
     "levers": ("levers.json", tables.LEVERS, _together),

@@ -395,3 +395,30 @@ ANY_SIZE = Table(
 def _rt_in_8_bits(row: Row) -> float:
     rt: float = next(point["rt"] for point in row["rt"]["points"] if point["eight_bit"])
     return rt
+
+
+LICENCES = {
+    "blind-watermark": "MIT",
+    "dwtdct": "MIT",
+    "dwtdctsvd": "MIT",
+    "rivagan": "MIT",
+    "steganogan": "MIT",
+}
+"""Of published weights and libraries; what was trained here has the licence of this project."""
+
+CHOICES = Table(
+    "What the watermarks that are here bring and cost",
+    nested("watermark"),
+    (
+        WATERMARK,
+        ("bits", "{bits}"),
+        ("size", lambda row: f"any ({row['side']} px)" if row["any_size"] else f"{row['side']} px"),
+        ("licence", lambda row: LICENCES.get(row["watermark"], "Apache-2.0 †")),
+        ("PSNR", "{psnr:.1f} dB"),
+        ("bits read", "{bit_accuracy:%1} %"),
+        ("after JPEG", "{bit_accuracy_jpeg:%1} %"),
+        ("RT@1", "{rt/rt:.2f} [{rt/low:.2f}, {rt/high:.2f}]"),
+        ("mark", lambda row: f"{1000 * row['embed_seconds']:.0f} ms"),
+        ("read", lambda row: f"{1000 * row['decode_seconds']:.0f} ms"),
+    ),
+)
