@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,19 @@ def test_blocks_are_marked_as_the_library_marks_them(blind: BlindWatermark, payl
     library.read_wm(payload[0].astype(bool), mode="bit")
     theirs = library.embed()[..., ::-1].transpose(2, 0, 1) / 255
     np.testing.assert_allclose(blind.embed(cover, payload)[0], theirs, atol=1e-4)
+
+
+def test_pictures_are_let_go_at_once(blind: BlindWatermark, payload: Bits) -> None:
+    """Without waiting for the garbage collector, which counts objects and not their size."""
+    cover = scenes(1)[..., :128, :128]
+    gc.collect()
+    gc.disable()
+    try:
+        blind.decode(blind.embed(cover, payload))
+        kept = [held for held in gc.get_objects() if type(held).__name__ == "WaterMarkCore"]
+    finally:
+        gc.enable()
+    assert kept == []
 
 
 @pytest.mark.parametrize("bit", [0, 1])

@@ -7,6 +7,7 @@ A bit says in which half of a quantisation step its two largest singular values 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ class AllBlocks:
     """A pool of the library: marks blocks that come with an index, and reads the others."""
 
     def __init__(self, core: Any) -> None:
-        self._core = core
+        self._core = weakref.proxy(core)  # which holds this: a cycle would keep large pictures
         self._steps = np.array([core.d1, core.d2], np.float32)
 
     def map(self, function: Callable[[Any], Any], arguments: Sequence[tuple[Any, ...]]) -> Any:
