@@ -11,9 +11,11 @@ import numpy as np
 
 from coverlock_bench.intervals import rate
 from coverlock_bench.keyed import key_of
+from coverlock_bench.knowing.codes import SURE
 from coverlock_bench.photos import Picture8
 from coverlock_sdk import Key, wrap
 from coverlock_sdk.arrays import Logits
+from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.identification import Kind
 from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keyed_codes import salt_count
@@ -25,6 +27,10 @@ LEVELS = (0.1, 1e-2, 1e-3)
 IDENTIFIERS = ("acme", "order-4711")
 MOST_SALTS = 2**16
 CANDIDATES = 10**6
+
+
+SIMULATED = (32, 100)
+"""Lengths of payloads that are drawn at random, where no watermark of that length is at hand."""
 
 
 class ManySalts(Judge):
@@ -59,6 +65,12 @@ def false_positives(
             for level in (*LEVELS, fpr)
         }
     return figures
+
+
+def simulated(hash: Calibration, bits: int, count: int, seed: int) -> tuple[LockFormat, Logits]:
+    """A format for payloads of ``bits`` bits, and what a decoder may see of unmarked photos."""
+    drawn = np.random.default_rng([seed, bits]).integers(0, 2, (count, bits))
+    return LockFormat(bits, SURE, hash), 2 * drawn.astype(np.float32) - 1
 
 
 def _judge(layout: LockFormat, seed: int, fpr: float, rule: Any) -> Judge:

@@ -28,7 +28,7 @@ work_option = click.option(
     "watermarks hash fpr seed",
     released_option,
     targets_option,
-    number_option("--count", 200, "Targets of attacks on codes."),
+    number_option("--count", 400, "Targets of attacks on codes."),
     number_option("--pictures", 40, "Targets of real pictures."),
     number_option("--queried", 10, "Targets of query attackers."),
     number_option("--budget", 3000, "Queries for each target."),
@@ -119,9 +119,9 @@ def lock_schemes_command(
     """Compare ways to lock: genuine pictures, false positives with all salts, and time."""
     from coverlock_bench.ledger import Ledger, Session, resumable
     from coverlock_bench.lock_schemes import lock_schemes
-    from coverlock_bench.salt_costs import false_positives, times
+    from coverlock_bench.salt_costs import SIMULATED, false_positives, simulated, times
     from coverlock_bench.similar_pictures import similar_pictures
-    from coverlock_sdk import wrap
+    from coverlock_sdk import load_hash, wrap
     from coverlock_sdk.images.conversion import read
 
     unseen = [photo for folder in images for photo in find_photos(folder)]
@@ -137,6 +137,11 @@ def lock_schemes_command(
             lock = wrap(name, hash=hash)
             logits = _logits(lock, unseen, work)
             figures["false_positives"][name] = false_positives(lock.format, *logits, fpr, 2)
+        for bits in SIMULATED:
+            layout, payloads = simulated(load_hash(hash).calibration, bits, len(unseen), seed)
+            figures["false_positives"][f"simulated, {bits}"] = false_positives(
+                layout, payloads, logits[1], fpr, 2
+            )
     figures["similar"] = {str(bits): similar_pictures(hash, 12, bits, fpr) for bits in (64, 32)}
     figures["milliseconds"] = times(watermarks[0], hash, read(unseen[0]).to_bytes(), 30)
     config = {"hash": hash, "count": count, "fpr": fpr, "seed": seed, "unseen": len(unseen)}

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coverlock_bench.attacks.optimisation import Optimisation
 from coverlock_bench.intervals import rate
 from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import CodeAttack
 from coverlock_bench.knowing.correlation import Correlation
 from coverlock_bench.knowing.linear import Ridge
-from coverlock_bench.knowing.pictures import Album, forge, release
+from coverlock_bench.knowing.pictures import Album, forge, predicted, release
 from coverlock_bench.knowing.reembedding import Reembedding
 from coverlock_bench.knowing.residual_regression import ResidualRegression
 from coverlock_bench.ledger import Session
-from coverlock_bench.photos import Picture8
+from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_sdk import load_watermark, wrap
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
@@ -31,7 +33,22 @@ BY_ENCODER: dict[str, CodeAttack] = {
 }
 """Attacks that work out payloads and let the public encoder put them in."""
 
+OPTIMISED = 20
+"""Targets of the optimisation, which takes seconds each."""
+
+MANY = 500
+"""Released pictures of attackers who are tried with many only."""
+
 Forge = Callable[[Album], list[Picture8]]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attack on some targets, from some numbers of released pictures."""
+
+    targets: list[Picture8]
+    counts: Sequence[int]
+    forge: Forge
 
 
 def end_to_end(
@@ -52,14 +69,14 @@ def end_to_end(
         name = f"{watermark}-{hash}-{scheme.replace(' ', '-')}-{seed}.npy"
         album = release(lock, originals, VICTIM, kept / name)
         rows: dict[str, dict[str, Any]] = {}
-        for attack, (chosen, forged) in _attacks(lock, targets).items():
-            for count in counts:
+        for attack, attempt in _attacks(lock, targets, counts).items():
+            for count in attempt.counts:
                 asked = {"study": "end to end", "watermark": watermark, "hash": hash, "seed": seed}
                 asked |= {"scheme": scheme, "attack": attack, "released": count, "fpr": fpr}
-                row = run.ledger.recall(**asked, targets=len(chosen))
+                row = run.ledger.recall(**asked, targets=len(attempt.targets))
                 if row is None:
-                    row = _judged(lock, chosen, forged(album.first(count)))
-                    run.ledger.keep(row, **asked, targets=len(chosen))
+                    row = _judged(lock, attempt.targets, attempt.forge(album.first(count)))
+                    run.ledger.keep(row, **asked, targets=len(attempt.targets))
                 rows.setdefault(attack, {})[str(count)] = row
         figures[scheme] = rows
     return figures
@@ -71,17 +88,29 @@ def _by_encoder(
     return forge(lock, attack, album, targets)
 
 
+def _by_decoder(lock: LockedWatermark, targets: list[Picture8], album: Album) -> list[Picture8]:
+    """Payloads worked out by correlation, and written by the decoder's gradients alone."""
+    payloads = predicted(lock, Correlation(), album, targets)
+    views = np.stack([to_float(target) for target in targets])
+    sure = float(np.abs(lock.logits(album.marked[:10])[0]).mean())
+    written = Optimisation().written(views, payloads, lock.watermark, sure)
+    return [to_8_bit(view) for view in written]
+
+
 def _attacks(
-    lock: LockedWatermark, targets: list[Picture8]
-) -> dict[str, tuple[list[Picture8], Forge]]:
-    """For each attack its targets, and what makes forgeries of them from an album."""
-    hashed = lock.logits(targets)[1]
-    found: dict[str, tuple[list[Picture8], Forge]] = {
-        name: (targets, partial(_by_encoder, lock, attack, targets))
+    lock: LockedWatermark, targets: list[Picture8], counts: Sequence[int]
+) -> dict[str, Attempt]:
+    """Every attack by its name."""
+    hashed, regression = lock.logits(targets)[1], ResidualRegression()
+    found = {
+        name: Attempt(targets, counts, partial(_by_encoder, lock, attack, targets))
         for name, attack in BY_ENCODER.items()
     }
-    regression = ResidualRegression()
-    found["residual regression"] = (targets, lambda a: regression.forge(a, targets, hashed))
+    found["residual regression"] = Attempt(
+        targets, [MANY], lambda album: regression.forge(album, targets, hashed)
+    )
+    few = targets[:OPTIMISED]
+    found["correlation, decoder only"] = Attempt(few, [MANY], partial(_by_decoder, lock, few))
     return found
 
 

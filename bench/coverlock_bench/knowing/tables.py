@@ -118,7 +118,7 @@ def _nulls(figures: Any) -> Iterator[Row]:
                 level: {"mean": sum(s) / len(s), "low": min(s), "high": max(s)}
                 for level, s in levels.items()
             }
-            yield {**row, "watermark": watermark, "rule": rule, **cells}
+            yield {**row, "watermark": watermark.partition(",")[0], "rule": rule, **cells}
 
 
 def _null_columns(figures: Any) -> list[tuple[str, str | Callable[[Any], str]]]:
