@@ -23,6 +23,7 @@ from coverlock_sdk.locking.keyed_codes import (
     SaltedMap,
     salt_count,
     salted_map,
+    seen_by,
 )
 from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
@@ -32,6 +33,9 @@ from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
 
 SALTS_OF_BITS = 64
 """The most salts that a message given as bits is locked under: ``read`` decodes each of them."""
+
+TOGETHER = 256
+"""Identifiers whose maps are in memory at once."""
 
 FEW_SALTS = 16
 """Fewer salts than these are worth a warning."""
@@ -88,17 +92,21 @@ class Judge:
         kind = kind_of(message)
         if not isinstance(message, str):
             return Terms(key, self._code_map(key, kind), message, kind)
-        code_map = self._code_map(key, kind, message if kind == "identifier" else "")
-        if kind == "identifier" and isinstance(code_map, SaltedMap):
-            return Terms(key, code_map, np.zeros(self.bits, dtype=np.uint8), kind)
-        return Terms(key, code_map, codeword(message, key, self.bits), kind)
+        if kind == "identifier" and key is not None and key.scheme > 1:
+            zero = np.zeros(self.bits, dtype=np.uint8)
+            return Terms(key, self._identifier_map(key, message), zero, kind)
+        return Terms(key, self._code_map(key, kind), codeword(message, key, self.bits), kind)
 
-    def _code_map(self, key: Key | None, kind: Kind, identifier: str = "") -> CodeMap:
-        """The map of a message; ``identifier`` matters where each one has its own."""
+    def _identifier_map(self, key: Key, identifier: str) -> SaltedMap:
+        """The map that an identifier has for itself under a key of scheme 2."""
+        context = f"identifier/{require_text(identifier)}"
+        return salted_map(key, context, self.bits, self._salts(key, "identifier"))
+
+    def _code_map(self, key: Key | None, kind: Kind) -> CodeMap:
+        """The map that all messages of a kind share."""
         if key is None or key.scheme == 1:
             return PlainMap.of(key, self.bits)
-        context = f"{kind}/{require_text(identifier)}"
-        return salted_map(key, context, self.bits, self._salts(key, kind))
+        return salted_map(key, f"{kind}/", self.bits, self._salts(key, kind))
 
     def advice(self, kind: Kind) -> str | None:
         """What to know before pictures are marked with the first key, if anything.
@@ -164,7 +172,8 @@ class Judge:
         """One picture (1, ...) read under the salts that fit best."""
         key, code_map, message, _ = terms
         view = self.format.payload_view(decoded, self.rule)
-        found = self.format.search(view, hashed, code_map, message, self.rule)
+        [seen] = code_map.seen(hashed)
+        found = self.format.search(view, seen, code_map, message, self.rule)
         salts = [salt for _, salt in found]
         return [
             Attempt(reading, message, tries=tries)
@@ -239,10 +248,14 @@ class Judge:
         """The identifiers and salts that agree best with one picture, of all there are."""
         found: list[tuple[float, int, int]] = []
         view = self.format.payload_view(decoded, self.rule)
-        for row, identifier in enumerate(book.labels):
-            _, code_map, message, _ = self.terms(identifier, key)
-            salts = self.format.search(view, hashed, code_map, message, self.rule)
-            found = nlargest(SHORTLIST, [*found, *((score, row, salt) for score, salt in salts)])
+        none = np.zeros(self.bits, dtype=np.uint8)
+        for start in range(0, len(book), TOGETHER):
+            labels = book.labels[start : start + TOGETHER]
+            maps = [self._identifier_map(key, label) for label in labels]
+            for row, (code_map, seen) in enumerate(zip(maps, seen_by(maps, hashed), strict=True)):
+                salts = self.format.search(view, seen, code_map, none, self.rule)
+                tried = ((score, start + row, salt) for score, salt in salts)
+                found = nlargest(SHORTLIST, [*found, *tried])
         attempts = []
         for _, row, salt in found:
             _, code_map, message, _ = self.terms(book.labels[row], key)

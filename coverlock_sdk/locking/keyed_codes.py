@@ -156,10 +156,7 @@ class SaltedMap:
 
     def seen(self, hash_logits: Logits) -> Logits:
         """The logits (N, 256) rotated: of the same length, each a mixture of all."""
-        rotated = hash_logits
-        for signs, shuffle in zip(self.signs, self.shuffles, strict=True):
-            rotated = _walsh_hadamard((rotated * signs)[:, shuffle])
-        return rotated
+        return _rotated(hash_logits, self.signs[:, None], self.shuffles[:, None])
 
     def selected(self, hash_logits: Logits, salt: int) -> Logits:
         """The rotated logits (N, bits) of the salt's groups."""
@@ -222,6 +219,14 @@ class SaltedMap:
         return places[: self.bits]
 
 
+def seen_by(maps: Sequence[SaltedMap], hash_logits: Logits) -> Logits:
+    """What each of several maps shows of one picture (1, 256): (maps, 256), in one go."""
+    signs, shuffles = (
+        np.stack([getattr(one, part) for one in maps], axis=1) for part in ("signs", "shuffles")
+    )
+    return _rotated(hash_logits, signs, shuffles)
+
+
 def salt_count(bits: int) -> int:
     """How many salts a message of ``bits`` bits is locked under; see docs/statistics.md.
 
@@ -243,6 +248,16 @@ def _group_table(key: Key, width: int, salts: int) -> npt.NDArray[np.uint8]:
     ranks = _stream(key, "groups", salts * GROUPS * 2).view(">u2").reshape(salts, GROUPS)
     orders = np.argsort(ranks, axis=1, kind="stable").astype(np.uint8)
     return np.ascontiguousarray(orders[:, :width].T)
+
+
+def _rotated(logits: Logits, signs: Images, shuffles: Selection) -> Logits:
+    """Logits (N, 256) under rotations (ROUNDS, N, 256); one of either fits all of the other."""
+    for flips, order in zip(signs, shuffles, strict=True):
+        flipped = logits * flips
+        logits = _walsh_hadamard(
+            flipped[:, order[0]] if len(order) == 1 else np.take_along_axis(flipped, order, axis=1)
+        )
+    return logits
 
 
 def _walsh_hadamard(values: Logits) -> Logits:

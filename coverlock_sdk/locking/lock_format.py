@@ -138,15 +138,17 @@ class LockFormat:
     def search(
         self,
         payload_view: Floats,
-        hash_logits: Logits,
+        seen: Logits,
         code_map: CodeMap,
         message: Bits,
         rule: Rule,
     ) -> list[tuple[float, int]]:
-        """The salts under which one picture (1, 256) agrees best with ``message``."""
+        """The salts under which one picture agrees best with ``message``.
+
+        ``seen`` (256,) is what the map shows of its hash logits.
+        """
         if self.hash is None:
             return [(0.0, 0)]
-        seen = code_map.seen(hash_logits)[0]
         hash_view = np.where(seen > 0, 1.0, -1.0)
         if rule == "soft":
             hash_view = hash_view * (2 * self.hash.confidence(seen) - 1)
