@@ -258,10 +258,10 @@ class Judge:
                 found = nlargest(SHORTLIST, [*found, *tried])
         attempts = []
         for _, row, salt in found:
-            _, code_map, message, _ = self.terms(book.labels[row], key)
+            code_map = self._identifier_map(key, book.labels[row])
             [reading] = self.format.readings(decoded, hashed, code_map, salt, key)
             [tries] = self.format.tries(hashed, code_map, [salt])
-            attempts.append(Attempt(reading, message, book.labels[row], tries))
+            attempts.append(Attempt(reading, none, book.labels[row], tries))
         return attempts
 
     def _nearest(
