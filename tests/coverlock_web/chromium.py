@@ -42,8 +42,8 @@ def find_chromium() -> str | None:
 class Page:
     """One tab. Errors and warnings that its scripts print are collected in ``complaints``."""
 
-    def __init__(self, to_browser: int, from_browser: int) -> None:
-        self._to, self._from = to_browser, from_browser
+    def __init__(self, to_browser: int, from_browser: int, browser: int) -> None:
+        self._to, self._from, self._browser = to_browser, from_browser, browser
         self._numbers, self._received = count(1), b""
         self._session: str | None = None
         self.complaints: list[str] = []
@@ -129,6 +129,16 @@ class Page:
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=True, format="png")
         path.write_bytes(base64.b64decode(answer["data"]))
 
+    def processor_seconds(self) -> float:
+        """What all processes of the browser have computed so far, however busy the machine is."""
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                fields = stat.read_text().rpartition(")")[2].split()
+                if int(fields[3]) == self._browser:  # its session
+                    ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def _next(self, seconds: float) -> dict[str, Any]:
         while b"\0" not in self._received:
             ready, _, _ = select.select([self._from], [], [], seconds)
@@ -172,7 +182,7 @@ def browsing(program: str) -> Iterator[Page]:
     os.close(browser_in)
     os.close(browser_out)
     try:
-        yield Page(to_browser, from_browser)
+        yield Page(to_browser, from_browser, process.pid)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

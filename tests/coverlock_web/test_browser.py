@@ -125,6 +125,22 @@ def test_four_pictures_get_the_verdicts_of_python(
     assert ready.complaints == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_the_first_verdict_comes_within_three_seconds_of_one_core(
+    page: Page, site: Path, tmp_path: Path
+) -> None:
+    picture = saved(Image.fromarray(natural_pictures(1, (1200, 1600))[0]), tmp_path / "photo.jpg")
+    page.open("about:blank")
+    before = page.processor_seconds()
+    page.open(site.as_uri())
+    page.wait_for(READY)
+    loaded = page.processor_seconds()
+    dropped(page, picture)
+    judged = page.processor_seconds()
+    print(f"loaded in {loaded - before:.1f} s, first verdict in {judged - loaded:.1f} s")
+    assert 0 < judged - loaded < 3
+
+
 def hundred(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> list[Path]:
     """Marked, compressed, forged and clean pictures of five sizes and three formats."""
     files = []
