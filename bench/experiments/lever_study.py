@@ -87,7 +87,7 @@ def lever_study(
     order = np.random.default_rng(seed).permutation(len(photos))[: 2 * count]
     squares = load_squares([photos[row] for row in order], SIDE)
     depends: dict[str, Any] = {"count": count, "bits": bits, "fpr": fpr, "seed": seed}
-    depends |= {"photos": digest(*squares), "attack": repr(FeatureCollision())}
+    depends |= {"photos": digest(*squares), "attack": repr(FeatureCollision(hash="nano"))}
     figures: dict[str, Any] = {}
     for name in session.steps([name for name in LEVERS if name in only], "levers"):
         lever = LEVERS[name]()
@@ -124,11 +124,13 @@ def _measure(
             **rate(int(passed.sum()), len(passed)),
         }
 
-    chosen = BestMatch().choose(floats(sources), floats(targets))
+    chosen = BestMatch("nano").choose(floats(sources), floats(targets))
     forgeries = {}
     for budget in BUDGETS:
         known = None if lever.key else tuple(map(int, used))
-        attack = FeatureCollision(budget=budget, known=lever.known, bits=known, seed=seed)
+        attack = FeatureCollision(
+            hash="nano", budget=budget, known=lever.known, bits=known, seed=seed
+        )
         forged = forge(attack, sources, sources, targets)
         forgeries[f"{budget:g}"] = accepted(forged, codes[chosen])
     distorted = [resized(change(p, rng), SIDE) for change in EVALUATION.values() for p in sources]

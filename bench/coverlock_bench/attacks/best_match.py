@@ -16,6 +16,7 @@ from coverlock_bench.attacks.averaging import REFERENCES
 from coverlock_sdk import OracleAttack, load_hash
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.plugin_calls import hash_logits
 
 
@@ -25,7 +26,7 @@ class BestMatch(OracleAttack):
 
     name: ClassVar[str] = "best-match"
 
-    hash: str = "nano"
+    hash: str = DEFAULT_HASH
     references: int = REFERENCES
     """How many marked pictures there are to choose from."""
 

@@ -16,6 +16,7 @@ from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_sdk import OracleAttack
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import needs
+from coverlock_sdk.loading import DEFAULT_HASH
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,7 +45,7 @@ class FeatureCollision(OracleAttack):
     """In units of the budget; later ones shrink to nothing."""
     margin: float = 0.3
     """How far beyond zero a logit is pushed, in units of the mean magnitude."""
-    hash: str = "nano"
+    hash: str = DEFAULT_HASH
     known: WhiteBox | None = None
     """What is attacked, where that is more than the public hash ``hash``."""
     bits: tuple[int, ...] | None = None

@@ -108,7 +108,7 @@ class Collision:
         aimed = chosen[:, 0].copy()
         for turn, sources in enumerate(chosen.T):
             first = torch.zeros_like(here)
-            if turn:
+            if turn:  # the second time from elsewhere
                 noise = torch.from_numpy(rng.standard_normal(here.shape, dtype=np.float32))
                 first = Energy(self.psnr).stride(self._confined(noise))
             aim = torch.from_numpy(known[sources][:, bits])
@@ -126,27 +126,32 @@ class Collision:
         bits: npt.NDArray[np.int64],
         change: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """From one starting point: the change of each picture that lacks least, and how much."""
+        """From one starting point: the change of each picture that lacks least, and how much.
+
+        A picture that lacks nothing is left as it is.
+        """
         budget = Energy(self.psnr)
         best, least = change.clone(), torch.full((len(here),), torch.inf)
         step = torch.full((len(here), 1, 1, 1), 0.5)
-        previous, since = change, torch.full((len(here),), torch.inf)
+        previous, since = change.clone(), least.clone()
         for turn in range(self.steps):
-            change = change.detach().requires_grad_(True)
-            lacking = self._lacking(opponent.logits((here + change).clamp(0, 1))[:, bits], aim)
-            [gradient] = torch.autograd.grad(lacking.sum(), change)
+            rows = least.nonzero().flatten()
+            if not len(rows):
+                break
+            now = change[rows].requires_grad_(True)
+            seen = opponent.logits((here[rows] + now).clamp(0, 1))[:, bits]
+            lacking = self._lacking(seen, aim[rows])
+            [gradient] = torch.autograd.grad(lacking.sum(), now)
             with torch.no_grad():
-                better = lacking < least
-                best[better], least[better] = change[better], lacking[better]
-                if not least.any():
-                    break
+                better = lacking < least[rows]
+                best[rows[better]], least[rows[better]] = now[better], lacking[better]
                 if turn % max(1, self.steps // PATIENCE) == 0:
-                    step[lacking.detach() > since - 0.01 * since.abs()] /= 2
-                    since = lacking.detach()
+                    step[rows[lacking > 0.99 * since[rows]]] /= 2
+                    since[rows] = lacking
                 stride = budget.stride(self._confined(gradient))
-                moved = budget.within(change - step * stride)
-                kept = self.momentum * (moved - change) + (1 - self.momentum) * (change - previous)
-                previous, change = change.detach(), budget.within(change + kept)
+                moved = budget.within(now - step[rows] * stride)
+                kept = self.momentum * (moved - now) + (1 - self.momentum) * (now - previous[rows])
+                previous[rows], change[rows] = now, budget.within(now + kept)
         return best, least
 
     def _lacking(self, seen: Tensor, aim: Tensor) -> Tensor:

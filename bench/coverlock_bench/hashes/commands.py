@@ -32,6 +32,11 @@ from coverlock_sdk.loading import DEFAULT_HASH
         type=click.IntRange(1),
         help="Attack this many of the photos with gradients too; takes minutes.",
     ),
+    click.option(
+        "--curve",
+        is_flag=True,
+        help="With --collisions: at other budgets, and in parts of the space of changes, too.",
+    ),
 )
 def hash_command(
     hashes: tuple[str, ...],
@@ -39,6 +44,7 @@ def hash_command(
     count: int | None,
     kinds: int | None,
     collisions: int | None,
+    curve: bool,
     seed: int,
     picture: Path | None,
 ) -> Measured:
@@ -51,11 +57,11 @@ def hash_command(
     from coverlock_bench.hashes.tables import BARS, HASHES
 
     photos = find_photos(images)[:count]
-    figures = hash_report(hashes, photos, seed, kinds or 0, collisions or 0)
+    figures = hash_report(hashes, photos, seed, kinds or 0, collisions or 0, curve)
     if picture:
         draw_hashes(figures, picture)
     notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
-    config = {**settings(photos, seed), "kinds": kinds, "collisions": collisions}
+    config = {**settings(photos, seed), "kinds": kinds, "collisions": collisions, "curve": curve}
     summary = f"{HASHES.markdown(figures)}\n\n{BARS.markdown(figures)}"
     return Measured(config, figures, summary, tuple(notes))
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from coverlock_bench.hashes.collision_report import collision_report
 from coverlock_bench.hashes.kind_report import kind_report
+from coverlock_bench.hashes.linearity import linearity
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest
 from coverlock_bench.timing import seconds_in_turns
@@ -57,12 +58,17 @@ def settings(photos: list[Path], seed: int) -> dict[str, Any]:
 
 
 def hash_report(
-    names: tuple[str, ...], photos: list[Path], seed: int, kinds: int = 0, collisions: int = 0
+    names: tuple[str, ...],
+    photos: list[Path],
+    seed: int,
+    kinds: int = 0,
+    collisions: int = 0,
+    curve: bool = False,
 ) -> dict[str, Any]:
     """The figures of each hash named, or of all that work on this machine where none is.
 
     With ``kinds``, so many drawn pictures of each kind are compared too; with ``collisions``, so
-    many photos are attacked.
+    many photos are attacked, and with a ``curve`` at several budgets.
     """
     if len(photos) < 2:
         raise PictureError("a hash report compares pictures: give a folder with at least two")
@@ -75,6 +81,7 @@ def hash_report(
         figures[name] = {
             **code_figures(codes, similar),
             "folders": _by_folder(codes[:, 0], photos),
+            "linearity": linearity(image_hash, photos),
             **_size(image_hash),
             **speed[name],
         }
@@ -82,7 +89,7 @@ def hash_report(
     if kinds:
         report["kinds"] = kind_report(hashes, photos, kinds, seed)
     if collisions:
-        report["collisions"] = collision_report(hashes, photos, collisions, seed)
+        report["collisions"] = collision_report(hashes, photos, collisions, seed, curve)
     return report
 
 

@@ -80,6 +80,34 @@ def _kind_columns(figures: Any) -> Columns:
 KINDS = Table("Different pictures of one kind, by hash", _by_kind, _kind_columns)
 
 
+TRAINING = Table(
+    "What each stage of a training trades for what, on held-out pictures",
+    lambda figures: figures["validations"],
+    (
+        ("stage", "{stage}"),
+        ("bit error", "{error:%2} %"),
+        ("80 % crop", "{error_crop:%1} %"),
+        ("deviation of agreement", "{pairs_deviation:.4f}"),
+        ("pairs at 167 of 256", "{pairs_accepted:%3} %"),
+        ("agreement, mean over kinds", "{kinds_mean:.3f}"),
+        ("pairs at 51 of 64, mean over kinds", "{kinds_accepted_64:%1} %"),
+    ),
+)
+
+LINEARITY = Table(
+    "How linear hashes are",
+    lambda figures: nested("hash")(figures["hashes"]),
+    (
+        ("hash", "{hash}"),
+        ("bits of a half-and-half mixture foretold", "{linearity/foretold:%1} %"),
+        ("cosine", "{linearity/cosine:.2f}"),
+        ("bits of a source, 10 % mixed in", "{linearity/mixed_in/10%:%1} %"),
+        ("20 %", "{linearity/mixed_in/20%:%1} %"),
+        ("30 %", "{linearity/mixed_in/30%:%1} %"),
+    ),
+)
+
+
 def _by_search(figures: Any) -> Iterator[Row]:
     """Each search with the figures of every hash that has gradients."""
     by_hash = figures["collisions"]

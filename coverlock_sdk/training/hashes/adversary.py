@@ -25,6 +25,9 @@ class Adversary:
     """How many views are attacked, how, and with what budget."""
 
     share: float = 0.2
+    among: float = 1.0
+    """The first part of a batch, to which attacks are confined: photos come before drawn pictures,
+    two of which may differ by less than a forger may change."""
     steps: int = 3
     psnr: tuple[float, float] = (30.0, 40.0)
     """The budget of each view in decibels, drawn from this range."""
@@ -38,7 +41,9 @@ class Adversary:
     def attacked(self, network: Network, inputs: Tensor, rng: np.random.Generator) -> Tensor:
         """A batch (2N, 3, H, W), clean views first, with some distorted views replaced."""
         count, device = len(inputs) // 2, inputs.device
-        rows = torch.from_numpy(rng.choice(count, round(count * self.share), replace=False))
+        exposed = round(count * self.among)
+        attacks = min(exposed, round(count * self.share))
+        rows = torch.from_numpy(rng.choice(exposed, attacks, replace=False))
         decibels = torch.from_numpy(rng.uniform(*self.psnr, len(rows))).float()
         budget = (10 ** (-decibels / 20)).to(device)
         evading = torch.from_numpy(rng.random(len(rows)) < self.evasion).to(device)

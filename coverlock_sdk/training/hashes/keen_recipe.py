@@ -29,11 +29,11 @@ COMPOSITION = Composition(
     colour=0.2,
 )
 OBJECTIVE = Objective(
-    sign=3.0, independence=160, decorrelation=4, resemblance=4, likeness=2, contrast_codes=True
+    sign=3.0, independence=160, decorrelation=4, resemblance=4, likeness=4, contrast_codes=True
 )
-DRAWN = 0.4
+DRAWN = 0.5
 """The share of drawn pictures in a batch."""
-ADVERSARY = Adversary(share=0.35, steps=2, psnr=(29.0, 39.0))
+ADVERSARY = Adversary(share=0.22, among=1 - DRAWN, steps=2, psnr=(29.0, 39.0))
 BODY = Schedule(
     steps=2500,
     batch=128,

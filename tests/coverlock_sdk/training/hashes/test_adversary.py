@@ -26,6 +26,14 @@ def test_only_some_distorted_views_change_and_within_the_budget(batch: torch.Ten
     assert deviation.max() <= 10 ** (-30 / 20) * 1.001
 
 
+def test_attacks_stay_in_the_first_part_of_a_batch(batch: torch.Tensor) -> None:
+    adversary = Adversary(share=0.5, among=0.5, steps=1)
+    changed = adversary.attacked(NanoHash().module(), batch, np.random.default_rng(0))
+    assert (changed != batch).flatten(1).any(dim=1).tolist() == [False] * 6 + [True] * 3 + [
+        False
+    ] * 3
+
+
 @pytest.mark.parametrize("evasion", [0.0, 1.0])
 def test_attacks_flip_more_bits_than_noise_does(batch: torch.Tensor, evasion: float) -> None:
     hash_ = NanoHash().module()
