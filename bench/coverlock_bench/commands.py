@@ -14,7 +14,11 @@ from coverlock_bench.bridges.commands import omniseal_cards
 from coverlock_bench.deployment.commands import overhead, parity, scaling, service
 from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
-from coverlock_bench.knowing.commands import key_attacks, lock_schemes_command
+from coverlock_bench.knowing.commands import (
+    key_attacks,
+    known_originals_command,
+    lock_schemes_command,
+)
 from coverlock_bench.provenance.commands import (
     alterations_command,
     fingerprints,
@@ -44,6 +48,7 @@ for command in (
     adaptive,
     key_attacks,
     lock_schemes_command,
+    known_originals_command,
     fingerprints,
     provenance_command,
     lookups,

@@ -16,6 +16,7 @@ from coverlock_bench.auditing import security_tables
 from coverlock_bench.deployment.tables import LATENCY
 from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS, LINEARITY, TRAINING
 from coverlock_bench.knowing import tables as knowing
+from coverlock_bench.known_originals import KNOWN_ORIGINALS
 from coverlock_bench.provenance import tables as provenance
 from coverlock_bench.tables import Table
 from coverlock_sdk.errors import CoverLockError
@@ -109,6 +110,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "lock-schemes": ("lock-schemes.json", knowing.LOCK_SCHEMES, _together),
     "lock-schemes-similar": ("lock-schemes.json", knowing.SIMILAR, _together),
     "lock-schemes-nulls": ("lock-schemes.json", knowing.NULLS, _together),
+    "known-originals": ("known-originals.json", KNOWN_ORIGINALS, _together),
     "paper": ("*.json", FIDELITY, _by_command),
     "code-pairs": ("code-pairs.json", CODE_PAIRS, _together),
     "forgeries": ("forgeries.json", FORGERIES, _together),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from coverlock_bench.attacks.optimisation import Optimisation
 from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import Released, Vendor
 from coverlock_bench.knowing.collusion import Collusion
@@ -12,7 +13,11 @@ from coverlock_bench.knowing.known_map import KnownMap
 from coverlock_bench.knowing.linear import Ridge
 from coverlock_bench.knowing.queries import BlendWalk, PValueClimb, Service
 from coverlock_bench.knowing.reembedding import Reembedding
-from coverlock_sdk import Calibration
+from coverlock_bench.known_originals import known_originals
+from coverlock_bench.ledger import Session
+from coverlock_bench.photos import to_float
+from coverlock_sdk import Calibration, Watermark
+from coverlock_sdk.testing import natural_pictures
 
 HASH = Calibration(scale=3.0, power=0.5)
 
@@ -85,3 +90,44 @@ def test_a_service_that_answers_without_limit_is_an_oracle(scheme: str, attack) 
 
     assert attack.forged(Service(ask, 3000), released.payloads[0], rng)
     assert not attack.forged(Service(ask, 10), released.payloads[0], rng)
+
+
+def test_an_average_over_known_originals_removes_bare_marks_and_fewer_locked_ones(additive):
+    photos = list(natural_pictures(18, (128, 128), seed=5))
+    found = {
+        defense: known_originals(additive, defense, photos, 6, 1e-6, Session())
+        for defense in ("none", "coverlock-keyed")
+    }
+    bare, locked = found["none"], found["coverlock-keyed"]
+    assert bare["genuine"]["successes"] == bare["averaged"]["successes"] == 6
+    assert bare["cleaned 1"]["successes"] == 0
+    assert locked["genuine"]["successes"] == 6
+    assert locked["cleaned 1"]["successes"] > 2
+    assert locked["averaged"]["successes"] == locked["single"]["successes"] == 0
+
+
+def test_pictures_can_be_written_with_a_decoder_alone():
+    torch = pytest.importorskip("torch")
+
+    class Projections(Watermark):
+        """Reads the signs of projections of the picture, and says how."""
+
+        name, bits, native_size = "projections", 16, (64, 64)
+        module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64 * 64, 16))
+
+        def embed(self, images, payloads):
+            raise AssertionError("an attacker with the decoder alone has no encoder")
+
+        def decode(self, images):
+            return self.module(torch.from_numpy(images)).detach().numpy()
+
+        def decoder_module(self):
+            return self.module
+
+    torch.manual_seed(0)
+    watermark = Projections()
+    pictures = np.stack([to_float(p) for p in natural_pictures(3, (64, 64), seed=2)])
+    forged = Optimisation().forge(pictures[:1], pictures[1:], watermark=watermark)
+    read = watermark.decode(forged) > 0
+    assert (read == (watermark.decode(pictures[:1]) > 0)).mean() > 0.9
+    assert -10 * np.log10(((forged - pictures[1:]) ** 2).mean()) > 35

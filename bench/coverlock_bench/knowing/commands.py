@@ -9,8 +9,10 @@ import click
 import numpy as np
 
 from coverlock_bench.knowing.tables import KEY_ATTACKS, LOCK_SCHEMES
+from coverlock_bench.known_originals import DEFENSES, KNOWN_ORIGINALS
 from coverlock_bench.measurement import FOLDER, Measured, measurement, number_option
 from coverlock_bench.photos import find_photos, load_squares
+from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 
 released_option = click.option("--released", type=FOLDER, required=True, help="Photos to release.")
 targets_option = click.option("--targets", type=FOLDER, required=True, help="Photos to forge.")
@@ -160,3 +162,31 @@ def _logits(lock: Any, photos: list[Path], work: Path) -> tuple[Any, Any]:
         np.savez(kept, decoded=decoded, hashed=hashed)
     with np.load(kept) as found:
         return found["decoded"], found["hashed"]
+
+
+@measurement(
+    "known-originals",
+    "watermarks images fpr",
+    number_option("--count", 30, "Photos to average over, to clean, and to forge."),
+    work_option,
+)
+def known_originals_command(
+    watermarks: tuple[str, ...], images: Path | None, count: int, fpr: float, work: Path
+) -> Measured:
+    """Forge and remove with averages over pictures whose originals are known."""
+    from coverlock_bench.known_originals import kept
+    from coverlock_bench.ledger import Ledger, Session, resumable
+    from coverlock_bench.settings import named_watermark
+    from coverlock_sdk.plugin_calls import working_size
+
+    figures: dict[str, Any] = {}
+    run = Session(Ledger(work / "rows.sqlite"))
+    with resumable(work):
+        for name in watermarks:
+            watermark = named_watermark(name)
+            photos = load_squares(find_photos(images)[: 3 * count], working_size(watermark)[0])
+            figures[name] = {
+                defense: kept(watermark, defense, photos, count, fpr, run) for defense in DEFENSES
+            }
+    config = {"count": count, "fpr": fpr, "rule": DEFAULT_RULE}
+    return Measured(config, figures, KNOWN_ORIGINALS.markdown(figures))
