@@ -17,12 +17,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.bundles.signatures import check_signature
-from coverlock_sdk.errors import BundleError
+from coverlock_sdk.documents import Document, DocumentError
+from coverlock_sdk.errors import BundleError, MessageError
 from coverlock_sdk.files import write_atomically
+from coverlock_sdk.images.picture import MAX_SIDE
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.verdict import RULES, Rule
@@ -40,12 +42,12 @@ OUTPUTS = ("decoder_logits", "hash_logits")
 
 PathLike = str | os.PathLike[str]
 
+MOST_BITS = 65_536
+"""Of a payload."""
+
 _OWN_DIGEST = "sha256"
 _BLANK = "0" * 64
 """The placeholder for the manifest's digest while it is computed."""
-
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What reading a document of the wrong form may raise."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,9 @@ class Manifest:
     def from_json(cls, content: bytes, path: Path) -> Manifest:
         """Read a manifest; ``path`` is for the error messages."""
         try:
-            document = json.loads(content)
-            schema = int(document["schema"])
-        except _DAMAGE:
+            document = Document.parsed(content)
+            schema = document.integer("schema")
+        except DocumentError:
             raise BundleError(f"{path} is not the manifest of a bundle: export it again") from None
         if schema > SCHEMA:
             raise BundleError(
@@ -134,48 +136,53 @@ class Manifest:
                 f"{path} was written by an older version (schema {schema}, this one reads "
                 f"{SCHEMA}): export the bundle again"
             )
-        if not _is_whole(content, document.get(_OWN_DIGEST)):
+        if not _is_whole(content, document.values.get(_OWN_DIGEST)):
             raise BundleError(
                 f"{path} is not as it was written (its SHA-256 differs): "
                 "copy or export the bundle again"
             )
         try:
             return cls._parsed(document)
-        except _DAMAGE as error:
+        except (BundleError, DocumentError, MessageError) as error:
             raise BundleError(
-                f"{path} is incomplete or damaged ({type(error).__name__}: {error}): "
-                "export the bundle again"
+                f"{path} is incomplete or damaged ({error}): export the bundle again"
             ) from None
 
     @classmethod
-    def _parsed(cls, document: dict[str, Any]) -> Manifest:
-        watermark, image_hash = document["watermark"], document["hash"]
-        fingerprint = document["key_fingerprint"]
-        if document["rule"] not in RULES:
-            raise ValueError(f"unknown rule {document['rule']!r}")
+    def _parsed(cls, document: Document) -> Manifest:
+        watermark, image_hash = document.document("watermark"), document.document("hash")
+        preprocessing, graphs = document.document("preprocessing"), document.document("graphs")
+        if document.text("rule") not in RULES:
+            raise DocumentError(f"unknown rule {document.text('rule')!r}")
+        plugin = document.document("plugin") if "plugin" in document else None
         return cls(
-            watermark=str(watermark["name"]),
-            hash=str(image_hash["name"]),
-            size=_size(seen) if (seen := document["preprocessing"]["size"]) else None,
-            hash_size=_size(image_hash["size"]),
+            watermark=watermark.text("name"),
+            hash=image_hash.text("name"),
+            size=_size(preprocessing) if "size" in preprocessing else None,
+            hash_size=_size(image_hash),
             format=LockFormat(
-                int(watermark["bits"]),
-                _calibration(watermark["calibration"]),
-                _calibration(image_hash["calibration"]),
+                watermark.integer("bits", 1, MOST_BITS),
+                _calibration(watermark.document("calibration")),
+                _calibration(image_hash.document("calibration")),
             ),
-            fpr=float(document["fpr"]),
-            rule=document["rule"],
-            opset=int(document["opset"]),
-            key_fingerprint=None if fingerprint is None else str(fingerprint),
+            fpr=document.number("fpr", 0, 1),
+            rule=cast("Rule", document.text("rule")),
+            opset=document.integer("opset"),
+            key_fingerprint=(
+                document.text("key_fingerprint") if "key_fingerprint" in document else None
+            ),
             graphs={
-                name: {precision: _plain(file) for precision, file in files.items()}
-                for name, files in document["graphs"].items()
+                name: {precision: _plain(file) for precision, file in graphs.mapping(name).items()}
+                for name in graphs.values
             },
-            engines=tuple({**e, "file": _plain(e["file"])} for e in document["engines"]),
-            plugin=HostPlugin.parsed(plugin) if (plugin := document.get("plugin")) else None,
-            parity=dict(document["parity"]),
-            made=dict(document["made"]),
-            files={_plain(name): str(digest) for name, digest in document["files"].items()},
+            engines=tuple(
+                {**engine.values, "file": _plain(engine.text("file"))}
+                for engine in document.documents("engines")
+            ),
+            plugin=HostPlugin.parsed(plugin) if plugin else None,
+            parity=document.document("parity").values,
+            made=document.document("made").values,
+            files={_plain(name): digest for name, digest in document.mapping("files").items()},
         )
 
 
@@ -313,14 +320,12 @@ def _is_whole(content: bytes, digest: Any) -> bool:
     return hashlib.sha256(blanked).hexdigest() == digest
 
 
-def _calibration(values: Mapping[str, Any]) -> Calibration:
-    return Calibration(**{name: float(value) for name, value in values.items()})
+def _calibration(document: Document) -> Calibration:
+    return Calibration(document.number("scale", 0, 1e12), document.number("power", 0, 1e3))
 
 
-def _size(values: Any) -> tuple[int, int]:
-    height, width = (int(value) for value in values)
-    if min(height, width) < 1:
-        raise ValueError(f"a picture cannot have {width} x {height} pixels")
+def _size(document: Document) -> tuple[int, int]:
+    height, width = document.integers("size", 2, 1, MAX_SIDE)
     return height, width
 
 
@@ -343,7 +348,7 @@ def _digest_of_file(path: Path) -> str:
 def _read(path: Path, missing: str) -> bytes:
     try:
         return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         raise BundleError(missing) from None
     except OSError as error:
         raise BundleError(f"{path} cannot be read ({error.strerror or error})") from None

@@ -6,14 +6,13 @@ are verified, in the version that was exported, and must decode a test picture a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.contract import Watermark
+from coverlock_sdk.documents import Document
 from coverlock_sdk.errors import BundleError, UnknownNameError
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.loading import load_watermark
@@ -48,10 +47,10 @@ class HostPlugin:
         return cls(name, version, _probed(watermark))
 
     @classmethod
-    def parsed(cls, document: Mapping[str, Any]) -> HostPlugin:
+    def parsed(cls, document: Document) -> HostPlugin:
         """From a manifest."""
-        probe = tuple(float(value) for value in document["probe"])
-        return cls(str(document["distribution"]), str(document["version"]), probe)
+        probe: tuple[float, ...] = tuple(document.numbers("probe"))
+        return cls(document.text("distribution"), document.text("version"), probe)
 
     def open(self, name: str, given: str | Watermark | None = None) -> Watermark:
         """The watermark ``name`` as installed here, or as ``given`` with its options.

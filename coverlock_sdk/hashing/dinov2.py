@@ -9,7 +9,6 @@ Neither backbones nor heads ship with the package. A folder per hash holds them,
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
+from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import Progress, cache_folder
@@ -104,7 +104,11 @@ class Dinov2Hash(ImageHash):
                 f"there is no trained head for {name!r} in {self.folder}: "
                 f"train one with 'coverlock train hash --backbone {name} PHOTOS --run RUN'"
             )
-        self.calibration = Calibration(**json.loads(card.read_text())["calibration"])
+        try:
+            measured = Document.parsed(read_file(card)).document("calibration")
+            self.calibration = Calibration(measured.number("scale"), measured.number("power"))
+        except DocumentError as error:
+            raise CorruptModelError(f"{card} does not describe a head ({error})") from None
 
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, 224, 224)."""

@@ -59,6 +59,8 @@ def load_image(path: Path, max_pixels: int = MAX_PIXELS) -> PilImage:
         raise PictureError(f"{path} cannot be read: permission denied") from None
     except OSError as error:
         raise PictureError(f"{path} cannot be read ({error.strerror or error})") from None
+    except ValueError:  # a NUL, which no name of a file has
+        raise PictureError(f"{str(path)!r} is not the name of a file") from None
 
 
 def begins_like_a_picture(head: bytes) -> bool:

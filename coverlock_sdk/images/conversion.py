@@ -25,7 +25,7 @@ from coverlock_sdk.images.codecs import (
     refuse_animation,
     upright_image,
 )
-from coverlock_sdk.images.picture import MAX_PIXELS, Picture
+from coverlock_sdk.images.picture import MAX_PIXELS, Picture, require_size
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
@@ -206,6 +206,7 @@ def _from_integers(values: AnyArray) -> tuple[Picture, Restore]:
             f"an integer array of shape {values.shape} is not a picture: "
             "integer pictures are channels-last, (H, W), (H, W, 3) or (N, H, W, 3)"
         )
+    require_size(*values.shape[:2])
     layers = values.reshape(*values.shape[:2], -1)
     pixels, alpha = (layers[..., :3], layers[..., 3:]) if layers.shape[2] == 4 else (layers, None)
     return Picture(pixels, alpha), lambda picture: picture.layers().reshape(values.shape)

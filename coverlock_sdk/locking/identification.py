@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.documents import DocumentError, read_file
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.locking.keys import Key, Keyring, codeword
 from coverlock_sdk.locking.messages import as_bits
@@ -64,6 +65,11 @@ class MessageBook:
         labels: Sequence[Any]
         if isinstance(messages, Mapping):
             labels, rows = list(messages), list(messages.values())
+        elif not hasattr(messages, "__len__") or getattr(messages, "ndim", 1) == 0:
+            raise MessageError(
+                f"a {type(messages).__name__} is not a book of messages: give an array "
+                f"(N, {bits}), a mapping from labels to messages, or a list of identifiers"
+            )
         else:
             labels, rows = range(len(messages)), messages
         return cls(labels, {None: _pack(as_bits(rows, len(labels), bits))}, bits)
@@ -147,9 +153,9 @@ def _packed_keys(keys: Sequence[Key | None], kind: Kind) -> list[Key | None]:
 def read_identifiers(path: Path) -> list[str]:
     """The registered identifiers of a text file, one on each line."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise MessageError(f"{path} cannot be read ({error.strerror or error})") from None
+        lines = read_file(path).decode("utf-8-sig").splitlines()
+    except DocumentError as error:
+        raise MessageError(str(error)) from None
     except UnicodeDecodeError:
         raise MessageError(
             f"{path} is not a text file: write one identifier on each line"

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Bits
+from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import KeyringError, MessageError
 from coverlock_sdk.files import write_atomically
 
@@ -31,6 +32,8 @@ KEY_BYTES = 32
 KEY_FILE_VARIABLE = "COVERLOCK_KEY_FILE"
 _FORMAT = 2
 """Of the key file; in files of format 1 all keys are of scheme 1."""
+
+LONGEST_ID = 200
 
 SCHEME = 2
 """How new keys lock pictures."""
@@ -211,26 +214,26 @@ def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bo
 
 def _read_keys(path: Path) -> list[Key] | str:
     """The keys of a key file, or what is wrong with it."""
-    if not path.exists():
-        return f"there is no key file {path}: make one with 'coverlock keygen'"
     try:
-        document = json.loads(path.read_text())
-        if document["coverlock_keys"] not in (1, _FORMAT):
+        if "\0" in str(path) or not path.exists():
+            return f"there is no key file {path}: make one with 'coverlock keygen'"
+        document = Document.parsed(read_file(path))
+        if document.integer("coverlock_keys", 1) > _FORMAT:
             return f"{path} was written by a newer version: update coverlock-sdk"
         if _is_exposed(path):
             return f"other users can read {path}: run 'chmod 600 {path}' first"
         return [
             Key(
-                base64.b64decode(entry["secret"], validate=True),
-                entry["id"],
-                entry["created"],
-                entry.get("scheme", 1),
+                base64.b64decode(entry.text("secret"), validate=True),
+                entry.text("id", LONGEST_ID),
+                entry.text("created", LONGEST_ID),
+                entry.integer("scheme") if "scheme" in entry else 1,
             )
-            for entry in document["keys"]
+            for entry in document.documents("keys")
         ]
     except OSError as error:
         return f"{path} cannot be read ({error.strerror or error})"
-    except (KeyError, TypeError, ValueError, KeyringError):
+    except (DocumentError, ValueError, KeyringError):
         return f"{path} is not a CoverLock key file: make one with 'coverlock keygen'"
 
 
@@ -239,11 +242,13 @@ def _add_key(path: Path, identifier: str, created: str) -> str | None:
     secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
     entry = {"id": identifier, "created": created, "scheme": SCHEME, "secret": secret}
     try:
-        earlier = json.loads(path.read_text())["keys"] if path.exists() else []
+        earlier = Document.parsed(read_file(path)).entries("keys") if path.exists() else []
         document = {"coverlock_keys": _FORMAT, "keys": [entry, *earlier]}
         write_atomically(path, json.dumps(document, indent=2).encode() + b"\n", mode=0o600)
     except OSError as error:
         return f"{path} cannot be written ({error.strerror or error})"
+    except DocumentError as error:
+        return f"{path} is not a key file any more ({error})"
     return None
 
 

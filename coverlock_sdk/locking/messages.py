@@ -29,7 +29,7 @@ def as_bits(value: Any, count: int, bits: int) -> Bits:
         array = np.asarray(value)
         if array.dtype.kind in "US":
             array = array.astype(np.int64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise MessageError(f"a message must be a sequence of {bits} bits, each 0 or 1") from None
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
         raise MessageError("a message may contain only the bits 0 and 1")

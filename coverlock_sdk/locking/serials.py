@@ -51,6 +51,8 @@ class SerialRegistry:
                 "SELECT COALESCE(MAX(number), 0) FROM serials WHERE identifier = ?",
                 (require_text(identifier),),
             ).fetchall()
+            if not isinstance(last, int):
+                raise sqlite3.DatabaseError("its numbers are none")
             ending = secrets.token_hex(8) if random else f"{last + 1:06}"
             serial = Serial(f"{identifier}/{ending}")
             connection.execute(
@@ -61,7 +63,7 @@ class SerialRegistry:
 
     def serials(self, identifier: str | None = None) -> list[Serial]:
         """All serials, or those of one ``identifier``, in the order they were handed out."""
-        return [Serial(row["serial"]) for row in self.rows(identifier)]
+        return [Serial(require_text(str(row["serial"]))) for row in self.rows(identifier)]
 
     def rows(self, identifier: str | None = None) -> list[dict[str, Any]]:
         """Everything that is known of each serial, as plain values."""
@@ -81,7 +83,7 @@ class SerialRegistry:
             connection = sqlite3.connect(self.path, timeout=60)
             with contextlib.closing(connection), connection:
                 yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:  # a NUL in its name is a ValueError
             raise MessageError(
                 f"the registry of serials {self.path} cannot be used ({error}): "
                 "name another file, or make this one writable"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.files import write_atomically
 
@@ -37,21 +38,18 @@ def record_digests(folder: Path) -> None:
     """Note the digests of what is in a folder, to be checked by ``require_recorded``."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.name != RECORD)
     digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-    write_atomically(folder / RECORD, json.dumps(digests, indent=2).encode() + b"\n")
+    write_atomically(folder / RECORD, json.dumps({"sha256": digests}, indent=2).encode() + b"\n")
 
 
 def require_recorded(folder: Path, remedy: str) -> None:
     """Refuse a folder whose files are not as they were recorded; one without a record passes."""
-    try:
-        digests = json.loads((folder / RECORD).read_bytes())
-        whole = all(isinstance(digest, str) and Path(n).name == n for n, digest in digests.items())
-    except FileNotFoundError:
+    if not (folder / RECORD).exists():
         return
-    except (AttributeError, OSError, RecursionError, ValueError):
-        whole = False
-    if not whole:
-        raise CorruptModelError(f"{folder / RECORD} is damaged: {remedy}")
-    require_digests(folder, digests, remedy)
+    try:
+        digests = Document.parsed(read_file(folder / RECORD)).mapping("sha256")
+    except DocumentError as error:
+        raise CorruptModelError(f"{folder / RECORD} is damaged ({error}): {remedy}") from None
+    require_digests(folder, {Path(name).name: digest for name, digest in digests.items()}, remedy)
 
 
 @lru_cache(maxsize=256)

@@ -96,12 +96,16 @@ class RowGroup:
     def items(self) -> Iterator[Item]:
         """One for each row."""
         row = self.first
-        with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
-            columns = _present(file, "file", "path", "id", "bytes")
-            for batch in file.iter_batches(ROWS_AT_ONCE, [self.number], columns):
-                for values in zip(*_values(batch), strict=True):
-                    row += 1
-                    yield self._item(row, *values)
+        try:
+            with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
+                columns = _present(file, "file", "path", "id", "bytes")
+                for batch in file.iter_batches(ROWS_AT_ONCE, [self.number], columns):
+                    for values in zip(*_values(batch), strict=True):
+                        row += 1
+                        yield self._item(row, *values)
+        except (OSError, pa.ArrowException, UnicodeDecodeError):
+            name = f"what follows row {row} of {self.place.name}"
+            yield Item(name, None, partial(_refuse, f"{name} cannot be read: get the file again"))
 
     def _item(
         self, row: int, name: str | None, id: str | None, path: str | None, content: bytes | None

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.scaling.job import Row
@@ -131,8 +132,8 @@ class Results:
                 )
             return
         try:
-            terms = dict(json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError) as error:
+            terms = Document.parsed(read_file(path)).values
+        except DocumentError as error:
             raise CoverLockError(f"{path} does not describe a job ({error}): {remedy}") from None
         names = sorted({*terms, *self.terms})
         differing = [name for name in names if terms.get(name) != self.terms.get(name)]

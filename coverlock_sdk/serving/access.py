@@ -13,10 +13,11 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
+from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import AccessError
 from coverlock_sdk.files import write_atomically
 
@@ -62,20 +63,13 @@ class Callers:
     def load(cls, path: Path) -> Callers:
         """Read a token file."""
         try:
-            document = json.loads(path.read_text())
-            callers = [
-                Caller(**{**entry, "scopes": tuple(entry["scopes"])})
-                for entry in document["callers"]
-            ]
-        except FileNotFoundError:
+            document = Document.parsed(read_file(path))
+            return cls(map(_caller, document.documents("callers")))
+        except DocumentError as error:
             raise AccessError(
-                f"{path} does not exist: make a token with 'coverlock token NAME --file {path}'"
+                f"{path} is not a token file ({error}): "
+                f"make one with 'coverlock token NAME --file {path}'"
             ) from None
-        except OSError as error:
-            raise AccessError(f"{path} cannot be read ({error.strerror or error})") from None
-        except (KeyError, TypeError, ValueError) as error:
-            raise AccessError(f"{path} is not a token file ({error})") from None
-        return cls(callers)
 
     def save(self, path: Path) -> None:
         """Write a token file that only its owner can read."""
@@ -84,6 +78,18 @@ class Callers:
             write_atomically(path, json.dumps(document, indent=2).encode() + b"\n", mode=0o600)
         except OSError as error:
             raise AccessError(f"{path} cannot be written ({error.strerror or error})") from None
+
+
+def _caller(entry: Document) -> Caller:
+    if unknown := set(entry.values) - {field.name for field in fields(Caller)}:
+        raise DocumentError(f"'{min(unknown)}' needs a newer version of coverlock-sdk")
+    return Caller(
+        entry.text("name"),
+        entry.text("sha256", 64),
+        cast("tuple[Scope, ...]", tuple(entry.texts("scopes"))),
+        entry.number("rate", 0, 1e12) if "rate" in entry else Caller.rate,
+        entry.integer("burst") if "burst" in entry else Caller.burst,
+    )
 
 
 def add_token(path: Path, name: str, scopes: tuple[Scope, ...], rate: float, burst: int) -> str:

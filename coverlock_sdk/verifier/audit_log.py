@@ -19,6 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from coverlock_sdk.documents import Document, DocumentError
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hookspecs import hookimpl
 from coverlock_sdk.locking.verdict import Verdict
@@ -97,12 +98,12 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
     expected, count, found = FIRST, 0, noted == FIRST
     try:
         content = Path(path).read_bytes()
-    except OSError as error:
-        raise CoverLockError(f"{path} cannot be read ({error.strerror or error})") from None
+    except (OSError, ValueError) as error:
+        raise CoverLockError(f"{path} cannot be read ({error})") from None
     for count, line in enumerate(content.splitlines(), start=1):
         try:
-            previous = json.loads(line)["previous"]
-        except (ValueError, TypeError, KeyError):
+            previous = Document.parsed(line).text("previous")
+        except DocumentError:
             raise CoverLockError(f"line {count} of {path} is not a line of an audit log") from None
         if previous != expected:
             raise CoverLockError(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import MissingModelError, needs
+from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import cache_folder
 
@@ -98,8 +98,12 @@ def imported_weights(system: str) -> Path:
 def card_of(weights: Path) -> dict[str, Any]:
     """What was written down about a weight file beside it; empty where nothing was."""
     card = weights.with_suffix(".json")
-    content: dict[str, Any] = json.loads(card.read_text()) if card.exists() else {}
-    return content
+    if not card.exists():
+        return {}
+    try:
+        return Document.parsed(read_file(card)).values
+    except DocumentError as error:
+        raise CorruptModelError(f"{card} does not describe weights ({error})") from None
 
 
 def _run(module: torch.nn.Module, *batches: Images | Bits) -> Images:

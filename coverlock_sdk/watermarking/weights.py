@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from coverlock_sdk.documents import Document, DocumentError
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.models.checkpoints import (
     read_weights,
@@ -38,9 +39,12 @@ def load_network(path: Path, build: Build) -> WatermarkNetwork:
     if not path.exists():
         raise MissingModelError(f"the weights {path} do not exist")
     about, state = read_weights(path, of="weights")
-    settings = json.loads(about.get("settings", "null"))
-    if not isinstance(settings, dict):
-        raise CorruptModelError(f"{path} does not say which network its weights belong to")
+    try:
+        settings = Document.parsed(about.get("settings", "").encode()).values
+    except DocumentError:
+        raise CorruptModelError(
+            f"{path} does not say which network its weights belong to"
+        ) from None
     network = _built(build, settings, path, of="this network")
     require_match(state, network.state_dict(), path, of="this network")
     network.load_state_dict(state)

@@ -135,7 +135,7 @@ def test_files_without_pins_are_checked_against_their_record(tmp_path: Path) -> 
     (tmp_path / "model.safetensors").write_bytes(CONTENT + b"!")
     with pytest.raises(CorruptModelError, match="fetch it again"):
         require_recorded(tmp_path, "fetch it again")
-    for damage in (b"[]", b"{", b'{"a": 1}', b'{"../a": "b"}', b"[" * 100_000):
+    for damage in (b"[]", b"{", b'{"sha256": {"a": 1}}', b"[" * 100_000):
         (tmp_path / "digests.json").write_bytes(damage)
         with pytest.raises(CorruptModelError, match="is damaged"):
             require_recorded(tmp_path, "fetch it again")

@@ -1,0 +1,350 @@
+"""Every reader of the SDK with good inputs for it: each takes one damaged input.
+
+A reader may succeed or raise a ``CoverLockError``; anything else is a finding.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import random
+import sqlite3
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from coverlock_sdk.bundles.bundle import Bundle, Manifest, stamped
+from coverlock_sdk.bundles.compiled_engines import engines_of
+from coverlock_sdk.bundles.signatures import check_signature
+from coverlock_sdk.images.conversion import read
+from coverlock_sdk.locking.identification import read_identifiers
+from coverlock_sdk.locking.keys import Keyring
+from coverlock_sdk.locking.serials import SerialRegistry
+from coverlock_sdk.serving.access import Caller, Callers
+from coverlock_sdk.verifier.audit_log import AuditLog, check_chain
+from tests.fuzz.mutations import ODD_VALUES, damaged_bytes, damaged_json
+from tests.toy_bundle import toy_lock, write_toy_bundle
+
+Reader = Callable[[random.Random], None]
+
+SIZE = (64, 64)
+
+
+def pictures(scratch: Path) -> Reader:
+    corpus = picture_files()
+
+    def reader(rng: random.Random) -> None:
+        read(damaged_bytes(rng.choice(corpus), rng), 4_000_000).to_bytes(SIZE)
+
+    return reader
+
+
+def picture_files() -> list[bytes]:
+    """Small pictures of every format and of many kinds."""
+    colour = np.random.default_rng(0).integers(0, 256, (40, 48, 3), dtype=np.uint8)
+    image = Image.fromarray(colour)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    other = {
+        "RGBA": image.convert("RGBA"),
+        "grey": image.convert("L"),
+        "LA": image.convert("LA"),
+        "palette": image.quantize(16),
+        "bits": image.convert("1"),
+        "CMYK": image.convert("CMYK"),
+        "deep": Image.fromarray(colour[..., 0].astype(np.uint16) * 257),
+    }
+    encoded = [
+        *((image, kind, {}) for kind in ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "AVIF")),
+        (image, "JPEG", {"exif": exif, "progressive": True, "subsampling": 2}),
+        (image, "WEBP", {"lossless": True, "exif": exif}),
+        (image, "TIFF", {"compression": "tiff_lzw"}),
+        (image, "TIFF", {"compression": "jpeg"}),
+        (image, "MPO", {"save_all": True, "append_images": [image]}),
+        (image, "GIF", {"save_all": True, "append_images": [image.rotate(90)]}),
+        (image, "PNG", {"save_all": True, "append_images": [image.rotate(90)]}),
+        (image, "TIFF", {"save_all": True, "append_images": [image]}),
+        *((other[kind], "PNG", {}) for kind in ("RGBA", "grey", "LA", "palette", "bits", "deep")),
+        *((other[kind], "TIFF", {}) for kind in ("RGBA", "CMYK", "bits", "deep")),
+        (other["CMYK"], "JPEG", {}),
+        (other["palette"], "GIF", {}),
+        (other["palette"], "BMP", {}),
+    ]
+    files = []
+    for picture, kind, options in encoded:
+        file = io.BytesIO()
+        try:
+            picture.save(file, format=kind, **options)
+        except (KeyError, OSError, ValueError):  # this Pillow has no such codec
+            continue
+        files.append(file.getvalue())
+    return files
+
+
+def odd_pictures(scratch: Path) -> Reader:
+    shapes = [(), (0,), (40, 40), (40, 40, 3), (3, 40, 40), (0, 40, 3), (40, 0, 3), (1, 40, 40, 3)]
+    shapes += [(40, 40, 0), (40, 40, 5), (0, 3, 40, 40), (33, 33, 1), (2, 2, 2, 2, 2)]
+    kinds = ["u1", "u2", "i8", "f4", "f8", "f2", "c8", "b1", "O", "U1", "M8[s]"]
+    modes = ["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV", "I", "F", "LA", "PA"]
+    modes += ["RGBX", "RGBa", "La", "I;16", "I;16B", "I;16L"]
+    values = [np.nan, np.inf, -1, 0, 1, 255, 1e30]
+
+    def reader(rng: random.Random) -> None:
+        choice = rng.randrange(4)
+        if choice == 0:
+            array = np.zeros(rng.choice(shapes), dtype=rng.choice(kinds))
+            if array.size and array.dtype.kind == "f":
+                array.flat[rng.randrange(array.size)] = rng.choice(values)
+            source: Any = array
+        elif choice == 1:
+            sides = rng.choice([0, 1, 31, 32, 40]), rng.choice([0, 1, 32, 50])
+            source = Image.new(rng.choice(modes), sides)
+            source.info[rng.choice(["transparency", "exif", "icc_profile"])] = rng.choice(
+                [b"", b"Exif\0\0II*\0", 0, (1, 2, 3), rng.randbytes(30), None]
+            )
+        elif choice == 2:
+            source = rng.choice(["", "\0", "a\0b.png", "/", "x" * 5000, "/proc/self/mem", "nul"])
+        else:
+            source = rng.choice([*ODD_VALUES, b"", object(), {1}, 1j, range(3)])
+        read(source).to_bytes(SIZE)
+
+    return reader
+
+
+def manifests(scratch: Path) -> Reader:
+    bundle = write_toy_bundle(scratch / "bundle")
+    document = json.loads((bundle.path / "manifest.json").read_bytes())
+    document["engines"] = [{"file": "engines/a.plan", "batches": [1, 8, 32], "graph": "verify"}]
+    document["plugin"] = {"distribution": "a", "version": "1", "probe": [0.5, 1]}
+    del document["sha256"], document["schema"]
+
+    def reader(rng: random.Random) -> None:
+        content = damaged_json(document, rng)
+        if rng.random() < 0.9:  # a digest of its own, so that the content is looked at
+            with contextlib.suppress(ValueError, RecursionError, TypeError):
+                content = stamped(json.loads(content))
+        Manifest.from_json(content, Path("manifest.json")).to_json()
+
+    return reader
+
+
+def bundles(scratch: Path) -> Reader:
+    folder = write_toy_bundle(scratch / "damaged").path
+    names = ("manifest.json", "verify.onnx")
+    good = {name: (folder / name).read_bytes() for name in names}
+
+    def reader(rng: random.Random) -> None:
+        name = rng.choice(names)
+        (folder / name).write_bytes(damaged_bytes(good[name], rng))
+        try:
+            bundle = Bundle.open(folder)
+            list(engines_of(bundle, "verify", "fp32"))
+        finally:
+            (folder / name).write_bytes(good[name])
+
+    return reader
+
+
+def _file(path: Path, document: Any, load: Callable[[Path], Any]) -> Reader:
+    def reader(rng: random.Random) -> None:
+        if rng.random() < 0.01:
+            load(Path(rng.choice(["a\0b", "/", "", "x" * 5000])))
+        path.write_bytes(damaged_json(document, rng))
+        path.chmod(0o600)
+        load(path)
+
+    return reader
+
+
+def keys(scratch: Path) -> Reader:
+    secret = base64.b64encode(bytes(32)).decode()
+    entry = {"id": "a", "created": "2026-01-01T00:00:00Z", "scheme": 2, "secret": secret}
+    document = {"coverlock_keys": 2, "keys": [entry, {**entry, "id": "b"}]}
+    return _file(scratch / "key.json", document, Keyring.load)
+
+
+def tokens(scratch: Path) -> Reader:
+    callers = [asdict(Caller(name, name * 64, ("verify", "detail"))) for name in "ab"]
+    return _file(scratch / "tokens.json", {"callers": callers}, Callers.load)
+
+
+def identifiers(scratch: Path) -> Reader:
+    path = scratch / "ids.txt"
+    good = "alice\nbob\r\n\n  Zoë \u2028x\n".encode()
+
+    def reader(rng: random.Random) -> None:
+        path.write_bytes(damaged_bytes(good, rng))
+        toy_judge.book(read_identifiers(path))
+
+    toy_judge = toy_lock().judge
+    return reader
+
+
+def books(scratch: Path) -> Reader:
+    lock = toy_lock()
+    photo = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    shapes = ((0, 48), (2, 48), (48,), (2, 47), (2, 0), (), (1, 2, 3))
+    arrays = [np.zeros(shape) for shape in shapes]
+    arrays += [np.full((2, 48), value) for value in (np.nan, 2, -1, 0.5)]
+    arrays += [np.zeros((2, 48), kind) for kind in ("O", "U1", "b1", "c8")]
+
+    def value(rng: random.Random, depth: int = 0) -> Any:
+        choices: list[Any] = [*ODD_VALUES, *arrays, b"", "alice", "01" * 24, object()]
+        kind = rng.randrange(4) if depth < 2 else 0
+        if kind == 1:
+            return [value(rng, depth + 1) for _ in range(rng.randrange(4))]
+        if kind == 2:
+            return {rng.choice(["a", "", 1, None]): value(rng, depth + 1) for _ in range(2)}
+        return rng.choice(choices)
+
+    def reader(rng: random.Random) -> None:
+        messages = value(rng)
+        if rng.random() < 0.5:
+            lock.book(messages)
+        else:
+            lock.verify(photo, messages)
+
+    return reader
+
+
+def serials(scratch: Path) -> Reader:
+    good = scratch / "serials.db"
+    registry = SerialRegistry(good)
+    for name in ("alice", "bob", "alice"):
+        registry.issue(name, "picture.png")
+    content, path = good.read_bytes(), scratch / "damaged.db"
+    odd = (None, "x", b"\xff", 2**62, 1.5, "\0")
+
+    def reader(rng: random.Random) -> None:
+        if rng.random() < 0.5:
+            path.write_bytes(damaged_bytes(content, rng))
+        else:
+            path.write_bytes(content)
+            column = rng.choice(("serial", "identifier", "number", "created"))
+            connection = sqlite3.connect(path)
+            connection.execute(f"UPDATE OR IGNORE serials SET {column} = ?", (rng.choice(odd),))
+            connection.commit()
+            connection.close()
+        damaged = SerialRegistry(path)
+        toy_judge.book(damaged.serials() or ["nobody"])
+        damaged.issue("alice")
+
+    toy_judge = toy_lock().judge
+    return reader
+
+
+def jobs(scratch: Path) -> Reader:
+    from coverlock_sdk.scaling.results import JOB, Results
+
+    folder = scratch / "results"
+    terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6, "rule": "soft"}
+    with Results(folder, terms):
+        pass
+    return _file(folder / JOB, terms, lambda _: Results(folder, terms).done())
+
+
+def parquet(scratch: Path) -> Reader:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from coverlock_sdk.scaling.inputs import find_parts
+    from coverlock_sdk.scaling.job import prepare
+
+    path = scratch / "rows.parquet"
+    [picture, *_] = picture_files()
+    columns = {"file": ["a", "b"], "path": ["a.png", None], "bytes": [None, picture]}
+    pq.write_table(pa.table(columns), path)
+    good = path.read_bytes()
+    strange = [
+        "s3://b/k?endpoint_override=h",
+        "\0",
+        "../x",
+        "file:///etc/passwd",
+        "://",
+        "a" * 9000,
+    ]
+
+    def reader(rng: random.Random) -> None:
+        if rng.random() < 0.7:
+            path.write_bytes(damaged_bytes(good, rng))
+        else:
+            rows = {**columns, rng.choice(["file", "path", "id", "x"]): rng.choices(strange, k=2)}
+            pq.write_table(pa.table(rows), path)
+        for part in find_parts([str(path)], with_message=True):
+            for item in part.items():
+                prepare(item.file, SIZE, item.load, 4_000_000)
+
+    return reader
+
+
+def audit_logs(scratch: Path) -> Reader:
+    path = scratch / "audit.jsonl"
+    log = AuditLog(path)
+    verdict = toy_lock().verify(np.zeros((64, 64, 3), np.uint8), "alice")
+    for _ in range(3):
+        log.verdict_reached(verdict, "toy", None, "picture.png")
+    good = path.read_bytes()
+
+    def reader(rng: random.Random) -> None:
+        path.write_bytes(damaged_bytes(good, rng))
+        check_chain(path)
+        log.require_writable()
+
+    return reader
+
+
+def signing_keys(scratch: Path) -> Reader:
+    from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
+
+    folder = write_toy_bundle(scratch / "signed").path
+    public = generate_signing_key(scratch / "release.key")
+    signature = sign_bundle(folder, scratch / "release.key").read_bytes()
+    content, good, path = (
+        (folder / "manifest.json").read_bytes(),
+        public.read_bytes(),
+        scratch / "p",
+    )
+
+    def reader(rng: random.Random) -> None:
+        path.write_bytes(damaged_bytes(good, rng) if rng.random() < 0.7 else good)
+        check_signature(content, damaged_bytes(signature, rng), path, folder)
+
+    return reader
+
+
+def http(scratch: Path) -> Reader:
+    from tests.fuzz.http_requests import http_reader
+
+    return http_reader(write_toy_bundle(scratch / "served").path)
+
+
+READERS: dict[str, Callable[[Path], Reader]] = {
+    "pictures": pictures,
+    "odd pictures": odd_pictures,
+    "manifests": manifests,
+    "bundles": bundles,
+    "keys": keys,
+    "tokens": tokens,
+    "identifiers": identifiers,
+    "books": books,
+    "serials": serials,
+    "jobs": jobs,
+    "parquet": parquet,
+    "audit logs": audit_logs,
+    "signing keys": signing_keys,
+    "HTTP": http,
+}
+"""What makes each reader, given a folder for its files."""
+
+
+def seed_of(reader: str, number: int, seed: int) -> random.Random:
+    """The generator of one input, whoever runs it and after whatever."""
+    digest = hashlib.sha256(f"{seed}/{reader}/{number}".encode()).digest()
+    return random.Random(digest)

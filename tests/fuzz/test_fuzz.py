@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fuzz import __main__ as fuzz
+from tests.fuzz import readers
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("pyarrow")
+
+
+@pytest.mark.parametrize("name", readers.READERS)
+def test_a_reader_raises_nothing_but_our_own_errors(name, tmp_path):
+    reader = readers.READERS[name](tmp_path)
+    for number in range(40):
+        try:
+            reader(readers.seed_of(name, number, seed=1))
+        except fuzz.CoverLockError:
+            continue
+
+
+def crashing(scratch):
+    """A reader with one input of each bad kind."""
+
+    def reader(rng):
+        number = next(numbers)
+        if number == 3:
+            raise KeyError("foreign")
+        if number == 5:
+            import os
+
+            os.abort()
+
+    numbers = iter(range(100))
+    return reader
+
+
+def test_what_goes_wrong_is_found_and_the_rest_still_runs(monkeypatch, tmp_path):
+    child = tmp_path / "child.py"
+    child.write_text(
+        "import sys\n"
+        "from tests.fuzz import __main__ as fuzz, test_fuzz, readers\n"
+        "readers.READERS['crashing'] = test_fuzz.crashing\n"
+        "sys.exit(fuzz.main())\n"
+    )
+    begin = fuzz.subprocess.Popen
+
+    def start(command, **options):
+        command = [command[0], str(child), *command[3:]]
+        options["env"] = {**options["env"], "PYTHONPATH": fuzz.os.pathsep.join(fuzz.sys.path)}
+        return begin(command, **options)
+
+    monkeypatch.setattr(fuzz.subprocess, "Popen", start)
+    figure, findings = fuzz.run_reader("crashing", 0, 20, seed=0)
+    assert figure["inputs"] == 20
+    problems = [(finding["number"], finding["problem"][:5]) for finding in findings]
+    assert (3, "KeyEr") in problems
+    assert (5, "crash") in problems
+    assert json.dumps(findings)
