@@ -110,14 +110,14 @@ def run_reader(
         while position < end:
             progress.write_bytes(NUMBER.pack(position))
             process = _child(name, position, end - position, seed, progress)
-            lines = _lines(process)
-            while (line := _next(lines)) is not None:
+            lines = Lines(process)
+            while (line := lines.next()) is not None:
                 position = _take(json.loads(line), figure, findings, name)
-            hangs = process.poll() is None and position < end
+            ended = lines.closed
             process.kill()
-            how = "hang" if hangs else f"crash, perhaps for want of memory ({process.wait()})"
-            process.wait()
+            code = process.wait()
             if position < end:
+                how = f"crash, perhaps for want of memory ({code})" if ended else "hang"
                 [last] = NUMBER.unpack(progress.read_bytes())
                 findings.append({"reader": name, "number": last, "problem": how})
                 figure["inputs"] += last + 1 - position
@@ -148,25 +148,27 @@ def _child(name: str, first: int, count: int, seed: int, progress: Path) -> subp
     )
 
 
-def _lines(process: subprocess.Popen[str]) -> queue.Queue[str | None]:
-    lines: queue.Queue[str | None] = queue.Queue()
+class Lines:
+    """What a process prints."""
 
-    def collect() -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.put(line)
-        lines.put(None)
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.closed = False
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._collect, args=[process.stdout], daemon=True).start()
 
-    threading.Thread(target=collect, daemon=True).start()
-    return lines
+    def _collect(self, stream: Any) -> None:
+        for line in stream:
+            self._lines.put(line)
+        self._lines.put(None)
 
-
-def _next(lines: queue.Queue[str | None]) -> str | None:
-    """The next report; none when the process ended or was silent for too long."""
-    try:
-        return lines.get(timeout=12 * SECONDS)  # which starting it may take on a busy machine
-    except queue.Empty:
-        return None
+    def next(self) -> str | None:
+        """The next line; none when the process ended or was silent for too long."""
+        try:
+            line = self._lines.get(timeout=12 * SECONDS)  # a busy machine may take that to start it
+        except queue.Empty:
+            return None
+        self.closed = line is None
+        return line
 
 
 def run_here(name: str, first: int, count: int, seed: int, progress: Path) -> None:
@@ -212,7 +214,7 @@ class Report:
         self.inputs += 1
         self.next = number + 1
         self.slowest = max(self.slowest, seconds)
-        if time.monotonic() - self.sent > 1:
+        if self.findings or time.monotonic() - self.sent > 1:
             self.send()
 
     def send(self) -> None:
