@@ -96,6 +96,17 @@ class Page:
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
 
+    def drop_file(self, selector: str, path: Path) -> None:
+        """Drag a file from the desktop onto an element, as a visitor does."""
+        where = self.evaluate(
+            f"(() => {{ const part = document.querySelector({selector!r}); part.scrollIntoView("
+            "{behavior: 'instant', block: 'center'}); const box = part.getBoundingClientRect();"
+            "return {x: box.x + box.width / 2, y: box.y + box.height / 2} })()"
+        )
+        data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.call("Input.dispatchDragEvent", type=kind, **where, data=data)
+
     def press(self, key: str) -> None:
         for kind in ("keyDown", "keyUp"):
             text = {" ": " ", "Enter": "\r"}.get(key)

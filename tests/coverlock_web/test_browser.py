@@ -17,7 +17,7 @@ from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.testing import natural_pictures
 from coverlock_web.runtime import RUNTIME
 from coverlock_web.samples import IDENTIFIER
-from coverlock_web.site import write_site
+from coverlock_web.site import packed, write_site
 from tests.coverlock_web.chromium import Page, browsing, find_chromium
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -84,7 +84,7 @@ def ready(page: Page, site: Path) -> Page:
 def dropped(page: Page, picture: Path) -> tuple[bool, float]:
     """The verdict that the page shows on a file."""
     page.evaluate("document.getElementById('verdict').replaceChildren()")
-    page.choose_file("#picture", picture)
+    page.drop_file("#drop", picture)
     page.wait_for("document.querySelector('#verdict .verdict')")
     shown = page.evaluate("({...document.querySelector('#verdict .verdict').dataset})")
     return shown["accepted"] == "true", float(shown["p"])
@@ -306,12 +306,6 @@ def failure(page: Page, text: str, folder: Path) -> str:
     page.wait_for(READY)
     status = page.evaluate("document.getElementById('status-text').textContent")
     return status.removeprefix("This page cannot verify anything: ").partition(" (")[0]
-
-
-def packed(content: bytes) -> str:
-    from coverlock_web.site import _packed
-
-    return _packed(content)
 
 
 def test_the_page_is_small_enough_to_send(site: Path, bundle: Path) -> None:

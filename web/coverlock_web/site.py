@@ -127,7 +127,7 @@ def _data(bundle: Bundle, lock: LockedWatermark) -> str:
             inlined({name: source(name) for name in MODULES}),
             f'<script type="application/json" id="settings">{settings}</script>',
             *(
-                f'<script type="text/plain" id="{name}">{_packed(content)}</script>'
+                f'<script type="text/plain" id="{name}">{packed(content)}</script>'
                 for name, content in binaries.items()
             ),
         ]
@@ -144,6 +144,7 @@ def _settings(bundle: Bundle, lock: LockedWatermark) -> dict[str, Any]:
         "format": {
             "size": manifest.graph_size,
             "bits": layout.bits,
+            "payloadBits": layout.payload_bits,
             "decoder": vars(layout.decoder),
             "hash": vars(layout.hash),
             "selection": bit_selection(None, CODE_BITS, layout.bits).tolist(),
@@ -179,5 +180,6 @@ def _source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _packed(content: bytes) -> str:
+def packed(content: bytes) -> str:
+    """Bytes as the page holds them: base 64 of gzip."""
     return base64.b64encode(gzip.compress(content, mtime=0)).decode()

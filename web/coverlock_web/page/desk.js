@@ -23,7 +23,6 @@ export class Desk {
   }
 
   acceptDrops(zone) {
-    for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
     zone.addEventListener("dragover", () => zone.classList.add("over"));
     zone.addEventListener("dragleave", () => zone.classList.remove("over"));
     window.addEventListener("drop", (event) => {

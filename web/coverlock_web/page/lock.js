@@ -4,10 +4,11 @@ import { hardPValue, softPValue, softWeights, sum } from "./statistics.js";
 
 /**
  * The verdict on one picture. `format` is what the page was built with (bits, calibrations, floors,
- * selection, rule, fpr); without `locked` the payload is judged as it is, as the bare watermark does.
+ * selection, rule, fpr); without `locked` the payload is judged as it is, as the bare watermark does,
+ * and the message is as long as the payload.
  */
 export function judge(format, { decoded, hashed }, message, { locked = true } = {}) {
-  const odds = logOdds(format, decoded);
+  const odds = logOdds(format, decoded, message.length);
   let read = odds.map((value) => Number(value > 0));
   let confidence = odds.map((value) => trust(value, { scale: 1, power: 1 }, format.maxConfidence));
   if (locked) {
@@ -40,13 +41,13 @@ function verdict(format, matches, weights, locked) {
   };
 }
 
-/** Calibrated log-odds of the locked message; repeats of a bit in a long payload are added up. */
-function logOdds(format, decoded) {
-  const odds = new Array(format.bits).fill(0);
+/** Calibrated log-odds of a message of `bits`; its repeats in a long payload are added up. */
+function logOdds(format, decoded, bits) {
+  const odds = new Array(bits).fill(0);
   decoded.forEach((logit, index) => {
     const right = trust(logit, format.decoder, format.maxConfidence);
     const trusted = Math.max(Math.log(right / (1 - right)), 1e-9);
-    odds[index % format.bits] += logit > 0 ? trusted : -trusted;
+    odds[index % bits] += logit > 0 ? trusted : -trusted;
   });
   return odds;
 }

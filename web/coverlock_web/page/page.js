@@ -24,6 +24,7 @@ async function start() {
     clean: () => story.pair.target,
     jpeg: () => story.pair.locked,
   });
+  for (const waiting of document.querySelectorAll("input:disabled, button:disabled")) waiting.disabled = false;
   Object.assign(globalThis, { coverlock: { verifier, story, desk, decodePicture } });
   say("ready", "Ready. The model’s digests match its manifest.");
 }
@@ -41,4 +42,6 @@ function say(state, text) {
   byId("status-text").textContent = text;
 }
 
+// A picture that is dropped beside the desk, or before it is ready, must not replace the page.
+for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
 start().catch((error) => say("failed", `This page cannot verify anything: ${error.message}`));

@@ -15,7 +15,6 @@ export class Story {
     byId("transplant").addEventListener("click", () => this.transplant());
     byId("own-target").addEventListener("change", (event) => this.useOwn(event.target.files[0]));
     this.choose(pairs[0]);
-    byId("transplant").disabled = false;
   }
 
   choice(pair, index) {

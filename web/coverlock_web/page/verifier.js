@@ -30,7 +30,8 @@ export class Verifier {
 
   /** Whether a picture carries an identifier; `locked: false` asks the bare watermark. */
   async verify(picture, identifier, { locked = true } = {}) {
-    const message = codeword(identifier, this.format.bits, this.format.publicKey);
+    const { bits, payloadBits, publicKey } = this.format;
+    const message = codeword(identifier, locked ? bits : payloadBits, publicKey);
     return judge(this.format, await this.logits(picture), message, { locked });
   }
 }
