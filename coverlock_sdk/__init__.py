@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.contract import OracleAttack as OracleAttack
     from coverlock_sdk.contract import ProtectedWatermark as ProtectedWatermark
     from coverlock_sdk.contract import Watermark as Watermark
+    from coverlock_sdk.embedder.embedder import Embedder as Embedder
     from coverlock_sdk.errors import CoverLockError as CoverLockError
     from coverlock_sdk.hookspecs import hookimpl as hookimpl
     from coverlock_sdk.loading import load_attack as load_attack
@@ -49,6 +50,7 @@ _HOMES = {
     "CoverLock": "locking.coverlock",
     "CoverLockError": "errors",
     "Defense": "contract",
+    "Embedder": "embedder.embedder",
     "Framing": "locking.error_correction",
     "Identification": "locking.identification",
     "ImageHash": "contract",

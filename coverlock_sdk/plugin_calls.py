@@ -102,6 +102,11 @@ class Networks:
         size = self.watermark.native_size
         return [picture.view(size or picture.size) for picture in pictures]
 
+    def logits(self, views: Sequence[Images]) -> tuple[Logits, Logits]:
+        """Payload logits and hash logits of each view."""
+        hashed = self.hashed(views)  # before a careless decoder writes into the views
+        return self.decoded(views), hashed
+
     def residuals(self, views: Sequence[Images], payloads: Bits) -> list[Images]:
         """What embedding adds to each view."""
         return _by_size(

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.utils import Extractor
 
 from coverlock_sdk import Calibration, ImageHash, Verifier, wrap
-from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle, Manifest, building, seal
 from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.locking.lock_format import LockFormat
@@ -54,9 +54,12 @@ def put_runtime(verifier: Verifier, runtime: Any) -> Any:
 
 
 def write_toy_bundle(
-    out: Path, key_fingerprint: str | None = None, plugin: HostPlugin | None = None
+    out: Path,
+    key_fingerprint: str | None = None,
+    plugin: HostPlugin | None = None,
+    embedding: bool = False,
 ) -> Bundle:
-    """The bundle; with ``plugin``, of the hash alone."""
+    """The bundle; with ``plugin``, of the hash alone; with ``embedding``, one that marks too."""
     watermark = AdditiveMark(BITS)
     graph = "hash" if plugin else "verify"
     with building(out) as folder:
@@ -65,6 +68,12 @@ def write_toy_bundle(
             extractor = Extractor(model)
             model = extractor.extract_model([INPUT], [OUTPUTS[1]])
         onnx.save(model, folder / f"{graph}.onnx")
+        graphs = {graph: {"fp32": f"{graph}.onnx"}}
+        if embedding:
+            extractor = Extractor(_model(watermark))
+            onnx.save(extractor.extract_model([INPUT], [OUTPUTS[1]]), folder / "hash.onnx")
+            onnx.save(_encoder(watermark), folder / "embed.onnx")
+            graphs |= {"hash": {"fp32": "hash.onnx"}, "embed": {"fp32": "embed.onnx"}}
         manifest = Manifest(
             watermark=watermark.name,
             hash=ProjectionHash.name,
@@ -75,7 +84,7 @@ def write_toy_bundle(
             rule="soft",
             opset=20,
             key_fingerprint=key_fingerprint,
-            graphs={graph: {"fp32": f"{graph}.onnx"}},
+            graphs=graphs,
             plugin=plugin,
         )
         seal(folder, manifest)
@@ -113,6 +122,41 @@ def _model(watermark: AdditiveMark) -> onnx.ModelProto:
             helper.make_tensor_value_info(OUTPUTS[0], TensorProto.FLOAT, ["N", BITS]),
             helper.make_tensor_value_info(OUTPUTS[1], TensorProto.FLOAT, ["N", 256]),
         ],
+        [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def _encoder(watermark: AdditiveMark) -> onnx.ModelProto:
+    constants = {
+        "one": np.float32(1),
+        "two": np.float32(2),
+        "patterns": watermark.patterns * np.float32(2 * watermark.strength / np.sqrt(BITS)),
+        "shape": np.array([-1, 1, SIDE, SIDE], np.int64),
+        "colours": np.array([1, 3, 1, 1], np.int64),
+        "none": np.float32(0),
+        "channels": np.array([1, 2, 3], np.int64),
+    }
+    nodes = [
+        helper.make_node("Cast", [PAYLOADS], ["bits"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["bits", "two"], ["doubled"]),
+        helper.make_node("Sub", ["doubled", "one"], ["signs"]),
+        helper.make_node("MatMul", ["signs", "patterns"], ["flat"]),
+        helper.make_node("Reshape", ["flat", "shape"], ["grey"]),
+        helper.make_node("Tile", ["grey", "colours"], ["coloured"]),
+        helper.make_node("Cast", [INPUT], ["values"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceMean", ["values", "channels"], ["mean"], keepdims=1),
+        helper.make_node("Mul", ["mean", "none"], ["nothing"]),
+        helper.make_node("Add", ["coloured", "nothing"], ["residuals"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "toy encoder",
+        [
+            helper.make_tensor_value_info(INPUT, TensorProto.UINT8, ["N", SIDE, SIDE, 3]),
+            helper.make_tensor_value_info(PAYLOADS, TensorProto.UINT8, ["N", BITS]),
+        ],
+        [helper.make_tensor_value_info("residuals", TensorProto.FLOAT, ["N", 3, SIDE, SIDE])],
         [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)

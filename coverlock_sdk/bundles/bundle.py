@@ -40,6 +40,9 @@ INPUT = "images"
 OUTPUTS = ("decoder_logits", "hash_logits")
 """Names of the tensors of ``verify`` graphs: pictures uint8 (N, H, W, 3) to two sets of logits."""
 
+PAYLOADS = "payloads"
+"""The second input of ``embed`` graphs, uint8 bits (N, bits); their output is ``residuals``."""
+
 PathLike = str | os.PathLike[str]
 
 MOST_BITS = 65_536

@@ -13,7 +13,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import AnyArray, Images, Pixels
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.resampling import lift_matrix, resample_matrix
+from coverlock_sdk.images.resampling import lift_gram, lift_of, round_trip, weights_of
 from coverlock_sdk.threads import one_thread
 
 MIN_SIDE = 32
@@ -35,7 +35,7 @@ Values half-way between two levels are common where a size is halved, and the or
 machine sums would decide them. A margin wider than such errors makes all machines agree.
 """
 
-_STRIP_ROWS = 256  # pictures are processed in strips, so that memory stays near the file's own
+_STRIP_ROWS = 64  # pictures are processed in strips, so that memory stays near the file's own
 
 
 @dataclass(frozen=True)
@@ -59,30 +59,64 @@ class Picture:
     @one_thread
     def view(self, size: tuple[int, int]) -> Images:
         """What a network of input ``size`` sees of this picture: (3, *size) in [0, 1]."""
-        height, width = self.size
-        if height == size[0]:
-            seen = np.concatenate([self._opaque(strip) for strip in _strips(height)], axis=1)
-        else:
-            seen = np.zeros((3, size[0], width), dtype=np.float32)
-            rows = resample_matrix(height, size[0])
-            for strip in _strips(height):
-                touched = np.flatnonzero(rows[:, strip].any(axis=1))
-                seen[:, touched] += rows[touched, strip] @ self._opaque(strip)
-        return seen if width == size[1] else seen @ resample_matrix(width, size[1]).T
+        (height, width), channels = self.size, self.pixels.shape[2]
+        seen = np.zeros((size[0], width * channels), dtype=np.float32)
+        for strip in _strips(height):
+            row = self._opaque(strip).reshape(-1, width * channels)
+            if height == size[0]:
+                seen[strip] = row
+            else:
+                band, weights = weights_of(height, size[0], strip.start, strip.stop)
+                seen[band] += weights @ row
+        seen /= self._peak
+        # Contiguous planes: NumPy multiplies strided ones without BLAS, twenty times slower.
+        planes = np.ascontiguousarray(np.moveaxis(seen.reshape(size[0], width, channels), -1, 0))
+        narrow = planes if width == size[1] else _narrowed(planes, size[1])
+        return narrow if channels == 3 else np.repeat(narrow, 3, axis=0)
 
     @one_thread
     def with_residual(self, residual: Images) -> Picture:
         """This picture plus ``residual`` (3, h, w), carried to its size, rounded to its depth."""
-        (height, width), (small, narrow) = self.size, residual.shape[1:]
-        across = residual if narrow == width else residual @ lift_matrix(narrow, width).T
-        rows = None if small == height else lift_matrix(small, height)
+        height, width = self.size
+        across = np.moveaxis(_widened(self._shown(residual) * self._peak, width), 0, -1)
+        flat = np.ascontiguousarray(across).reshape(residual.shape[1], -1)
         marked = np.empty_like(self.pixels)
         for strip in _strips(height):
-            part = np.moveaxis(across[:, strip] if rows is None else rows[strip] @ across, 0, -1)
-            if self.pixels.shape[2] == 1:
-                part = (part @ LUMA)[..., None]
-            marked[strip] = self._quantise(np.add(self._unit(self.pixels[strip]), part))
+            if residual.shape[1] == height:
+                part = flat[strip].copy()
+            else:
+                band, weights = lift_of(residual.shape[1], height, strip.start, strip.stop)
+                part = weights @ flat[band]
+            original = self.pixels[strip]
+            part += original.reshape(len(part), -1)
+            if self._peak > 1:
+                np.rint(part, out=part)
+            np.clip(part, 0, self._peak, out=part)
+            marked[strip] = part.reshape(original.shape)
         return replace(self, pixels=marked)
+
+    def seen_of(self, residual: Images) -> Images:
+        """What is seen of ``residual`` (3, h, w), once carried to this size, at its own size."""
+        (height, width), (small, narrow) = self.size, residual.shape[1:]
+        shown = self._shown(residual)
+        if (small, narrow) == self.size:
+            return shown
+        seen = round_trip(small, height) @ shown @ round_trip(narrow, width).T
+        return seen.astype(np.float32, copy=False)
+
+    @property
+    def rounding(self) -> float:
+        """The mean square of what rounding to the picture's depth adds."""
+        return 0.0 if self._peak == 1 else 1 / 12 / float(self._peak) ** 2
+
+    def energy_of(self, residual: Images) -> float:
+        """The mean square of ``residual`` (3, h, w) once carried to this size."""
+        (height, width), (small, narrow) = self.size, residual.shape[1:]
+        shown = self._shown(residual)
+        if (small, narrow) == self.size:
+            return float(np.vdot(shown, shown)) / self.pixels.size
+        spread = lift_gram(small, height) @ shown @ lift_gram(narrow, width)
+        return float(np.vdot(spread, shown)) / self.pixels.size
 
     def to_bytes(self, size: tuple[int, int] | None = None) -> Pixels:
         """The visible picture as 8-bit RGB (H, W, 3), at its own size or at ``size``."""
@@ -99,34 +133,58 @@ class Picture:
             return self.pixels
         return np.concatenate([self.pixels, self.alpha], axis=-1)
 
+    @one_thread
     def psnr(self, other: Picture) -> float:
         """Peak signal-to-noise ratio in decibels between this picture and ``other``."""
         total = 0.0
         for strip in _strips(self.size[0]):
-            difference = self._unit(self.pixels[strip]) - self._unit(other.pixels[strip])
-            total += float(np.square(difference, dtype=np.float64).sum())
-        return float("inf") if total == 0 else -10 * float(np.log10(total / self.pixels.size))
+            apart = np.subtract(self.pixels[strip], other.pixels[strip], dtype=np.float32)
+            total += float(np.vdot(apart, apart))
+        mean_square = total / self.pixels.size / float(self._peak) ** 2
+        return float("inf") if total == 0 else -10 * float(np.log10(mean_square))
 
-    def _unit(self, values: AnyArray) -> Images:
-        if values.dtype == np.float32:
-            return values
-        unit: Images = np.divide(values, np.float32(np.iinfo(values.dtype).max), dtype=np.float32)
-        return unit
+    def _shown(self, residual: Images) -> Images:
+        """What this picture can show of ``residual`` (3, h, w): all of it, or its grey."""
+        if self.pixels.shape[2] == 3:
+            return residual
+        grey: Images = np.tensordot(LUMA, residual, axes=1)[None]
+        return grey
 
-    def _quantise(self, values: Images) -> AnyArray:
-        values = np.clip(values, 0.0, 1.0)
-        if self.pixels.dtype == np.float32:
-            return values
-        return np.rint(values * np.iinfo(self.pixels.dtype).max).astype(self.pixels.dtype)
+    @property
+    def _peak(self) -> np.float32:
+        """The value of white."""
+        kind = self.pixels.dtype
+        return np.float32(1 if kind == np.float32 else np.iinfo(kind).max)
 
     def _opaque(self, strip: slice) -> Images:
-        colour = self._unit(self.pixels[strip])
+        """Rows of the picture over white, up to the peak."""
+        colour = self.pixels[strip].astype(np.float32)
         if self.alpha is not None:
-            opacity = self._unit(self.alpha[strip])
-            colour = colour * opacity + (1.0 - opacity)
-        # Contiguous planes: NumPy multiplies strided ones without BLAS, twenty times slower.
-        planes = np.ascontiguousarray(np.moveaxis(colour, -1, 0))
-        return np.broadcast_to(planes, (3, *planes.shape[1:]))
+            opacity = self.alpha[strip].astype(np.float32) / self._peak
+            colour = colour * opacity + (1 - opacity) * self._peak
+        return colour
+
+
+def _narrowed(planes: Images, width: int) -> Images:
+    """The last axis of ``planes`` resampled to ``width``."""
+    flat = planes.reshape(-1, planes.shape[-1])
+    narrow = np.zeros((len(flat), width), dtype=np.float32)
+    for strip in _strips(flat.shape[1]):
+        band, weights = weights_of(flat.shape[1], width, strip.start, strip.stop)
+        narrow[:, band] += flat[:, strip] @ weights.T
+    return narrow.reshape(*planes.shape[:-1], width)
+
+
+def _widened(residual: Images, width: int) -> Images:
+    """The last axis of ``residual`` lifted to ``width``."""
+    if residual.shape[-1] == width:
+        return residual
+    flat = residual.reshape(-1, residual.shape[-1])
+    wide = np.empty((len(flat), width), dtype=np.float32)
+    for strip in _strips(width):
+        band, weights = lift_of(flat.shape[1], width, strip.start, strip.stop)
+        wide[:, strip] = flat[:, band] @ weights.T
+    return wide.reshape(*residual.shape[:-1], width)
 
 
 def stacked_views(pictures: Sequence[Picture], size: tuple[int, int]) -> Images:

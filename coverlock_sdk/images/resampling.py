@@ -74,6 +74,51 @@ def lift_matrix(small: int, large: int) -> FloatArray:
     return matrix
 
 
+@lru_cache(maxsize=32)
+@one_thread
+def round_trip(small: int, large: int) -> FloatArray:
+    """Weights (small, small): what is left of an axis that was lifted and resampled again."""
+    if small == large:
+        return np.eye(small, dtype=np.float32)
+    return resample_matrix(large, small) @ lift_matrix(small, large)
+
+
+@lru_cache(maxsize=32)
+@one_thread
+def lift_gram(small: int, large: int) -> FloatArray:
+    """Products (small, small) of the columns of a lift, with which its energy is computed."""
+    if small == large:
+        return np.eye(small, dtype=np.float32)
+    lift = lift_matrix(small, large)
+    return lift.T @ lift
+
+
+NEGLIGIBLE = 1e-5
+"""Weights of a lift below this share of the largest are left out: they move no 8-bit value."""
+
+
+@lru_cache(maxsize=2048)
+def weights_of(source: int, target: int, start: int, stop: int) -> tuple[slice, FloatArray]:
+    """The target samples that source samples from ``start`` to ``stop`` touch, and the weights."""
+    part = resample_matrix(source, target)[:, start:stop]
+    band = _band(part.max(axis=1) > 0)
+    return band, np.ascontiguousarray(part[band])
+
+
+@lru_cache(maxsize=2048)
+def lift_of(small: int, large: int, start: int, stop: int) -> tuple[slice, FloatArray]:
+    """The small samples that large samples from ``start`` to ``stop`` need, and the weights."""
+    part = lift_matrix(small, large)[start:stop]
+    size = np.abs(part)
+    band = _band(size.max(axis=0) > NEGLIGIBLE * size.max())
+    return band, np.ascontiguousarray(part[:, band])
+
+
+def _band(used: npt.NDArray[np.bool_]) -> slice:
+    places = np.flatnonzero(used)
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
 @one_thread
 def resample(images: FloatArray, size: tuple[int, int]) -> FloatArray:
     """Bring the last two axes (height, width) of ``images`` to ``size``."""

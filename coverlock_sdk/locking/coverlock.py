@@ -32,6 +32,7 @@ def wrap(
     fpr: float = DEFAULT_FPR,
     rule: Rule | None = None,
     harden: bool = True,
+    psnr: float | None = None,
 ) -> LockedWatermark:
     """Lock a watermark to its pictures.
 
@@ -40,9 +41,12 @@ def wrap(
     probability with which an unmarked picture may be accepted; ``rule`` "hard" (count matching
     bits, as the paper does) or "soft" (weigh them by confidence), None for the default. With
     ``harden``, embedding takes up to twice as long and costs up to half a decibel, and the mark
-    survives distortions better; verification does not change.
+    survives distortions better; verification does not change. ``psnr`` is how good marked pictures
+    should be, in decibels: the mark is made weaker or stronger for it. Without it a mark is as
+    strong as its vendor made it.
     """
-    defense = CoverLock(hash=hash, key=key, fpr=fpr, rule=rule or DEFAULT_RULE, harden=harden)
+    rule = rule or DEFAULT_RULE
+    defense = CoverLock(hash=hash, key=key, fpr=fpr, rule=rule, harden=harden, psnr=psnr)
     return defense.protect(load_watermark(watermark))
 
 
@@ -60,6 +64,8 @@ class CoverLock(Defense):
     """How often a picture may be marked anew until its code settles; 1 is the paper's way."""
     harden: bool = True
     """Whether marked pictures are moved a little so that distortions do not move their code."""
+    psnr: float | None = None
+    """Decibels that marked pictures should have; None leaves a mark as strong as it is."""
 
     def protect(self, watermark: Watermark) -> LockedWatermark:
         """Put ``watermark`` behind the lock."""
@@ -67,7 +73,7 @@ class CoverLock(Defense):
         hardener = Hardener(image_hash) if self.harden else None
         layout = LockFormat(watermark.bits, watermark.calibration, image_hash.calibration)
         judge = Judge(layout, as_keyring(self.key), self.fpr, self.rule)
-        binder = Binder(Networks(watermark, image_hash), judge, self.rounds, hardener)
+        binder = Binder(Networks(watermark, image_hash), judge, self.rounds, hardener, self.psnr)
         return LockedWatermark(watermark, image_hash, binder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from types import ModuleType
 from typing import Any
@@ -51,6 +52,21 @@ class OnnxRuntime:
     def close(self) -> None:
         """Drop the session."""
         self._session = None
+
+
+class GraphSession:
+    """Any graph on the processor, which may be used from several threads at once."""
+
+    def __init__(self, content: bytes, threads: int | None = None) -> None:
+        self._session = cpu_session(content, threads)
+
+    def run(self, outputs: Sequence[str], feed: Mapping[str, Any]) -> list[Logits]:
+        """The values of ``outputs``."""
+        try:
+            values = self._session.run(list(outputs), feed)
+        except Exception as error:  # ONNX Runtime has a family of errors of its own
+            raise CoverLockError(f"ONNX Runtime failed: {error}") from error
+        return [np.asarray(value, dtype=np.float32) for value in values]
 
 
 def open_cpu(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:

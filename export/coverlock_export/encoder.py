@@ -10,7 +10,7 @@ import torch
 
 from coverlock_export.fused import Embedding
 from coverlock_export.graphs import export_graph, serialise
-from coverlock_sdk.bundles.bundle import INPUT
+from coverlock_sdk.bundles.bundle import INPUT, PAYLOADS
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_calls import embed
@@ -36,7 +36,7 @@ def export_encoder(
                 torch.zeros(1, *images.shape[1:], dtype=torch.uint8),
                 torch.zeros(1, watermark.bits, dtype=torch.uint8),
             ],
-            [INPUT, "payloads"],
+            [INPUT, PAYLOADS],
             ["residuals"],
             f"the encoder of '{watermark.name}'",
         )
@@ -55,7 +55,7 @@ def _difference(watermark: Watermark, content: bytes, images: Pixels, seed: int)
     rng = np.random.default_rng(seed)
     payloads = rng.integers(0, 2, (len(images), watermark.bits), dtype=np.uint8)
     views = np.moveaxis(images, -1, 1).astype(np.float32) / np.float32(255)
-    [residuals] = cpu_session(content).run(None, {INPUT: images, "payloads": payloads})
+    [residuals] = cpu_session(content).run(None, {INPUT: images, PAYLOADS: payloads})
     # Whoever adds a residual clips to [0, 1], as the plugin's own embed does.
     marked = np.clip(views + residuals, 0, 1)
     return float(np.abs(marked - embed(watermark, views, payloads)).max())

@@ -109,6 +109,7 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
         if encoder is not None:
             (folder / "embed.onnx").write_bytes(encoder)
             graphs["embed"] = {"fp32": "embed.onnx"}
+            graphs["hash"] = _embedding_hash(request, folder)
         manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
         opened = Bundle.open(folder)
@@ -161,6 +162,14 @@ def _hashing(request: Request) -> Hashing:
     if image_hash is None:
         raise PluginError(f"the hash '{request.hash.name}' cannot be exported: it has no module()")
     return Hashing(image_hash, request.size, request.hash.input_size).eval()
+
+
+def _embedding_hash(request: Request, folder: Path) -> dict[str, str]:
+    """The hash alone: embedding asks for it more often than for the decoder."""
+    outputs, name = OUTPUTS[1:], f"'{request.hash.name}'"
+    graph = export_graph(_hashing(request), [_example(request)], [INPUT], outputs, name)
+    (folder / "hash.onnx").write_bytes(serialise(graph))
+    return {"fp32": "hash.onnx"}
 
 
 def _precisions(

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.images.resampling import lift_matrix, resample, resample_matrix
 
 
@@ -69,3 +70,22 @@ def test_lifting_preserves_the_pattern_better_than_interpolation():
     lost_by_lifting = 1 - likeness(lift(residual, (200, 200)))
     lost_by_interpolation = 1 - likeness(resample(residual, (200, 200)))
     assert lost_by_lifting < 0.5 * lost_by_interpolation
+
+
+@pytest.mark.parametrize("size", [(90, 70), (70, 201), (333, 257)])
+def test_pictures_are_seen_and_carry_residuals_as_the_whole_matrices_say(size):
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(40, 200, (*size, 3), dtype=np.uint8)
+    picture, unit = Picture(pixels), np.moveaxis(pixels, -1, 0).astype(np.float32) / 255
+    np.testing.assert_allclose(picture.view((64, 64)), resample(unit, (64, 64)), atol=2e-6)
+    residual = 0.03 * rng.standard_normal((3, 64, 64)).astype(np.float32)
+    carried = lift(residual, size)
+    marked = np.rint(255 * np.clip(unit + carried, 0, 1))
+    found = np.moveaxis(picture.with_residual(residual).pixels, -1, 0)
+    assert np.abs(found - marked).max() <= 1
+    assert (found != marked).mean() < 1e-3
+    foreseen = picture.view((64, 64)) + picture.seen_of(residual)
+    np.testing.assert_allclose(
+        foreseen, picture.with_residual(residual).view((64, 64)), atol=2 / 255
+    )
+    assert picture.energy_of(residual) == pytest.approx(np.square(carried).mean(), rel=0.02)

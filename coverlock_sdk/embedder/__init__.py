@@ -1,0 +1,1 @@
+"""The production embedder: a bundle that marks pictures, without PyTorch."""

@@ -1,0 +1,98 @@
+"""The graphs of a bundle in the roles of the contract: a watermark and a hash.
+
+They run in ONNX Runtime on the processor. Graphs take bytes, so pictures are rounded to 8 bits as a
+``Verifier`` does. Sessions may be used from several threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle
+from coverlock_sdk.contract import ImageHash, Watermark
+from coverlock_sdk.errors import BundleError
+from coverlock_sdk.plugin_calls import Networks
+from coverlock_sdk.verifier.onnx_runtime import GraphSession
+
+
+class GraphNetworks(Networks):
+    """The networks of a bundle; decoder and hash of one picture are one run of one graph."""
+
+    def __init__(
+        self, watermark: Watermark, image_hash: ImageHash, together: GraphSession | None
+    ) -> None:
+        super().__init__(watermark, image_hash)
+        self._together = together
+
+    def logits(self, views: Sequence[Images]) -> tuple[Logits, Logits]:
+        """Payload logits and hash logits of each view."""
+        if self._together is None or not views:
+            return super().logits(views)
+        decoded, hashed = self._together.run(OUTPUTS, {INPUT: _pixels(np.stack(views))})
+        return decoded, hashed
+
+
+def open_networks(bundle: Bundle, threads: int | None, plugin: Watermark | None) -> GraphNetworks:
+    """The networks of a bundle; its plugin, perhaps with options, where it names one."""
+    manifest = bundle.manifest
+    if manifest.plugin is not None:
+        alone = GraphSession(bundle.read(bundle.file("hash")), threads)
+        watermark = manifest.plugin.open(manifest.watermark, plugin)
+        return GraphNetworks(watermark, GraphHash(bundle, alone), None)
+    if "embed" not in manifest.graphs:
+        raise BundleError(
+            f"{bundle.path} cannot mark pictures: it has no embed.onnx, because "
+            f"{manifest.parity.get('embed', {}).get('left_out', 'it was exported without one')}"
+        )
+    alone, together = (
+        GraphSession(bundle.read(bundle.file(graph)), threads) for graph in ("hash", "verify")
+    )
+    encoder = GraphSession(bundle.read(bundle.file("embed")), threads)
+    return GraphNetworks(
+        GraphWatermark(bundle, encoder, together), GraphHash(bundle, alone), together
+    )
+
+
+class GraphWatermark(Watermark):
+    """Encoder and decoder of a bundle."""
+
+    def __init__(self, bundle: Bundle, encoder: GraphSession, decoder: GraphSession) -> None:
+        manifest = bundle.manifest
+        self.name, self.bits = manifest.watermark, manifest.format.payload_bits
+        self.native_size, self.calibration = manifest.size, manifest.format.decoder
+        self._encoder, self._decoder = encoder, decoder
+
+    def embed(self, images: Images, payloads: Bits) -> Images:
+        """Add what the encoder would add to the rounded pictures."""
+        feed = {INPUT: _pixels(images), PAYLOADS: payloads}
+        marked: Images = np.clip(images + self._encoder.run(["residuals"], feed)[0], 0, 1)
+        return marked
+
+    def decode(self, images: Images) -> Logits:
+        """Run the decoder."""
+        return self._decoder.run(OUTPUTS[:1], {INPUT: _pixels(images)})[0]
+
+
+class GraphHash(ImageHash):
+    """The hash of a bundle, which sees pictures at the size that its graph takes."""
+
+    def __init__(self, bundle: Bundle, session: GraphSession) -> None:
+        manifest = bundle.manifest
+        self.name, self.input_size = manifest.hash, manifest.graph_size
+        if manifest.format.hash is not None:
+            self.calibration = manifest.format.hash
+        self._session = session
+
+    def logits(self, images: Images) -> Logits:
+        """Run the hash."""
+        return self._session.run(OUTPUTS[1:], {INPUT: _pixels(images)})[0]
+
+
+def _pixels(images: Images) -> Pixels:
+    """Pictures (N, 3, H, W) in [0, 1] as graphs take them: uint8 (N, H, W, 3)."""
+    pixels: Any = np.rint(np.clip(images, 0, 1) * np.float32(255)).astype(np.uint8)
+    return np.ascontiguousarray(np.moveaxis(pixels, 1, -1))

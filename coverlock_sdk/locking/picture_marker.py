@@ -1,0 +1,147 @@
+"""The one interface of marking: pictures of any kind and size in, marked pictures out.
+
+What ``wrap`` returns and ``Embedder`` are both ``PictureMarker``: they have the same methods and
+differ only in what runs the networks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coverlock_sdk.arrays import Bits
+from coverlock_sdk.errors import LossyFormatWarning, PictureError, WeakMarkWarning
+from coverlock_sdk.images.codecs import (
+    LOSSLESS_SUFFIXES,
+    decode_image,
+    default_output,
+    encode_image,
+    save_image,
+    write_file,
+)
+from coverlock_sdk.images.conversion import Given, is_path, opened, read
+from coverlock_sdk.images.picture import MAX_PIXELS, Picture
+from coverlock_sdk.locking.binding import Binder, Marked
+from coverlock_sdk.locking.verdict import Verdict
+
+
+class PictureMarker:
+    """Marks pictures, each with a message that is locked to it."""
+
+    binder: Binder
+    max_pixels: int = MAX_PIXELS
+
+    def embed(self, pictures: Any, messages: Any, out: str | Path | None = None) -> Any:
+        """Return ``pictures`` carrying ``messages``, each of the kind it was given as.
+
+        A message is an array of bits, or a string: an identifier, whose codeword is embedded.
+        A path gives a path: the marked picture is written to ``out``, or beside the original as
+        ``NAME.marked.png``. A picture whose mark would not verify is returned with a warning.
+        """
+        if is_path(pictures):
+            return self.mark_file(pictures, messages, out).picture
+        if out is not None:
+            raise PictureError("'out' names the file for a picture that is given as a path")
+        given = Given(pictures, self.max_pixels)
+        outputs = _outputs(given)
+        kinds = [opened(item, self.max_pixels) for item in given.items]
+        marked = self.binder.bind(
+            [picture for picture, _ in kinds], self.binder.judge.messages(messages, len(given))
+        )
+        for result in marked:
+            _warn_if_weak(result.verdict)
+        restored = [
+            restore(result.picture) for (_, restore), result in zip(kinds, marked, strict=True)
+        ]
+        return given.collected(
+            [
+                save_image(value, output) if output else value
+                for value, output in zip(restored, outputs, strict=True)
+            ]
+        )
+
+    def mark(self, picture: Any, message: Any) -> Marked:
+        """Embed into one picture and report on it: verdict, PSNR, rounds, hash errors."""
+        if is_path(picture):
+            return self.mark_file(picture, message)
+        original, restore = opened(picture, self.max_pixels)
+        [marked] = self.binder.bind([original], self.binder.judge.messages(message, 1))
+        return replace(marked, picture=restore(marked.picture))
+
+    def mark_file(
+        self,
+        source: str | Path,
+        message: Any,
+        out: str | Path | None = None,
+        quality: int | None = None,
+    ) -> Marked:
+        """Embed into a picture file, write the result, and report on it.
+
+        For a lossy format, of ``quality`` if given, the report is about the picture that was read
+        back, and a warning says what compression cost.
+        """
+        source = Path(source)
+        target = Path(out) if out is not None else default_output(source)
+        if target.exists() and source.exists() and target.samefile(source):
+            raise PictureError(f"{target} is the original: choose another name for the output")
+        content, marked = self.mark_content(source, message, target.suffix, quality, target.name)
+        write_file(target, content)
+        _warn_if_weak(marked.verdict)
+        return replace(marked, picture=target)
+
+    def mark_content(
+        self,
+        picture: Any,
+        message: Any,
+        suffix: str,
+        quality: int | None = None,
+        name: str = "the picture",
+    ) -> tuple[bytes, Marked]:
+        """Embed into a picture file, given as a path or as bytes: the new file, and the report."""
+        original, restore = opened(picture, self.max_pixels)
+        [message] = self.binder.judge.messages(message, 1)
+        [marked] = self.binder.bind([original], [message])
+        content = encode_image(restore(marked.picture), suffix, quality)
+        if suffix.lower() not in LOSSLESS_SUFFIXES:
+            marked = self._after_compression(marked, original, content, message, name)
+        return content, marked
+
+    def _after_compression(
+        self, marked: Marked, original: Picture, content: bytes, message: str | Bits, name: str
+    ) -> Marked:
+        """What is left of a mark in the compressed file, with a warning that says so."""
+        judge = self.binder.judge
+        compressed = read(decode_image(content, self.max_pixels))
+        terms, before = judge.terms(message, judge.keys[0]), marked.verdict
+        verdict, _ = self.binder.seen(compressed, terms, marked.salt)
+        warnings.warn(
+            f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
+            f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "
+            f"{before.p_value:.2g})",
+            LossyFormatWarning,
+            stacklevel=5,
+        )
+        return replace(marked, verdict=verdict, psnr=original.psnr(compressed))
+
+
+def _outputs(given: Given) -> list[Path | None]:
+    """Where pictures of files go; no two of them to the same place."""
+    outputs = [default_output(Path(path)) if path else None for path in given.paths]
+    for path, count in Counter(filter(None, outputs)).items():
+        if count > 1:
+            raise PictureError(f"{count} pictures would all be written to {path}: embed one by one")
+    return outputs
+
+
+def _warn_if_weak(verdict: Verdict) -> None:
+    if not verdict.accepted:
+        warnings.warn(
+            f"the marked picture would not be accepted ({verdict.matches} of {verdict.bits} bits, "
+            f"p = {verdict.p_value:.2g}): use a picture with more texture, a larger size, a lower "
+            "PSNR, or a watermark that carries it better",
+            WeakMarkWarning,
+            stacklevel=4,
+        )
