@@ -37,25 +37,46 @@ Restore = Callable[[Picture], Any]
 class Given:
     """What a caller gave: one picture or many. Iterating reads them one by one.
 
-    Files of more than ``max_pixels`` are refused.
+    Files of more than ``max_pixels`` are refused. Large JPEG files may be decoded at a fraction of
+    their size, if ``seen_at`` is the size to which pictures will be resampled. ``whole`` gives a
+    picture by its number, where those given were made from such a fraction.
     """
 
-    def __init__(self, source: Any, max_pixels: int = MAX_PIXELS) -> None:
+    def __init__(
+        self,
+        source: Any,
+        max_pixels: int = MAX_PIXELS,
+        seen_at: tuple[int, int] | None = None,
+        whole: Callable[[int], Any] | None = None,
+    ) -> None:
         self.single = not isinstance(source, list | tuple) and getattr(source, "ndim", 0) != 4
         self.items: Sequence[Any] = [source] if self.single else source
-        self.max_pixels = max_pixels
+        self.max_pixels, self.seen_at, self._whole = max_pixels, seen_at, whole
         self._source = source
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __iter__(self) -> Iterator[Picture]:
-        return (read(item, self.max_pixels) for item in self.items)
+        return (read(item, self.max_pixels, self.seen_at) for item in self.items)
 
     def parts(self, size: int) -> Iterator[list[Picture]]:
         """The pictures, at most ``size`` of them in memory at a time."""
         for start in range(0, len(self), size):
-            yield [read(item, self.max_pixels) for item in self.items[start : start + size]]
+            part = self.items[start : start + size]
+            yield [read(item, self.max_pixels, self.seen_at) for item in part]
+
+    def may_be_a_fraction(self, row: int) -> bool:
+        """Whether there may be more of a picture than was decoded."""
+        if self._whole is not None:
+            return True
+        is_file = is_path(self.items[row]) or isinstance(self.items[row], bytes)
+        return is_file and self.seen_at is not None
+
+    def whole(self, rows: Sequence[int]) -> Given:
+        """Some of the pictures, decoded at their own size."""
+        give = self._whole or self.items.__getitem__
+        return Given([give(row) for row in rows], self.max_pixels)
 
     @property
     def paths(self) -> list[str | None]:
@@ -79,9 +100,11 @@ class Given:
         return values
 
 
-def read(source: Any, max_pixels: int = MAX_PIXELS) -> Picture:
-    """Read one picture of any kind; a file of more than ``max_pixels`` is refused."""
-    return opened(source, max_pixels)[0]
+def read(
+    source: Any, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
+) -> Picture:
+    """Read one picture of any kind; ``Given`` says what the limits are."""
+    return opened(source, max_pixels, seen_at)[0]
 
 
 def is_path(source: Any) -> bool:
@@ -89,12 +112,14 @@ def is_path(source: Any) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-def opened(source: Any, max_pixels: int = MAX_PIXELS) -> tuple[Picture, Restore]:
+def opened(
+    source: Any, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
+) -> tuple[Picture, Restore]:
     """One picture of any kind, and the way back to that kind."""
     if is_path(source):
-        return _from_pil(load_image(Path(source), max_pixels))
+        return _from_pil(load_image(Path(source), max_pixels, seen_at))
     if isinstance(source, bytes):
-        return _from_pil(decode_image(source, max_pixels))
+        return _from_pil(decode_image(source, max_pixels, seen_at))
     if _is_tensor(source):
         plain = source.detach().cpu()
         values = (plain.float() if plain.is_floating_point() else plain).numpy()

@@ -22,9 +22,9 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import MAX_PIXELS
 
-REQUEST = struct.Struct(">QdQII")
-"""Length of the file that follows, processor time, most pixels, height and width of the answer;
-no height and width means the picture's own."""
+REQUEST = struct.Struct(">QdQII?")
+"""Length of the file that follows, processor time, most pixels, height and width of the answer, and
+whether a large JPEG may be decoded at a fraction of its size; no height and width means its own."""
 ANSWER = struct.Struct(">I")
 """Length of the JSON that follows; after it come the pixels, unless it has an error."""
 
@@ -40,10 +40,11 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
     sink.write(UP)
     sink.flush()
     while len(header := source.read(REQUEST.size)) == REQUEST.size:
-        length, seconds, max_pixels, height, width = REQUEST.unpack(header)
+        length, seconds, max_pixels, height, width, at_a_fraction = REQUEST.unpack(header)
         content = source.read(length)
         with _limited(seconds):
-            about, pixels = _decoded(content, max_pixels, (height, width) if height else None)
+            size = (height, width) if height else None
+            about, pixels = _decoded(content, max_pixels, size, at_a_fraction)
         described = json.dumps(about).encode()
         sink.write(ANSWER.pack(len(described)) + described + pixels)
         sink.flush()
@@ -69,14 +70,14 @@ def _picture() -> bytes:
 
 
 def _decoded(
-    content: bytes, max_pixels: int, size: tuple[int, int] | None
+    content: bytes, max_pixels: int, size: tuple[int, int] | None, at_a_fraction: bool = False
 ) -> tuple[dict[str, Any], bytes]:
     """What is said of a picture, and its pixels at ``size``."""
     pixels, error, shape = b"", None, (0, 0, 3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            seen = read(content, max_pixels).to_bytes(size)
+            seen = read(content, max_pixels, size if at_a_fraction else None).to_bytes(size)
             pixels, shape = seen.tobytes(), seen.shape
         except PictureError as problem:
             error = str(problem)

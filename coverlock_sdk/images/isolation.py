@@ -69,18 +69,23 @@ class DecodingPool:
         self._idle = deque(self._all)
 
     def pixels(
-        self, content: bytes, size: tuple[int, int] | None = None, caller: Hashable = None
+        self,
+        content: bytes,
+        size: tuple[int, int] | None = None,
+        caller: Hashable = None,
+        at_a_fraction: bool = False,
     ) -> Pixels:
         """The picture in a file of this ``content``, as 8-bit RGB (H, W, 3), perhaps at ``size``.
 
-        Callers are whoever takes turns.
+        Callers are whoever takes turns. A large JPEG may be decoded ``at_a_fraction`` of its size.
         """
         if not content:
             raise PictureError("the picture is empty (0 bytes)")
         with self._turns.turn(caller, self.patience):
             decoder = self._idle.pop()
             try:
-                return decoder.pixels(content, size, self.max_pixels, self.seconds)
+                limits = self.max_pixels, self.seconds
+                return decoder.pixels(content, size, *limits, at_a_fraction)
             finally:
                 self._idle.append(decoder)
 
@@ -109,15 +114,19 @@ class _Decoder:
         self._process: Any = None
 
     def pixels(
-        self, content: bytes, size: tuple[int, int] | None, max_pixels: int, seconds: float
+        self,
+        content: bytes,
+        size: tuple[int, int] | None,
+        max_pixels: int,
+        seconds: float,
+        at_a_fraction: bool,
     ) -> Pixels:
         if self._process is None:
             self._start()
         try:
             with self._limited(STALLED * seconds):
-                self._write(
-                    REQUEST.pack(len(content), seconds, max_pixels, *(size or (0, 0))), content
-                )
+                shape = *(size or (0, 0)), at_a_fraction
+                self._write(REQUEST.pack(len(content), seconds, max_pixels, *shape), content)
                 about = json.loads(self._read(*ANSWER.unpack(self._read(ANSWER.size))))
                 pixels = self._read(math.prod(about["shape"]))
         except TimeoutError:

@@ -36,6 +36,10 @@ class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
             f"keyring={self.keyring!r}, fpr={self.fpr:g}, rule={self.rule!r})"
         )
 
+    @property
+    def _seen_at(self) -> tuple[int, int] | None:
+        return self.watermark.native_size
+
     def _logits(self, given: Given) -> tuple[Logits, Logits]:
         parts = list(map(self.binder.logits, given.parts(TOGETHER))) or [self.binder.logits([])]
         decoded, hashed = zip(*parts, strict=True)

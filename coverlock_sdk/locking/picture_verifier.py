@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Union, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union, overload
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.images.conversion import Given
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
 Many = list[Any] | tuple[Any, ...]
+Decision = TypeVar("Decision", Verdict, Identification)
 One = Union[str, os.PathLike[str], bytes, "PilImage"]
 """Kinds of which it is clear that they are many pictures, or one; an array may be either."""
 
@@ -89,30 +90,59 @@ class PictureVerifier(ABC):
 
     @overload
     def verify(
-        self, pictures: Many, messages: Any, accept_unlocked: bool = ..., *, source: Any = ...
+        self,
+        pictures: Many,
+        messages: Any,
+        accept_unlocked: bool = ...,
+        *,
+        source: Any = ...,
+        whole: Any = ...,
     ) -> list[Verdict]: ...
 
     @overload
     def verify(
-        self, pictures: One, messages: Any, accept_unlocked: bool = ..., *, source: Any = ...
+        self,
+        pictures: One,
+        messages: Any,
+        accept_unlocked: bool = ...,
+        *,
+        source: Any = ...,
+        whole: Any = ...,
     ) -> Verdict: ...
 
     @overload
     def verify(
-        self, pictures: Any, messages: Any, accept_unlocked: bool = ..., *, source: Any = ...
+        self,
+        pictures: Any,
+        messages: Any,
+        accept_unlocked: bool = ...,
+        *,
+        source: Any = ...,
+        whole: Any = ...,
     ) -> Any: ...
 
     def verify(
-        self, pictures: Any, messages: Any, accept_unlocked: bool = False, *, source: Any = None
+        self,
+        pictures: Any,
+        messages: Any,
+        accept_unlocked: bool = False,
+        *,
+        source: Any = None,
+        whole: Callable[[int], Any] | None = None,
     ) -> Any:
         """Say of each picture whether it carries its message.
 
         ``messages`` is one message for all pictures or one each; a string is an identifier. Every
         active key is tried, and with ``accept_unlocked`` also the payload as it is, for pictures
-        marked before the lock was introduced; the p-value is corrected for each try.
+        marked before the lock was introduced; the p-value is corrected for each try. Large JPEG
+        files are decoded at a fraction of their size, and once more entirely where the verdict is
+        close. Whoever decodes at a fraction gives the rest by ``whole``, called with a number.
         """
-        given = Given(pictures, self.max_pixels)
-        verdicts = self.judge.verify(*self._logits(given), messages, accept_unlocked)
+        given = Given(pictures, self.max_pixels, self._seen_at, whole)
+        verdicts = self._decided(
+            given,
+            lambda decoded, hashed: self.judge.verify(decoded, hashed, messages, accept_unlocked),
+        )
         self.announce(verdicts, given, source)
         return verdicts[0] if given.single else verdicts
 
@@ -134,8 +164,12 @@ class PictureVerifier(ABC):
         a mapping from labels to messages, or a list of identifiers. The p-value is corrected
         for the number of messages and keys.
         """
-        book, given = self.judge.checked_book(messages), Given(pictures, self.max_pixels)
-        return self._identified(self.judge.identify(*self._logits(given), book), given, source)
+        book = self.judge.checked_book(messages)
+        given = Given(pictures, self.max_pixels, self._seen_at)
+        found = self._decided(
+            given, lambda decoded, hashed: self.judge.identify(decoded, hashed, book)
+        )
+        return self._identified(found, given, source)
 
     def read(self, pictures: Any, framing: Framing, *, source: Any = None) -> Any:
         """Read the payload that ``framing`` put into the message of each picture.
@@ -158,6 +192,27 @@ class PictureVerifier(ABC):
         """Decoder logits (N, payload bits) and hash logits (N, 256), before the lock is undone."""
         return self._logits(Given(pictures, self.max_pixels))
 
+    @property
+    @abstractmethod
+    def _seen_at(self) -> tuple[int, int] | None:
+        """Height and width to which all pictures are resampled; None where they are not."""
+
+    def _decided(
+        self, given: Given, judge: Callable[[Logits, Logits], list[Decision]]
+    ) -> list[Decision]:
+        """What ``judge`` makes of logits; where it is close, of those of the whole picture."""
+        decoded, hashed = self._logits(given)
+        decisions = judge(decoded, hashed)
+        close = [
+            row
+            for row, decision in enumerate(decisions)
+            if given.may_be_a_fraction(row) and _verdict(decision).is_close
+        ]
+        if not close:
+            return decisions
+        decoded[close], hashed[close] = self._logits(given.whole(close))
+        return judge(decoded, hashed)
+
     @abstractmethod
     def _logits(self, given: Given) -> tuple[Logits, Logits]:
         """The logits of pictures, no more of which are in memory than run together."""
@@ -172,6 +227,10 @@ class PictureVerifier(ABC):
         for verdict, each in zip(verdicts, sources, strict=True):
             for listener in self._listeners:
                 listener.verdict_reached(verdict, self.watermark_name, self.hash_name, each)
+
+
+def _verdict(decision: Verdict | Identification) -> Verdict:
+    return decision if isinstance(decision, Verdict) else decision.verdict
 
 
 class _Plugins:

@@ -41,6 +41,14 @@ class Verdict:
     def __bool__(self) -> bool:
         return self.accepted
 
+    @property
+    def is_close(self) -> bool:
+        """Whether a small change of the picture's logits might have made it the other one."""
+        times, apart = 1000.0, 0.04
+        if self.accepted:
+            return self.p_value * times > self.fpr or self.agreement < self.floor + apart
+        return self.p_value <= self.fpr * times and self.agreement >= self.floor - apart
+
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON values."""
         return asdict(self)

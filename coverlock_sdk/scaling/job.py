@@ -94,7 +94,7 @@ class VerificationJob:
     def check(self, verifier: Verifier, files: Sequence[str]) -> list[Row]:
         """Verify picture files together; one that cannot be read does not stop the others."""
         size = verifier.bundle.manifest.size
-        opened = [prepare(file, size, max_pixels=self.max_pixels) for file in files]
+        opened = [prepare(f, size, max_pixels=self.max_pixels, at_a_fraction=True) for f in files]
         return self.judge(verifier, opened, [self.message] * len(opened))
 
     def judge(
@@ -109,11 +109,17 @@ class VerificationJob:
         """Judge pictures together, or in halves until those that cannot be judged stand alone."""
         if not good:
             return []
+
+        def whole(row: int) -> Any:
+            picture, _ = good[row]
+            return picture.file if picture.at_a_fraction else picture.pixels
+
         try:
             verdicts = verifier.verify(
                 [p.pixels for p, _ in good],
                 [m if isinstance(m, str) else np.array(m, dtype=np.uint8) for _, m in good],
                 accept_unlocked=self.accept_unlocked,
+                whole=whole if any(p.at_a_fraction for p, _ in good) else None,
             )
         except CoverLockError as error:
             if len(good) == 1:
@@ -132,6 +138,8 @@ class Prepared:
     pixels: npt.NDArray[np.uint8] | None
     error: str | None = None
     warnings: tuple[str, ...] = ()
+    at_a_fraction: bool = False
+    """Whether the file may have been decoded at a fraction of its size."""
 
     def row(self, verdict: Verdict | None) -> Row:
         """The report on this picture."""
@@ -149,18 +157,24 @@ def prepare(
     size: tuple[int, int] | None,
     load: Callable[[], str | bytes] | None = None,
     max_pixels: int = MAX_PIXELS,
+    at_a_fraction: bool = False,
 ) -> Prepared:
-    """Read a picture, from the path or content that ``load`` gives, and resample it to ``size``."""
+    """Read a picture, from the path or content that ``load`` gives, and resample it to ``size``.
+
+    A large JPEG may be decoded ``at_a_fraction`` of its size.
+    """
     pixels, error = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            pixels = read(load() if load else file, max_pixels).to_bytes(size)
+            seen_at = size if at_a_fraction else None
+            pixels = read(load() if load else file, max_pixels, seen_at).to_bytes(size)
         except CoverLockError as problem:
             error = str(problem)
         except Exception as problem:  # decoders raise anything, and no picture may stop a job
             error = f"{file} cannot be read ({type(problem).__name__}: {problem})"
-    return Prepared(file, pixels, error, tuple(str(w.message) for w in caught))
+    told = tuple(str(w.message) for w in caught)
+    return Prepared(file, pixels, error, told, at_a_fraction and size is not None)
 
 
 def _digest(content: bytes) -> str:

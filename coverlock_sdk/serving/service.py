@@ -132,9 +132,14 @@ class Service:
 
         def verify(content: bytes) -> Verdict:
             size = self.verifier.bundle.manifest.size
-            pixels = self.decoders.pixels(content, size, source["caller"])
+            decoded = partial(self.decoders.pixels, content, size, source["caller"])
             digest = hashlib.sha256(content).hexdigest()
-            return self.verifier.verify(pixels, message, source={**source, "sha256": digest})
+            return self.verifier.verify(
+                decoded(at_a_fraction=True),
+                message,
+                source={**source, "sha256": digest},
+                whole=lambda _: decoded(),
+            )
 
         verdict = await self.process(request, verify)
         if not verdict:

@@ -138,5 +138,9 @@ class Verifier(PictureVerifier):
         """Wait for calls in progress, refuse new ones, and close the runtime."""
         self._runner.close()
 
+    @property
+    def _seen_at(self) -> tuple[int, int] | None:
+        return self.bundle.manifest.size
+
     def _logits(self, given: Given) -> tuple[Logits, Logits]:
         return self._runner.logits(given)
