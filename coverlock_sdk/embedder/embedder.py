@@ -10,8 +10,9 @@ from typing import Any
 
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
 from coverlock_sdk.bundles.bundle_judge import bundle_judge
-from coverlock_sdk.contract import Watermark
+from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.embedder.graph_plugins import open_networks
+from coverlock_sdk.errors import MissingModelError, UnknownNameError
 from coverlock_sdk.loading import load_hash
 from coverlock_sdk.locking.binding import Binder
 from coverlock_sdk.locking.coverlock import DEFAULT_ROUNDS
@@ -55,7 +56,7 @@ class Embedder(PictureMarker):
             bundle = Bundle.open(path, trust)
         judge = bundle_judge(bundle, key, None, None)
         networks = open_networks(bundle, threads, watermark)
-        hardener = Hardener(load_hash(bundle.manifest.hash)) if harden else None
+        hardener = Hardener(_with_gradients(networks.hash)) if harden else None
         embedder = cls(bundle, Binder(networks, judge, DEFAULT_ROUNDS, hardener, psnr))
         embedder.max_pixels = max_pixels
         return embedder
@@ -71,3 +72,11 @@ class Embedder(PictureMarker):
     def bits(self) -> int:
         """Length of a message."""
         return self.binder.judge.bits
+
+
+def _with_gradients(in_graph: ImageHash) -> ImageHash:
+    """The hash as it is installed here, because a graph has no gradients; else the graph."""
+    try:
+        return load_hash(in_graph.name)
+    except (MissingModelError, UnknownNameError):
+        return in_graph

@@ -26,6 +26,7 @@ class GraphNetworks(Networks):
         self, watermark: Watermark, image_hash: ImageHash, together: GraphSession | None
     ) -> None:
         super().__init__(watermark, image_hash)
+        self.hash: ImageHash = image_hash
         self._together = together
 
     def logits(self, views: Sequence[Images]) -> tuple[Logits, Logits]:
