@@ -71,7 +71,7 @@ def deep_colour() -> bytes:
 STAND_IN = """
 import os, sys, time
 from coverlock_sdk.images import decoding_process as process
-def read(content, max_pixels):
+def read(content, max_pixels, seen_at=None):
     if content == b"slow": time.sleep(60)
     if content == b"crash": os.abort()
     if content == b"hungry": return bytearray(int(4e9))
