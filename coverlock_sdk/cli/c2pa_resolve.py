@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coverlock_sdk.cli.batch import process
+from coverlock_sdk.cli.c2pa_saving import save_found
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import (
@@ -18,7 +19,6 @@ from coverlock_sdk.cli.options import (
     rule_option,
     sources_argument,
 )
-from coverlock_sdk.images.codecs import write_file
 from coverlock_sdk.images.folders import Source, search
 from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.provenance.credentials import trust_anchors
@@ -57,7 +57,8 @@ COLUMNS = {
 @click.option(
     "--save",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write the manifests to that a mark led to, as NAME.c2pa.",
+    help="Folder for what a mark led to: NAME.c2pa, the manifest store, and NAME.altered.png, "
+    "where the picture seems altered.",
 )
 @json_option
 def resolve(
@@ -83,13 +84,9 @@ def resolve(
 
     def work(source: Source) -> dict[str, Any]:
         found = resolver.resolve(source.path)
-        if save and found.manifest and found.match:
-            entry = kept.of_manifest(found.manifest.id)
-            assert entry is not None
-            save.mkdir(parents=True, exist_ok=True)
-            write_file(save / f"{source.path.stem}.c2pa", kept.content(entry))
-        shown = found.altered is not None and found.altered.comparable
-        cells = int(found.altered.altered.sum()) if found.altered and shown else None
+        if save:
+            save_found(found, kept, source.path, save)
+        cells = int(found.altered.altered.sum()) if found.altered else None
         return {**found.to_dict(), "altered_cells": cells}
 
     process(search(sources), work, COLUMNS, as_json)

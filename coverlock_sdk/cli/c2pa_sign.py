@@ -13,6 +13,7 @@ from coverlock_sdk.cli.chosen_messages import serial_source
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import (
+    harden_option,
     json_option,
     lock_options,
     repository_option,
@@ -53,11 +54,7 @@ COLUMNS = {"path": "signed picture", "serial": "serial", "manifest": "manifest",
 )
 @repository_option
 @lock_options
-@click.option(
-    "--harden",
-    is_flag=True,
-    help="Make the lock survive distortions better, for seconds and up to 0.5 dB a picture.",
-)
+@harden_option
 @json_option
 def sign(
     sources: tuple[str, ...],

@@ -12,6 +12,7 @@ from coverlock_sdk.cli.chosen_messages import message_source
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import (
+    harden_option,
     json_option,
     lock_options,
     message_options,
@@ -41,12 +42,7 @@ COLUMNS = {
 @message_options
 @serials_option
 @lock_options
-@click.option(
-    "--harden/--no-harden",
-    default=True,
-    show_default=True,
-    help="Make the lock survive distortions better, for up to 0.5 dB and twice the time.",
-)
+@harden_option
 @json_option
 def embed(
     sources: tuple[str, ...],

@@ -97,6 +97,12 @@ _hash_option = click.option(
 fpr_option = click.option(
     "--fpr", type=float, help=f"False-positive rate.  [default: {DEFAULT_FPR:g}]"
 )
+harden_option = click.option(
+    "--harden/--no-harden",
+    default=True,
+    show_default=True,
+    help="Make the lock survive distortions better, for up to 0.5 dB and twice the time.",
+)
 lock_options = together(
     click.option(
         "-w",

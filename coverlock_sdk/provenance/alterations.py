@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from coverlock_sdk.arrays import Floats, Images
 from coverlock_sdk.images.codecs import decode_image
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import Picture
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
 
 CELLS = 16
 """The map has so many rows and columns."""
@@ -27,7 +30,7 @@ SIDE = 128
 THUMBNAIL_SIDE = 256
 THUMBNAIL_QUALITY = 90
 
-ALTERED = 4.5
+ALTERED = 4.0
 """The least score of an altered cell: how many times as much differs as in most of the picture.
 
 This and the numbers below were chosen on training photos: see docs/content-credentials.md.
@@ -40,7 +43,7 @@ GAINS = (0.5, 2.0)
 """Changes of contrast that are not taken for alterations."""
 
 _DETAIL, _FLOOR = 0.25, 0.01  # how much of the local detail, and of anything, may differ
-_LEAST_USUAL = 0.25  # so that a picture that hardly changed does not make trifles stand out
+_LEAST_USUAL = 0.5  # so that a picture that hardly changed does not make trifles stand out
 _BLACK, _WHITE = 0.03, 0.97
 _LEAST_SPREAD = 0.02
 _FITTINGS = 10
@@ -68,10 +71,20 @@ class AlterationMap:
     def __str__(self) -> str:
         return "\n".join("".join(".#"[int(cell)] for cell in row) for row in self.altered)
 
+    def shown_on(self, picture: Picture) -> PilImage:
+        """The picture in pale grey, with the cells that seem altered in red."""
+        from PIL import Image
+
+        height, width = picture.size
+        grey = Image.fromarray(picture.to_bytes()).convert("L").convert("RGB")
+        pale = Image.blend(grey, Image.new("RGB", grey.size, "white"), 0.5)
+        red = Image.blend(grey, Image.new("RGB", grey.size, "red"), 0.5)
+        cells = Image.fromarray(np.uint8(255) * self.altered.astype(np.uint8))
+        return Image.composite(red, pale, cells.resize((width, height), Image.Resampling.NEAREST))
+
     def to_dict(self) -> dict[str, Any]:
         """The map as plain JSON values."""
         return {
-            "comparable": self.comparable,
             "altered_share": float(self.altered.mean()),
             "cells": str(self).split("\n"),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.errors import ProvenanceError
@@ -46,10 +47,14 @@ def distance(one: bytes, other: bytes) -> int:
     return int(distances(one, unpacked([other]))[0])
 
 
-def distances(one: bytes, many: Bits) -> Bits:
-    """In how many bits a fingerprint differs from each of ``many`` (N, 32)."""
-    wanted = unpacked([one])[0]
-    return np.bitwise_count(many ^ wanted).sum(axis=1, dtype=np.uint16)
+def distances(one: bytes, many: Bits) -> npt.NDArray[np.uint16]:
+    """In how many bits a fingerprint differs from each of ``many`` (N, 32), eight bytes a step."""
+    words = np.ascontiguousarray(many).view(np.uint64)
+    differing = np.bitwise_count(words ^ unpacked([one]).view(np.uint64))
+    total: npt.NDArray[np.uint16] = np.zeros(len(many), dtype=np.uint16)
+    for column in differing.T:
+        total += column
+    return total
 
 
 def unpacked(values: list[bytes]) -> Bits:

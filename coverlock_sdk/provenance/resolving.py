@@ -75,7 +75,8 @@ class Resolution:
     match: Match | None = None
     """How the soft bindings matched, where the mark led to the manifest."""
     altered: AlterationMap | None = None
-    """Where the picture seems to differ from the one that was signed."""
+    """Where the picture seems to differ from the one that was signed; None where there is no
+    thumbnail, or the picture does not lie on it because it was cropped or turned."""
 
     def __bool__(self) -> bool:
         return self.manifest is not None
@@ -125,11 +126,11 @@ class Resolver:
             return Resolution(embedded, "embedded", self._of_embedded(embedded, content))
         match = self.match(content)
         if match is None:
-            return Resolution(None, None, refused or self._why_not(content))
+            return Resolution(None, None, refused) if refused else self._refusal(content)
         reason = "the mark in the picture leads to this manifest, and all soft bindings match"
         if refused:
             reason = f"{reason}; of the one inside the picture, {refused}"
-        return Resolution(match.manifest, "mark", reason, match, _altered(match, content))
+        return Resolution(match.manifest, "mark", reason, match, _altered(match.manifest, content))
 
     @property
     def algorithms(self) -> tuple[list[str], list[str]]:
@@ -218,24 +219,31 @@ class Resolver:
             f"'{other.manifest.signer}', from which it was edited or which it was put in place of"
         )
 
-    def _why_not(self, picture: bytes) -> str:
-        """Why a picture has no manifest: no mark, or one that was made for another picture."""
+    def _refusal(self, picture: bytes) -> Resolution:
+        """Why a picture has no manifest: no mark, one of another picture, or too many changes."""
         for verifier, shelf in self._searched():
             decoded, _ = verifier.logits(picture)
             number = shelf.bearer((decoded[0] > 0).astype("uint8"), verifier.fpr)
-            if number is not None:
-                entry = self.repository.of_number(number)
-                return (
-                    f"the picture carries the mark of '{entry.bindings.serial}' but is another "
-                    "picture, or was changed beyond recognition: the mark was transplanted, or the "
-                    "soft bindings no longer match"
-                )
-        return "the picture has no manifest, and no mark that leads to one"
+            if number is None:
+                continue
+            entry = self.repository.of_number(number)
+            altered = _altered(self.manifest(entry), picture)
+            what = (
+                "but is another picture: the mark was transplanted, or the picture was cropped or "
+                "changed beyond recognition"
+                if altered is None
+                else f"and looks like it but for {altered.altered.sum()} of {altered.altered.size} "
+                "cells: it was altered so far that its soft bindings no longer match"
+            )
+            reason = f"the picture carries the mark of '{entry.bindings.serial}' {what}"
+            return Resolution(None, None, reason, altered=altered)
+        return Resolution(None, None, "the picture has no manifest, and no mark that leads to one")
 
 
-def _altered(match: Match, picture: bytes) -> AlterationMap | None:
-    thumbnail = match.manifest.thumbnail
-    return alterations(thumbnail, read(picture)) if thumbnail else None
+def _altered(manifest: Manifest, picture: bytes) -> AlterationMap | None:
+    """Where a picture differs from its signed thumbnail, if the two can be compared."""
+    found = alterations(manifest.thumbnail, read(picture)) if manifest.thumbnail else None
+    return found if found and found.comparable else None
 
 
 def _require_key(verifier: PictureVerifier, shelf: Shelf) -> None:

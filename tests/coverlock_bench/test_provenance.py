@@ -61,10 +61,10 @@ def test_edits_are_found_and_unaltered_photos_compared(files):
     from coverlock_bench.provenance.edits import AREAS, EDITS, edit_rates
     from coverlock_bench.provenance.tables import EDITED, UNALTERED
 
-    figures = edit_rates(files[:2], seed=0)
+    figures = edit_rates(files[:2], seed=0, cards=2)
     assert figures["edits"]["pasted from another photo"]["0.1"]["found"]["successes"] == 2
     assert figures["unaltered"]["jpeg"]["comparable"]["successes"] == 2
-    assert EDITED.markdown(figures).count("\n") == 1 + len(EDITS) * len(AREAS)
+    assert EDITED.markdown(figures).count("\n") == 2 + len(EDITS) * len(AREAS)
     assert "half size, JPEG 80" in UNALTERED.markdown(figures)
 
 

@@ -79,17 +79,22 @@ def lookups(watermark: str, images: Path | None, seed: int, hash: str, rounds: i
     return Measured(config, figures, LOOKUPS.markdown(figures))
 
 
-@measurement("alterations", "images held_out seed", count_option())
+@measurement(
+    "alterations",
+    "images held_out seed",
+    count_option(),
+    number_option("--cards", 100, "Drawn ID cards on which a line is retyped."),
+)
 def alterations_command(
-    images: Path | None, held_out: bool, seed: int, count: int | None
+    images: Path | None, held_out: bool, seed: int, count: int | None, cards: int
 ) -> Measured:
     """Edit 2 to 10 % of photos and see whether a map against the signed thumbnail shows where."""
     from coverlock_bench.provenance.edits import edit_rates
     from coverlock_bench.provenance.tables import EDITED, UNALTERED
 
     photos = find_photos(images, held_out)[:count]
-    figures = edit_rates(photos, seed)
-    config = {"photos": len(photos), "held_out": held_out, "seed": seed}
+    figures = edit_rates(photos, seed, cards)
+    config = {"cards": cards, "photos": len(photos), "held_out": held_out, "seed": seed}
     summary = f"{EDITED.markdown(figures)}\n\n{UNALTERED.markdown(figures)}"
     return Measured(config, figures, summary)
 

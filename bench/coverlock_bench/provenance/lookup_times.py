@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable
@@ -53,11 +54,19 @@ def lookup_times(
             [Look(n, "", "", None, each, bytes(8)) for n, each in enumerate(values, 1)]
         )
         row = {"shortlist": _median(partial(shortlist, shelf), rounds)}
+        row |= {"bits": _least_bits(1, lock.fpr), "all_bits": _least_bits(size, lock.fpr)}
         if size <= ALL_AT_MOST:
+            start = time.perf_counter()
             book = lock.book([Serial(f"bench/{n}") for n in range(1, size + 1)])
+            row["book"] = 1000 * (time.perf_counter() - start)
             row["all"] = _median(partial(lock.judge.identify, decoded, hashed, book), rounds)
         figures[f"{size:,}"] = row
     return figures
+
+
+def _least_bits(candidates: int, fpr: float) -> int:
+    """Bits of payload without which a false-positive rate cannot be reached."""
+    return math.ceil(math.log2(candidates / fpr))
 
 
 def _median(action: Callable[[], Any], rounds: int) -> float:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 
@@ -57,6 +58,7 @@ def test_a_folder_is_signed_stripped_and_resolved(folder, signing, resolving, tm
     assert found["trusted"]
     assert found["altered_cells"] == 0
     assert (tmp_path / "found" / "stripped.c2pa").stat().st_size > 1000
+    assert Image.open(tmp_path / "found" / "stripped.altered.png").size == Image.open(stripped).size
 
 
 def test_an_unmarked_picture_is_rejected_with_a_reason(folder, signing, resolving, tmp_path):
@@ -95,6 +97,10 @@ def test_entries_for_the_public_list(tmp_path):
         *("--audit", audit, "--audit-url", url, "--api", "https://example.com/v1"),
     )
     lock, *fingerprints = json.loads(shown)
+    name = re.compile(
+        r"[A-Za-z]{2,63}(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+"
+    )  # the list's own
+    assert all(name.fullmatch(entry["alg"]) for entry in (lock, *fingerprints))
     assert (lock["identifier"], lock["type"]) == (50, "watermark")
     assert [entry["type"] for entry in fingerprints] == ["fingerprint"] * len(fingerprints)
     [benchmark] = lock["entryMetadata"]["benchmarkingInformation"]

@@ -36,6 +36,16 @@ def test_another_picture_and_a_cropped_one_are_not_comparable(photos):
     ).comparable
 
 
+def test_altered_cells_are_red(photos):
+    edited = photos[0].copy()
+    edited[:40, :48] = 255 - edited[:40, :48]
+    found = alterations(thumbnail_of(read(photos[0])), read(edited))
+    shown = np.asarray(found.shown_on(read(edited))).astype(int)
+    redness = shown[..., 0] - shown[..., 1]
+    assert redness[10:30, 10:40].min() > 100
+    assert redness[100:].max() == 0
+
+
 def test_the_map_as_text_and_as_json(photos):
     found = alterations(thumbnail_of(read(photos[0])), read(photos[0]))
     assert str(found).split("\n") == ["." * CELLS] * CELLS == found.to_dict()["cells"]

@@ -66,6 +66,7 @@ def test_a_transplanted_mark_leads_nowhere_and_is_told_so(studio, photos):
     found = studio.resolver.resolve(jpeg(transplant(studio, photos[2]), 95))
     assert not found
     assert "carries the mark of 'order/000001' but is another picture" in found.reason
+    assert found.altered is None
     assert found.to_dict()["softBindingsMatched"] is False
 
 
@@ -226,6 +227,17 @@ def test_an_edit_is_mapped(studio):
     assert columns.max() <= 6
     untouched = studio.resolver.resolve(jpeg(pixels(studio.signed[0].path)))
     assert not untouched.altered.altered.any()
+
+
+def test_a_picture_that_was_altered_too_far_is_told_from_a_transplant(studio, monkeypatch):
+    edited = pixels(studio.signed[0].path).copy()
+    edited[100:140, 20:60] = 255 - edited[100:140, 20:60]
+    resolver = studio.resolver
+    monkeypatch.setattr(resolver, "match", lambda picture: None)
+    found = resolver.resolve(jpeg(edited))
+    assert not found
+    assert "and looks like it but for" in found.reason
+    assert found.altered.altered[11, 3]
 
 
 def test_the_history_of_the_original_is_kept(studio, tmp_path):
