@@ -200,7 +200,8 @@ class Binder:
             for residual in best.residuals:
                 picture = picture.with_residual(residual)
             decoded, hashed = self.logits([picture])
-            _refuse_probabilities(decoded, best.payload, self.networks.watermark.name)
+            if not self.networks.watermark.hard_bits:  # which may all be ones
+                _refuse_probabilities(decoded, best.payload, self.networks.watermark.name)
             verdict, work.code = self._judged(decoded, hashed, work.terms, work.salt)
             if work.marked is None or verdict.p_value < work.marked.verdict.p_value:
                 work.marked = Marked(

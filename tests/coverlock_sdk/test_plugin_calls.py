@@ -102,6 +102,19 @@ def test_bits_where_logits_belong_are_refused_with_the_way_out():
         wrap(Probabilities()).embed(natural_pictures(1, (64, 64))[0], "alice")
 
 
+def test_hard_bits_may_all_be_ones():
+    class Ones(Sound):
+        hard_bits = True
+
+        def decode(self, images):
+            return np.ones((len(images), self.bits), np.uint8)
+
+    locked = wrap(Ones())
+    with pytest.warns(WeakMarkWarning):
+        marked = locked.embed(natural_pictures(1, (64, 64))[0], "alice")
+    assert not locked.verify(marked, "alice")
+
+
 def test_hard_bits_must_be_bits():
     class Soft(Sound):
         hard_bits = True
