@@ -27,6 +27,7 @@ from coverlock_sdk.locking.calibration import Calibration
 
 Votes = npt.NDArray[np.float64]
 
+NAME = "blind-watermark"
 BLOCK = 8
 """Pixels each way that one vote takes: four of the low-pass band."""
 THRESHOLDS = (0.12, 0.65)
@@ -38,7 +39,7 @@ of equal bits all means lie outside."""
 class BlindWatermark(Watermark):
     """The library as its users have it: give the two passwords and the length of your payloads."""
 
-    name = "blind-watermark"
+    name = NAME
     native_size = None
     hard_bits = True
     # From `coverlock calibrate` on 60 COCO training photos: hard bits have one confidence.
@@ -107,7 +108,7 @@ def _bgr(image: Images) -> npt.NDArray[np.float32]:
 
 
 def _library() -> ModuleType:
-    with needs("the watermark 'blind-watermark'", None, "blind-watermark"), _start_method_kept():
+    with needs(f"the watermark '{NAME}'", NAME, NAME), _start_method_kept():
         import blind_watermark
     blind_watermark.bw_notes.close()  # it greets on the standard output, where results go
     return blind_watermark

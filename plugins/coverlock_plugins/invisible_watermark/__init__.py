@@ -94,7 +94,7 @@ def _bgr(image: Images) -> Pixels:
 
 
 def _library(name: str) -> ModuleType:
-    with needs(f"the watermark '{name}'", None, "invisible-watermark"):
+    with needs(f"the watermark '{name}'", "invisible-watermark", "invisible-watermark"):
         import imwatermark
     return imwatermark
 
