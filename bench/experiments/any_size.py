@@ -24,6 +24,7 @@ def any_size(
     watermarks: Sequence[str],
     folders: Sequence[Path],
     attacks: Sequence[str],
+    sides: Sequence[int],
     pairs: int,
     fpr: float,
     session: Session,
@@ -35,7 +36,7 @@ def any_size(
         watermark = named_watermark(name)
         figures[name] = {}
         for collection in collections:
-            at = (at_side(collection, side, 2 * pairs) for side in SIDES)
+            at = (at_side(collection, side, 2 * pairs) for side in sides)
             figures[name][collection.name] = {
                 str(sized.side): measured(watermark, sized, attacks, fpr, session)
                 for sized in at

@@ -339,6 +339,9 @@ def forgeries_command(
     click.option(
         "-a", "--attack", "attacks", multiple=True, default=ANY_SIZE_ATTACKS, show_default=True
     ),
+    click.option(
+        "--side", "sides", multiple=True, type=int, default=(256, 512, 1024), show_default=True
+    ),
     number_option("--pairs", 20, "Pictures to steal from, and as many to forge."),
     click.option(
         "--work",
@@ -352,6 +355,7 @@ def any_size_command(
     watermarks: Names,
     folders: tuple[Path, ...],
     attacks: Names,
+    sides: tuple[int, ...],
     pairs: int,
     fpr: float,
     work: Path,
@@ -361,7 +365,7 @@ def any_size_command(
 
     with resumable(work):
         session = Session(Ledger(work), quiet=False)
-        figures = any_size(watermarks, folders, attacks, pairs, fpr, session)
+        figures = any_size(watermarks, folders, attacks, sides, pairs, fpr, session)
     where = [folder.name for folder in folders]
     config = {"images": where, "attacks": list(attacks), "pairs": pairs, "fpr": fpr}
     return Measured(config, figures, declared.ANY_SIZE.markdown(figures))
