@@ -67,8 +67,11 @@ def train_hash(
     elif backbone == "keen":
         keen = keen_recipe.KeenRecipe()
         body, last = adjusted(keen.body, **schedule), adjusted(keen.head.schedule, seed=seed)
-        keen = adjusted(keen, body=body, head=adjusted(keen.head, schedule=last, views=views))
-        with StepProgress({"body": body.steps, "head": last.steps}, _hash_line) as report:
+        whole = adjusted(keen.whole, seed=seed)
+        head_stage = adjusted(keen.head, schedule=last, views=views)
+        keen = adjusted(keen, body=body, whole=whole, head=head_stage)
+        stages = {"body": body.steps, "whole": whole.steps, "head": last.steps}
+        with StepProgress(stages, _hash_line) as report:
             keen_recipe.train_keen(photos, run, keen, report, **how)
     elif recipe == "ours":
         _train_ours(photos, run, backbone, views, schedule, how)

@@ -36,7 +36,7 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def test_keen_is_trained_in_two_stages_and_written(
+def test_keen_is_trained_in_three_stages_and_written(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = {name: KINDS[name] for name in ("QR codes", "logos")}
@@ -44,10 +44,10 @@ def test_keen_is_trained_in_two_stages_and_written(
     monkeypatch.setattr(curriculum, "PER_SET", 3)
     monkeypatch.setattr(results, "draw_curves", lambda history, file: None)
     head = replace(KeenRecipe().head, schedule=SHORT)
-    recipe = KeenRecipe(held_out=0.3, templates=1, body=SHORT, head=head)
+    recipe = KeenRecipe(held_out=0.3, templates=1, body=SHORT, whole=SHORT, head=head)
     stages = []
     network = train_keen(photos, tmp_path / "run", recipe, lambda *news: stages.append(news[0]))
-    assert list(dict.fromkeys(stages)) == ["body", "head"]
+    assert list(dict.fromkeys(stages)) == ["body", "whole", "head"]
     card = json.loads((tmp_path / "run" / "hash.json").read_text())
     assert card["recipe"]["adversary"]["share"] > 0
     assert {"error", "kinds_mean", *few} <= set(card["held_out"])

@@ -59,7 +59,8 @@ def test_options_of_keen_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.Mo
         assert CliRunner().invoke(train, [*arguments, *options]).exit_code == 0
     usual, changed = seen
     assert usual == keen_recipe.KeenRecipe()
-    assert (changed.body.seed, changed.head.schedule.seed) == (3, 3)
+    seeds = (changed.body.seed, changed.whole.seed, changed.head.schedule.seed)
+    assert seeds == (3, 3, 3)
     assert (changed.body.steps, changed.head.schedule.steps) == (8, usual.head.schedule.steps)
     assert changed.head.views == 0
 
