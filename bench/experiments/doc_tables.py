@@ -14,7 +14,7 @@ from typing import Any
 from coverlock_bench.adaptive.tables import ADAPTIVE
 from coverlock_bench.auditing import security_tables
 from coverlock_bench.deployment.tables import LATENCY
-from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS, LINEARITY, TRAINING
+from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS, LINEARITY, VARIANTS
 from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.known_originals import KNOWN_ORIGINALS
 from coverlock_bench.provenance import tables as provenance
@@ -90,9 +90,9 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-latency": ("hash-latency.json", tables.HASH_LATENCY, _together),
     "hash-variants": ("hash-variants.json", tables.HASH_VARIANTS, _together),
     "hash-kinds": ("hash-kinds.json", KINDS, _together),
-    "hash-collisions": ("hash-kinds.json", COLLISIONS, _together),
-    "hash-linearity": ("hash-kinds.json", LINEARITY, _together),
-    "hash-training": ("hash/keen.json", TRAINING, _together),
+    "hash-collisions": ("hash-collisions.json", COLLISIONS, _together),
+    "hash-linearity": ("hash-collisions.json", LINEARITY, _together),
+    "keen-variants": ("hash/keen.json", VARIANTS, _together),
     "hash-bars": ("hash-kinds.json", BARS, _together),
     "documents": ("documents.json", tables.DOCUMENTS, _together),
     "references": ("references.json", tables.REFERENCES, _together),

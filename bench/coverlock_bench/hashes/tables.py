@@ -80,17 +80,18 @@ def _kind_columns(figures: Any) -> Columns:
 KINDS = Table("Different pictures of one kind, by hash", _by_kind, _kind_columns)
 
 
-TRAINING = Table(
-    "What each stage of a training trades for what, on held-out pictures",
-    lambda figures: figures["validations"],
+VARIANTS = Table(
+    "What was tried with keen, on held-out training photos and drawn pictures of training designs",
+    lambda figures: figures["variants"],
     (
-        ("stage", "{stage}"),
+        ("variant", "{variant}"),
+        ("photos", "{photos}"),
         ("bit error", "{error:%2} %"),
         ("80 % crop", "{error_crop:%1} %"),
         ("deviation of agreement", "{pairs_deviation:.4f}"),
         ("pairs at 167 of 256", "{pairs_accepted:%3} %"),
-        ("agreement, mean over kinds", "{kinds_mean:.3f}"),
-        ("pairs at 51 of 64, mean over kinds", "{kinds_accepted_64:%1} %"),
+        ("agreement within templates", "{templates_mean:.3f}"),
+        ("collisions of 10, key", "{collisions_of_10|-:.1f}"),
     ),
 )
 
