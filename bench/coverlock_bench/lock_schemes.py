@@ -1,7 +1,7 @@
 """What each way to lock costs genuine pictures: no key, keys of scheme 1, and of scheme 2.
 
-Every photo is marked once for each way and distorted in the six ways of the paper. Both rules judge
-the same pictures, with the floor on agreement and without it.
+Every photo is marked once for each way, without hardening, and distorted in the six ways of the
+paper. Both rules judge the same pictures, with the floor on agreement and without it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def lock_schemes(
     system = load_watermark(watermark)
     figures: dict[str, Any] = {"photos": len(photos), "bits": system.bits}
     for scheme in SCHEMES:
-        lock = wrap(system, hash=hash, key=key_of(scheme, seed), fpr=fpr)
+        lock = wrap(system, hash=hash, key=key_of(scheme, seed), fpr=fpr, harden=False)
         rows = []
         for index, photo in enumerate(run.steps(photos, f"{watermark}, {scheme}")):
             asked = {"study": "lock-schemes", "watermark": watermark, "hash": hash, "fpr": fpr}

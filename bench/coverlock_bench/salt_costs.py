@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from coverlock_bench.intervals import rate
 from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import SURE
+from coverlock_bench.ledger import Session, digest
 from coverlock_bench.photos import Picture8
 from coverlock_sdk import Key, wrap
 from coverlock_sdk.arrays import Logits
@@ -21,7 +23,7 @@ from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keyed_codes import salt_count
 from coverlock_sdk.locking.keys import Keyring
 from coverlock_sdk.locking.lock_format import LockFormat
-from coverlock_sdk.locking.verdict import RULES
+from coverlock_sdk.locking.verdict import RULES, Rule
 
 LEVELS = (0.1, 1e-2, 1e-3)
 IDENTIFIERS = ("acme", "order-4711")
@@ -41,30 +43,35 @@ class ManySalts(Judge):
 
 
 def false_positives(
-    layout: LockFormat, decoded: Logits, hashed: Logits, fpr: float, seeds: int
+    layout: LockFormat, decoded: Logits, hashed: Logits, fpr: float, seeds: int, run: Session
 ) -> dict[str, Any]:
     """Unmarked photos whose p-value is at most a level, for fixed keys and identifiers."""
     figures: dict[str, Any] = {"bits": layout.bits, "salts": salt_count(layout.bits)}
+    asked = {"study": "false positives", "layout": repr(layout), "fpr": fpr, "seeds": seeds}
     for rule in RULES:
-        p_values = {
-            f"key {seed}, {identifier}": np.array(
-                [
-                    verdict.p_value
-                    for verdict in _judge(layout, seed, fpr, rule).verify(
-                        decoded, hashed, identifier
-                    )
-                ]
-            )
-            for seed in range(seeds)
-            for identifier in IDENTIFIERS
-        }
-        figures[rule] = {
-            f"{level:g}": {
-                name: rate(int((p <= level).sum()), len(p)) for name, p in p_values.items()
-            }
-            for level in (*LEVELS, fpr)
-        }
+        figures[rule] = run.once(
+            partial(_levels, layout, decoded, hashed, fpr, seeds, rule),
+            **asked,
+            rule=rule,
+            pictures=digest(decoded, hashed),
+        )
     return figures
+
+
+def _levels(
+    layout: LockFormat, decoded: Logits, hashed: Logits, fpr: float, seeds: int, rule: Rule
+) -> dict[str, Any]:
+    p_values = {
+        f"key {seed}, {identifier}": np.array(
+            [v.p_value for v in _judge(layout, seed, fpr, rule).verify(decoded, hashed, identifier)]
+        )
+        for seed in range(seeds)
+        for identifier in IDENTIFIERS
+    }
+    return {
+        f"{level:g}": {name: rate(int((p <= level).sum()), len(p)) for name, p in p_values.items()}
+        for level in (*LEVELS, fpr)
+    }
 
 
 def simulated(hash: Calibration, bits: int, count: int, seed: int) -> tuple[LockFormat, Logits]:

@@ -138,11 +138,11 @@ def lock_schemes_command(
         for name in watermarks:
             lock = wrap(name, hash=hash)
             logits = _logits(lock, unseen, work)
-            figures["false_positives"][name] = false_positives(lock.format, *logits, fpr, 2)
+            figures["false_positives"][name] = false_positives(lock.format, *logits, fpr, 2, run)
         for bits in SIMULATED:
             layout, payloads = simulated(load_hash(hash).calibration, bits, len(unseen), seed)
             figures["false_positives"][f"simulated, {bits}"] = false_positives(
-                layout, payloads, logits[1], fpr, 2
+                layout, payloads, logits[1], fpr, 2, run
             )
     figures["similar"] = {str(bits): similar_pictures(hash, 12, bits, fpr) for bits in (64, 32)}
     figures["milliseconds"] = times(watermarks[0], hash, read(unseen[0]).to_bytes(), 30)
