@@ -87,7 +87,7 @@ def _judge(layout: LockFormat, seed: int, fpr: float, rule: Any) -> Judge:
 
 
 def times(watermark: str, hash: str, picture: Picture8, rounds: int) -> dict[str, Any]:
-    """Milliseconds of one verification without a key and with all salts, in turns on one core."""
+    """Milliseconds of processor time without a key and with all salts, in turns on one core."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     lock, key = wrap(watermark, hash=hash), key_of("scheme 2")
@@ -116,6 +116,6 @@ def times(watermark: str, hash: str, picture: Picture8, rounds: int) -> dict[str
 
 
 def _milliseconds(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     action()
-    return 1000 * (time.perf_counter() - start)
+    return 1000 * (time.process_time() - start)
