@@ -130,4 +130,4 @@ def test_pictures_can_be_written_with_a_decoder_alone():
     forged = Optimisation().forge(pictures[:1], pictures[1:], watermark=watermark)
     read = watermark.decode(forged) > 0
     assert (read == (watermark.decode(pictures[:1]) > 0)).mean() > 0.9
-    assert -10 * np.log10(((forged - pictures[1:]) ** 2).mean()) > 35
+    assert -10 * np.log10(((forged - pictures[1:]) ** 2).mean()) > 30

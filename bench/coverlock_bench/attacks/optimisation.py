@@ -15,6 +15,9 @@ from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.errors import needs
 from coverlock_sdk.images.conversion import read
 
+START = 0.7
+"""How much of the budget the search starts with."""
+
 
 @dataclass(frozen=True)
 class Optimisation(NetworkAttack):
@@ -24,9 +27,9 @@ class Optimisation(NetworkAttack):
     given: ClassVar[Literal["encoder", "decoder"]] = "decoder"
 
     steps: int = 60
-    rate: float = 0.5 / 255
+    rate: float = 1 / 255
     """Largest change of a value in the first steps; Adam's learning rate."""
-    least_psnr: float = 36.0
+    least_psnr: float = 31.0
     """The change of the picture that the decoder sees is kept below this."""
 
     def require(self, watermark: Watermark) -> None:
@@ -41,29 +44,38 @@ class Optimisation(NetworkAttack):
         """Write the payload of the first reference into every target."""
         shown = bare_watermark(watermark).decode([to_8_bit(references[0])])
         payloads = np.repeat((shown > 0).astype(np.uint8), len(targets), axis=0)
-        return self.written(targets, payloads, watermark, sure=float(np.abs(shown).mean()))
+        return self.written(targets, payloads, watermark, references[0])
 
-    def written(self, targets: Images, payloads: Bits, watermark: Watermark, sure: float) -> Images:
+    def written(
+        self, targets: Images, payloads: Bits, watermark: Watermark, released: Images
+    ) -> Images:
         """Targets from which the decoder reads ``payloads``, saved as 8-bit pictures.
 
-        Logits are driven to ``sure``, their usual size in released pictures, and no further.
+        Some decoders have no gradient where there is no mark at all, so the search starts with the
+        fine detail of a ``released`` picture (3, H, W). Logits are driven to the size that they
+        have there, and no further.
         """
         pictures = [read(to_8_bit(target)) for target in targets]
         size = watermark.native_size or pictures[0].size
         views = np.stack([picture.view(size) for picture in pictures])
-        residuals = self._residuals(views, payloads, watermark, sure)
+        shown = bare_watermark(watermark).decode([to_8_bit(released)])
+        start = _detail(read(to_8_bit(released)).view(size))
+        sure = float(np.abs(shown).mean())
+        residuals = self._residuals(views, payloads, watermark, start, sure)
         moved = [p.with_residual(r) for p, r in zip(pictures, residuals, strict=True)]
         return np.stack([to_float(picture.to_bytes()) for picture in moved])
 
     def _residuals(
-        self, views: Images, payloads: Bits, watermark: Watermark, sure: float
+        self, views: Images, payloads: Bits, watermark: Watermark, start: Images, sure: float
     ) -> Images:
         with needs("optimisation with a decoder", "torch", "torch"):
             import torch
         module: Any = watermark.decoder_module()
         still, signs = torch.from_numpy(views), torch.from_numpy(2.0 * payloads - 1).float()
         budget = 10 ** (-self.least_psnr / 20) * still[0].numel() ** 0.5
-        moved = torch.zeros_like(still, requires_grad=True)
+        size = START * budget / max(float(np.linalg.norm(start)), 1e-6)
+        moved = torch.from_numpy(np.repeat(size * start[None], len(views), axis=0)).float()
+        moved.requires_grad_()
         adam = torch.optim.Adam([moved], lr=self.rate)
         for _ in range(self.steps):
             seen = (still + moved).clamp(0, 1)
@@ -78,3 +90,10 @@ class Optimisation(NetworkAttack):
                 moved /= norms[:, None, None, None]
         residuals: Images = moved.detach().numpy()
         return residuals
+
+
+def _detail(picture: Images) -> Images:
+    """What a mean over 3 x 3 pixels takes from a picture (3, H, W)."""
+    shifts = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
+    mean = sum(np.roll(picture, shift, axis=(1, 2)) for shift in shifts) / np.float32(9)
+    return picture - mean

@@ -50,7 +50,7 @@ def key_attacks(
     work: Path,
 ) -> Measured:
     """Attack keys as someone who knows everything else; see docs/threat-model.md."""
-    from coverlock_bench.knowing.end_to_end import end_to_end
+    from coverlock_bench.knowing.end_to_end import MANY, end_to_end
     from coverlock_bench.knowing.study import Study, query_rows
     from coverlock_bench.ledger import Ledger, Session, resumable
     from coverlock_sdk.loading import load_hash
@@ -76,10 +76,8 @@ def key_attacks(
                     for scheme in ("scheme 1", "scheme 2")
                 }
         for name in watermarks:
-            stolen, forged = (load_squares(p, 128) for p in (ours[:500], theirs[:pictures]))
-            figures["pictures"][name] = end_to_end(
-                name, hash, stolen, forged, (20, 500), fpr, seed, run, work
-            )
+            stolen, forged = (load_squares(p, 128) for p in (ours[:MANY], theirs[:pictures]))
+            figures["pictures"][name] = end_to_end(name, hash, stolen, forged, fpr, seed, run, work)
     config: dict[str, Any] = {"hash": hash, "fpr": fpr, "seed": seed, "released": len(ours)}
     config |= {"targets": count, "pictures": pictures, "queried": queried, "rule": "soft"}
     return Measured(config, figures, KEY_ATTACKS.markdown(figures))
@@ -106,6 +104,11 @@ def _codes(hash: str, photos: list[Path], work: Path) -> Any:
     ),
     click.option("--images", type=FOLDER, multiple=True, required=True, help="Unseen photos."),
     number_option("--count", 100, "Photos to mark of each kind."),
+    click.option(
+        "--unmarked",
+        multiple=True,
+        help="A watermark of which only false positives are measured. May be repeated.",
+    ),
     work_option,
 )
 def lock_schemes_command(
@@ -114,6 +117,7 @@ def lock_schemes_command(
     images: tuple[Path, ...],
     hash: str,
     count: int,
+    unmarked: tuple[str, ...],
     fpr: float,
     seed: int,
     work: Path,
@@ -135,7 +139,7 @@ def lock_schemes_command(
             figures["genuine"][kind] = {
                 name: lock_schemes(name, hash, photos, fpr, seed, run) for name in watermarks
             }
-        for name in watermarks:
+        for name in (*watermarks, *unmarked):
             lock = wrap(name, hash=hash)
             logits = _logits(lock, unseen, work)
             figures["false_positives"][name] = false_positives(lock.format, *logits, fpr, 2, run)
