@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def end_to_end(
     for scheme in ("scheme 1", "scheme 2"):
         lock = wrap(system, hash=hash, key=key_of(scheme, seed), fpr=fpr, harden=False)
         name = f"{watermark}-{hash}-{scheme.replace(' ', '-')}-{seed}.npy"
-        album = release(lock, originals, VICTIM, kept / name)
+        album = cache(partial(release, lock, originals, VICTIM, kept / name))
         rows: dict[str, dict[str, Any]] = {}
         for attack, attempt in _attacks(lock, targets).items():
             for count in attempt.counts:
@@ -64,7 +64,7 @@ def end_to_end(
                 asked |= {"scheme": scheme, "attack": attack, "released": count, "fpr": fpr}
                 row = run.ledger.recall(**asked, targets=len(attempt.targets))
                 if row is None:
-                    row = _judged(lock, attempt.targets, attempt.forge(album.first(count)))
+                    row = _judged(lock, attempt.targets, attempt.forge(album().first(count)))
                     run.ledger.keep(row, **asked, targets=len(attempt.targets))
                 rows.setdefault(attack, {})[str(count)] = row
         figures[scheme] = rows
@@ -81,14 +81,16 @@ def _by_decoder(lock: LockedWatermark, targets: list[Picture8], album: Album) ->
 
 def _attacks(lock: LockedWatermark, targets: list[Picture8]) -> dict[str, Attempt]:
     """Every attack by its name."""
-    hashed, regression, few = lock.logits(targets)[1], ResidualRegression(), targets[:OPTIMISED]
+    few = targets[:OPTIMISED]
     return {
         "correlation": Attempt(
             targets, [FEW, MANY], lambda album: forge(lock, Correlation(), album, targets)
         ),
         "correlation, decoder only": Attempt(few, [MANY], partial(_by_decoder, lock, few)),
         "residual regression": Attempt(
-            targets, [MANY], lambda album: regression.forge(album, targets, hashed)
+            targets,
+            [MANY],
+            lambda album: ResidualRegression().forge(album, targets, lock.logits(targets)[1]),
         ),
     }
 
