@@ -24,7 +24,7 @@ import threading
 import time
 import traceback
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -54,42 +54,41 @@ def main() -> int:
     if options.progress:
         run_here(options.only, options.first, options.inputs, options.seed, options.progress)
         return 0
-    result = run(options.inputs, options.seed, options.only, options.first, options.jobs)
-    if options.out:
-        options.out.write_text(json.dumps(result, indent=2) + "\n")
+    chosen = [options.only] if options.only else list(READERS)
+    result = run(chosen, options.inputs, options.seed, options.first, options.jobs, options.out)
     print(json.dumps({name: result[name] for name in ("inputs", "findings")}, indent=2))
     return 1 if result["findings"] else 0
 
 
 def run(
-    inputs: int, seed: int, only: str | None = None, first: int = 0, jobs: int = 1
+    chosen: list[str], inputs: int, seed: int, first: int, jobs: int, out: Path | None
 ) -> dict[str, Any]:
-    """Share ``inputs`` out among the readers, and run ``jobs`` readers at a time."""
-    chosen = [only] if only else list(READERS)
+    """Share ``inputs`` out among readers, run ``jobs`` of them at a time, and write the result.
+
+    The file is written anew whenever a reader is done.
+    """
     total = sum(SHARES.get(name, 1) for name in chosen)
     start = time.monotonic()
+    result: dict[str, Any] = {"inputs": 0, "findings": [], "readers": {}, "seed": seed}
+    result |= {"revision": _revision(), "python": platform.python_version()}
+    result |= {"limits": {"seconds": SECONDS, "bytes": MEMORY}}
 
-    def one(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def one(name: str) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
         count = max(1, math.ceil(inputs * SHARES.get(name, 1) / total))
-        figure, found = run_reader(name, first, count, seed)
-        print(name, figure, f"{len(found)} findings", file=sys.stderr, flush=True)
-        return figure, found
+        return (name, *run_reader(name, first, count, seed))
 
     with ThreadPoolExecutor(jobs) as pool:
-        done = dict(zip(chosen, pool.map(one, chosen), strict=True))
-    figures = {name: figure for name, (figure, _) in done.items()}
-    findings = [finding for _, found in done.values() for finding in found]
-    return {
-        "inputs": sum(figure["inputs"] for figure in figures.values()),
-        "findings": findings,
-        "readers": figures,
-        "seed": seed,
-        "revision": _revision(),
-        "limits": {"seconds": SECONDS, "bytes": MEMORY},
-        "hours": round((time.monotonic() - start) / 3600, 3),
-        "python": platform.python_version(),
-        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }
+        for future in as_completed([pool.submit(one, name) for name in chosen]):
+            name, figure, found = future.result()
+            print(name, figure, f"{len(found)} findings", file=sys.stderr, flush=True)
+            result["readers"][name] = figure
+            result["findings"] += found
+            result["inputs"] += figure["inputs"]
+            result["hours"] = round((time.monotonic() - start) / 3600, 3)
+            result["made"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            if out:
+                out.write_text(json.dumps(result, indent=2) + "\n")
+    return result
 
 
 def _revision() -> str | None:
