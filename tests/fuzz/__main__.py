@@ -152,6 +152,7 @@ class Lines:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.closed = False
+        self._patience = 600.0  # until it is up
         self._lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._collect, args=[process.stdout], daemon=True).start()
 
@@ -163,7 +164,8 @@ class Lines:
     def next(self) -> str | None:
         """The next line; none when the process ended or was silent for too long."""
         try:
-            line = self._lines.get(timeout=12 * SECONDS)  # a busy machine may take that to start it
+            line = self._lines.get(timeout=self._patience)
+            self._patience = 12 * SECONDS  # by the clock of a machine that may be busy
         except queue.Empty:
             return None
         self.closed = line is None
@@ -177,6 +179,7 @@ def run_here(name: str, first: int, count: int, seed: int, progress: Path) -> No
         reader = READERS[name](Path(folder))
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         report = Report(first)
+        report.send()  # this process is up
         for number in range(first, first + count):
             os.pwrite(noted.fileno(), NUMBER.pack(number), 0)
             start = time.process_time()
