@@ -155,7 +155,7 @@ class Service:
         job: asyncio.Future[Result] | None = None
         try:
             if not stay.take(self.requests):
-                raise RefusalError(429, "too many requests at once", retry_after=1)
+                raise RefusalError(503, "too many requests of one caller at once", 1)
             content = await self._body(request, stay)
             if not stay.take(self.places):  # only now: a slow sender keeps nobody waiting
                 raise RefusalError(503, "too many pictures are waiting: try again later", 1)

@@ -1,4 +1,4 @@
-"""``coverlock bench parity``, ``overhead``, ``service`` and ``scaling``"""
+"""``coverlock bench parity``, ``overhead``, ``service``, ``siege`` and ``scaling``"""
 
 from __future__ import annotations
 
@@ -74,6 +74,28 @@ def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measur
     pictures = list(jpeg_files(find_photos(images), 32, side))
     options = ("--runtime", load["runtime"], "--threads", str(load["threads"]))
     figures = load_test(bundle, pictures, load["requests"], load["connections"], options)
+    return Measured({**_networks(bundle), "side": side, **load}, figures)
+
+
+@measurement(
+    "siege",
+    "bundle images side runtime",
+    number_option("--seconds", 20, "For each attack."),
+    number_option("--threads", 1),
+)
+def siege(bundle: Path, images: Path | None, side: int, **load: Any) -> Measured:
+    """Attack 'coverlock serve' as one caller, and count the answers that another gets in time.
+
+    Attackers, callers and the service share the machine.
+    """
+    with needs("the attacks", None, "bench,serve"):
+        from coverlock_bench.deployment.latency.subjects import jpeg_files
+        from coverlock_bench.deployment.siege import besiege
+
+    [picture] = jpeg_files(find_photos(images), 1, side)
+    threads, rejections = str(load["threads"]), str(10**6)
+    options = ("--runtime", load["runtime"], "--threads", threads, "--max-rejections", rejections)
+    figures = besiege(bundle, picture, load["seconds"], options)
     return Measured({**_networks(bundle), "side": side, **load}, figures)
 
 

@@ -57,7 +57,7 @@ def load_test(
     options: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Serve ``bundle`` in a process of its own; steady load, overload, then many requests."""
-    with _service(bundle, options) as (url, token, process):
+    with running_service(bundle, options, ("load-test",)) as (url, [token], process):
         headers = {"Authorization": f"Bearer {token}"}
         asyncio.run(_ask(url, headers, pictures, min(requests, _SETTLED), connections))
         before = _resident(process)
@@ -81,12 +81,13 @@ def load_test(
 
 
 @contextlib.contextmanager
-def _service(
-    bundle: Path, options: tuple[str, ...]
-) -> Iterator[tuple[str, str, subprocess.Popen[bytes]]]:
+def running_service(
+    bundle: Path, options: tuple[str, ...], callers: tuple[str, ...]
+) -> Iterator[tuple[str, list[str], subprocess.Popen[bytes]]]:
+    """``coverlock serve`` in a process of its own: its address, a token for each caller, itself."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         tokens = Path(folder) / "tokens.json"
-        token = add_token(tokens, "load-test", ("verify",), rate=1e9, burst=10**9)
+        made = [add_token(tokens, name, ("verify",), 1e9, 10**9) for name in callers]
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
@@ -96,7 +97,7 @@ def _service(
         url = f"http://127.0.0.1:{port}"
         try:
             _wait_for(url, process)
-            yield url, token, process
+            yield url, made, process
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)

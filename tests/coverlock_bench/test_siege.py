@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from coverlock_bench.deployment import siege
+from coverlock_bench.deployment.latency.subjects import _jpeg
+from coverlock_sdk.testing import natural_pictures
+from tests.toy_bundle import write_toy_bundle
+
+
+@pytest.mark.slow
+def test_every_attack_is_tried_and_the_service_survives(tmp_path):
+    bundle = write_toy_bundle(tmp_path / "bundle")
+    [picture] = [_jpeg(picture) for picture in natural_pictures(1, (128, 128), seed=2)]
+    options = ("--runtime", "cpu", "--threads", "1")
+    figures = siege.besiege(bundle.path, picture, 2, options)
+    assert figures.pop("end") == {"alive": True}
+    assert set(figures) == {"peace", *siege.ATTACKS}
+    for figure in figures.values():
+        assert figure["asked"] == 2 * siege.ASKS_A_SECOND
+        assert sum(figure["statuses"].values()) == figure["asked"]
+        assert 0 <= figure["in_time"] <= 1
