@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from coverlock_sdk.hashing.local_contrast import FLOOR, blur_matrix
-from coverlock_sdk.hashing.network import NanoBackbone, normalise
+from coverlock_sdk.hashing.network import NanoBackbone, mean_of_picture, normalise
 
 ZOOMS = (1.0, 0.77, 0.59, 0.46, 0.35)
 
@@ -36,8 +36,9 @@ class KeenBackbone(NanoBackbone):
     def see(self, views: Tensor) -> Tensor:
         """(N, 3, side, side) in [0, 1] -> (N, 4, side, side)."""
         views = views.float()
-        contrast = views.var(dim=(1, 2, 3), correction=0, keepdim=True)
-        light = views.mean(dim=1, keepdim=True) - views.mean(dim=(1, 2, 3), keepdim=True)
+        centred = views - mean_of_picture(views)
+        contrast = mean_of_picture(centred.square())
+        light = centred.mean(dim=1, keepdim=True)
         fine = light - self.blur @ light @ self.blur.T
         energy = self.blur @ fine.square() @ self.blur.T
         evened = fine / (energy + FLOOR**2 * contrast + 1e-5).sqrt()

@@ -208,7 +208,16 @@ def _reduce(before: int, after: int, kernel: int, step: int) -> list[nn.Module]:
 
 def normalise(images: Tensor) -> Tensor:
     """Undo brightness and contrast, and squash the extremes, which they may have clipped."""
-    centred = images - images.mean(dim=(1, 2, 3), keepdim=True)
-    deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).add(1e-4).sqrt()
+    centred = images - mean_of_picture(images)
+    deviation = mean_of_picture(centred.square()).add(1e-4).sqrt()
     x = centred / deviation
     return x / (1 + x.square()).sqrt()
+
+
+def mean_of_picture(values: Tensor) -> Tensor:
+    """The mean (N, 1, 1, 1) over a picture, axis by axis.
+
+    Runtimes that add up long sums one by one, as those in browsers do, lose digits otherwise, and
+    on nearly blank pictures those digits decide.
+    """
+    return values.mean(dim=3, keepdim=True).mean(dim=2, keepdim=True).mean(dim=1, keepdim=True)
