@@ -74,6 +74,14 @@ class WeakMarkWarning(UserWarning):
     """A marked picture would not be accepted by verification as it stands."""
 
 
+class IndistinctPictureError(CoverLockError):
+    """Other pictures would pass for this one, and strict marking refuses such pictures."""
+
+
+class LookalikeWarning(UserWarning):
+    """Other pictures would pass for a marked one, so that a forgery between them is accepted."""
+
+
 class UnhardenedWarning(UserWarning):
     """Marked pictures are not hardened, because their hash has no gradients."""
 

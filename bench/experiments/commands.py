@@ -79,22 +79,48 @@ def rules(
 
 @measurement(
     "hardening",
-    "images hash held_out fpr seed",
+    "images held_out fpr seed",
     click.option("-w", "--watermark", "watermarks", multiple=True, help="Otherwise all here."),
+    hashes_option(DEFAULT_HASH),
     count_option(40),
 )
 def hardening(
-    watermarks: Names, images: Path | None, held_out: bool, count: int, **common: Any
-) -> Measured:
-    """Errors of the code on marked photos, as bound and hardened: gain, cost, and forgeries."""
+    watermarks: Names, hashes: Names, images: Path | None, held_out: bool, count: int, **common: Any
+) -> Iterator[Measured]:
+    """Photos without a lock, as bound and hardened: what hardening gains, costs, and tells forgers.
+
+    Each watermark under each hash; its figures are added to the file when they are there.
+    """
     from experiments.hardening import hardening as measure
 
     photos = find_photos(images, held_out)[:count]
     names = watermarks or tuple(plugin_manager().names("watermark"))
-    figures = {name: measure(name, photos=photos, **common) for name in names}
     config = {"photos": len(photos), "held_out": held_out, **common}
     config["settings"] = asdict(Hardening())
-    return Measured(config, figures, declared.HARDENING.markdown(figures))
+    figures: dict[str, Any] = {}
+    for name, hash_name in product(names, hashes):
+        figures[f"{name}, {hash_name}"] = measure(name, hash_name, photos, **common)
+        yield Measured(config, figures, declared.HARDENING.markdown(figures))
+
+
+@measurement(
+    "lookalikes",
+    "watermarks images fpr",
+    hashes_option(DEFAULT_HASH),
+    count_option(8, "Pictures of each kind and template."),
+)
+def lookalikes(
+    watermarks: Names, hashes: Names, images: Path | None, count: int, fpr: float
+) -> Iterator[Measured]:
+    """Whether the estimate at embedding predicts which pictures of held-out designs are forged."""
+    from experiments.lookalikes import lookalikes as measure
+
+    photos = find_photos(images)
+    config = {"photos": len(photos), "count": count, "fpr": fpr}
+    figures: dict[str, Any] = {}
+    for name, hash_name in product(watermarks, hashes):
+        figures[f"{name}, {hash_name}"] = measure(name, hash_name, photos, count, fpr)
+        yield Measured(config, figures, declared.LOOKALIKES.markdown(figures))
 
 
 @measurement(
@@ -421,6 +447,7 @@ COMMANDS = (
     roundtrip,
     rules,
     hardening,
+    lookalikes,
     documents,
     levers,
     hash_variants_command,

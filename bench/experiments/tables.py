@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import fmean, stdev
 from typing import Any
 
@@ -32,6 +32,11 @@ def _by_arm(*arms: str) -> Any:
         for watermark, row in figures.items()
         for arm in arms
     ]
+
+
+def _of_locks(template: str) -> Callable[[Row], str]:
+    """A cell that is empty where there is no lock."""
+    return lambda row: "" if row["arm"] == "no lock" else shown(row, template)
 
 
 RULES_TABLE = Table(
@@ -65,25 +70,61 @@ ROUNDTRIP = Table(
     ),
 )
 HARDENING = Table(
-    "Marked photos as bound and hardened, by watermark",
-    _by_arm("as bound", "hardened"),
+    "Photos marked without a lock, as bound and hardened, by watermark",
+    _by_arm("no lock", "as bound", "hardened", "hardened, with a key"),
     (
-        WATERMARK,
+        ("watermark, hash", "{watermark}"),
         ("", "{arm}"),
-        ("code error as marked", "{hash_bit_error/none:%2} %"),
-        ("six distortions", "{hash_bit_error_mean_of_six:%2} %"),
-        ("80 % crop", "{hash_bit_error/crop:%2} %"),
+        ("code error as marked", _of_locks("{hash_bit_error/none:%2} %")),
+        ("six distortions", _of_locks("{hash_bit_error_mean_of_six:%2} %")),
+        ("80 % crop", _of_locks("{hash_bit_error/crop:%2} %")),
+        ("bits read", "{bit_accuracy:%2} %"),
+        ("lost to the lock", _of_locks("{lost/bit_accuracy:%2} points")),
         ("genuine accepted, hard", "{hard/tpr_mean_of_six:%1} %"),
         ("soft", "{soft/tpr_mean_of_six:%1} %"),
-        ("code of forged and source agree", "{forged_code_agreement:%1} %"),
+        ("lost to the lock, soft", _of_locks("{lost/tpr_soft:%2} points")),
         (
             "forgeries accepted, hard / soft",
             lambda row: " / ".join(counted(f"{rule}/asr_gt1")(row) for rule in RULES),
         ),
         ("PSNR", "{psnr_mean:.2f} dB"),
-        ("time", "{seconds_median:.1f} s"),
+        ("time / as bound", "{time_ratio:.2f}"),
     ),
 )
+
+
+LOOKALIKES = Table(
+    "How well the estimate at embedding predicts forgeries, on held-out designs and photos",
+    nested("lock"),
+    (
+        ("watermark, hash", "{lock}"),
+        ("pictures", "{pictures}"),
+        ("can be forged", "{forgeable}"),
+        ("of these warned about", "{hits} of {forgeable}"),
+        ("warned about in vain", lambda row: f"{row['false_alarms']} of {_safe(row)}"),
+        ("rank correlation with forgeries accepted", "{rank_correlation|-:.2f}"),
+    ),
+)
+LOOKALIKE_KINDS = Table(
+    "The estimate and forgeries by kind",
+    lambda figures: [
+        {"lock": lock, "kind": kind, **row}
+        for lock, found in figures.items()
+        for kind, row in found["kinds"].items()
+    ],
+    (
+        ("watermark, hash", "{lock}"),
+        ("kind", "{kind}"),
+        ("lookalikes expected, median", "{expected:.1f}"),
+        ("warned about", "{warned:%0} %"),
+        ("can be forged", "{forgeable:%0} %"),
+        ("forgeries accepted", "{forged} of {tried}"),
+    ),
+)
+
+
+def _safe(row: Row) -> int:
+    return int(row["pictures"] - row["forgeable"])
 
 
 def _variance(row: Row) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ COLUMNS = {
 @serials_option
 @lock_options
 @harden_option
+@click.option("--strict", is_flag=True, help="Refuse pictures that other pictures would pass for.")
 @json_option
 def embed(
     sources: tuple[str, ...],
@@ -50,6 +52,7 @@ def embed(
     identifier: str | None,
     bits: str | None,
     serials: Path | None,
+    strict: bool,
     as_json: bool,
     **lock_settings: Any,
 ) -> None:
@@ -58,7 +61,8 @@ def embed(
     SOURCES are files, folders or patterns; pictures that this command wrote there before are not
     marked again. A marked picture that would not verify counts as rejected. With --serials each
     picture carries a serial of --id, such as order-4711/000001, which keeps a key safe however
-    many pictures are released.
+    many pictures are released. A picture whose code many others share, such as a page of a common
+    layout, is marked with a warning, or refused with --strict.
     """
     lock = open_lock(**lock_settings)
     message_of = message_source(lock.bits, identifier, bits, serials)
@@ -70,9 +74,11 @@ def embed(
 
     def work(source: Source) -> dict[str, Any]:
         message = message_of(source.path)
-        marked = lock.mark_file(source.path, message, targets[source])
+        marked = lock.mark_file(source.path, message, targets[source], strict=strict)
         written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
-        named = {"serial": message} if serials else {}
+        named: dict[str, Any] = {"serial": message} if serials else {}
+        if marked.lookalikes is not None:
+            named["lookalikes"] = asdict(marked.lookalikes)
         return {**written, **named, **marked.verdict.to_dict()}
 
     process(Found(list(targets), found.skipped), work, COLUMNS, as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from coverlock_sdk.cli.train_crowd import train_crowd
 from coverlock_sdk.cli.train_hash import train_hash
 from coverlock_sdk.cli.train_watermark import train_watermark
 
@@ -13,5 +14,6 @@ def train() -> None:
     """Train a hash or a watermark of your own."""
 
 
+train.add_command(train_crowd)
 train.add_command(train_hash)
 train.add_command(train_watermark)

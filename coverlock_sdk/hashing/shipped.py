@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ def shipped_card(name: str) -> dict[str, Any]:
     """How the hash ``name`` came to be: its settings, calibration and figures."""
     card: dict[str, Any] = json.loads(_resource(f"{name}.json").read_text())
     return card
+
+
+def shipped_file(name: str) -> Path:
+    """Where a file of the hashes that ship would be; it may not be there."""
+    return Path(str(_resource(name)))
 
 
 def _resource(name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted
 from coverlock_sdk.locking.judging import Judge, Terms
+from coverlock_sdk.locking.lookalikes import Census, Lookalikes
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
 
@@ -41,6 +43,8 @@ class Marked:
     """The code that was embedded: XORed onto the message, it gives the payload."""
     salt: int = 0
     """The salt it was marked under; verification tries all of them."""
+    lookalikes: Lookalikes | None = None
+    """How many other pictures would pass for it; None where the hash has no crowd to compare."""
 
 
 class Binder:
@@ -79,7 +83,12 @@ class Binder:
         self._settle(works, self._usable_hardener())
         if self.hardener is not None:
             self._settle([work for work in works if not work.result.verdict.accepted], None)
-        return [work.result for work in works]
+        return [replace(work.result, lookalikes=work.lookalikes) for work in works]
+
+    @cached_property
+    def census(self) -> Census | None:
+        """What counts lookalikes, where the hash has a crowd; it is read on first use."""
+        return Census.of(self.networks.hash, self.judge)
 
     def _settle(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
         """Embed into each picture until its code settles or repeats itself.
@@ -134,7 +143,8 @@ class Binder:
             terms = self.judge.terms(messages[row], self.judge.keys[0])
             salt = self.format.stablest_salt(hashed[None], terms.code_map)
             code = self.format.code(hashed[None], terms.code_map, salt)[0]
-            works.append(_Work(pictures[row], views[row], terms, salt, code))
+            alike = self.census.lookalikes(hashed, terms, salt) if self.census else None
+            works.append(_Work(pictures[row], views[row], terms, salt, code, alike))
         return works
 
     def _embed(self, works: Sequence[_Work], hardener: Hardener | None, round_number: int) -> None:
@@ -248,6 +258,7 @@ class _Work:
     salt: int
     own_code: Bits
     """The code of the original."""
+    lookalikes: Lookalikes | None
     code: Bits = field(init=False)
     """The code that is embedded next."""
     tried: dict[bytes, _Try | None] = field(init=False)

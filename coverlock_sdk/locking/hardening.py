@@ -25,16 +25,16 @@ MOST_COST = 0.5
 class Hardening:
     """How the residual is found; chosen on the photos that training holds out."""
 
-    steps: int = 7
+    steps: int = 8
     """Steps at most. A hash that moves readily under a small change needs many small ones."""
     margin: float = 0.3
     """How far from zero logits are to be, in multiples of the picture's typical logit."""
-    pace: float = 0.4
+    pace: float = 0.35
     """The share that one step makes up of what logits lack, if the hash were linear."""
     momentum: float = 0.5
     crops: tuple[float, ...] = (1.0, 0.8)
     """Shares of the picture's area that the hash is shown, in turn."""
-    enough: float = 0.75
+    enough: float = 0.65
     """The share of the longest allowed residual after which a picture is done."""
     cost: float = 0.55
     """Decibels aimed at; carried to the picture's size, a residual loses some of its energy."""

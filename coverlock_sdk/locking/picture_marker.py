@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_sdk.arrays import Bits
-from coverlock_sdk.errors import LossyFormatWarning, PictureError, WeakMarkWarning
+from coverlock_sdk.errors import (
+    IndistinctPictureError,
+    LookalikeWarning,
+    LossyFormatWarning,
+    PictureError,
+    WeakMarkWarning,
+)
 from coverlock_sdk.images.codecs import (
     LOSSLESS_SUFFIXES,
     decode_image,
@@ -25,7 +31,6 @@ from coverlock_sdk.images.codecs import (
 from coverlock_sdk.images.conversion import Given, is_path, opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.binding import Binder, Marked
-from coverlock_sdk.locking.verdict import Verdict
 
 
 class PictureMarker:
@@ -52,7 +57,7 @@ class PictureMarker:
             [picture for picture, _ in kinds], self.binder.judge.messages(messages, len(given))
         )
         for result in marked:
-            _warn_if_weak(result.verdict)
+            _warn_if_weak(result)
         restored = [
             restore(result.picture) for (_, restore), result in zip(kinds, marked, strict=True)
         ]
@@ -64,7 +69,7 @@ class PictureMarker:
         )
 
     def mark(self, picture: Any, message: Any) -> Marked:
-        """Embed into one picture and report on it: verdict, PSNR, rounds, hash errors."""
+        """Embed into one picture and report on it: verdict, PSNR, hash errors, lookalikes."""
         if is_path(picture):
             return self.mark_file(picture, message)
         original, restore = opened(picture, self.max_pixels)
@@ -77,19 +82,24 @@ class PictureMarker:
         message: Any,
         out: str | Path | None = None,
         quality: int | None = None,
+        *,
+        strict: bool = False,
     ) -> Marked:
         """Embed into a picture file, write the result, and report on it.
 
         For a lossy format, of ``quality`` if given, the report is about the picture that was read
-        back, and a warning says what compression cost.
+        back, and a warning says what compression cost. With ``strict``, a picture that others would
+        pass for is an error, and nothing is written.
         """
         source = Path(source)
         target = Path(out) if out is not None else default_output(source)
         if target.exists() and source.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
         content, marked = self.mark_content(source, message, target.suffix, quality, target.name)
+        if strict and marked.lookalikes:
+            raise IndistinctPictureError(f"{source} is not marked: {marked.lookalikes}")
         write_file(target, content)
-        _warn_if_weak(marked.verdict)
+        _warn_if_weak(marked)
         return replace(marked, picture=target)
 
     def mark_content(
@@ -136,7 +146,9 @@ def _outputs(given: Given) -> list[Path | None]:
     return outputs
 
 
-def _warn_if_weak(verdict: Verdict) -> None:
+def _warn_if_weak(marked: Marked) -> None:
+    """Say so where a mark would not be accepted, or where a forgery of it would be."""
+    verdict = marked.verdict
     if not verdict.accepted:
         warnings.warn(
             f"the marked picture would not be accepted ({verdict.matches} of {verdict.bits} bits, "
@@ -145,3 +157,5 @@ def _warn_if_weak(verdict: Verdict) -> None:
             WeakMarkWarning,
             stacklevel=4,
         )
+    elif marked.lookalikes:
+        warnings.warn(str(marked.lookalikes), LookalikeWarning, stacklevel=4)

@@ -196,12 +196,21 @@ def test_results_are_a_versioned_document(finished):
     assert figures["pictures"]["read"] + len(figures["pictures"]["left_out"]) <= 23
 
 
+def test_the_report_counts_the_lookalikes_of_the_pictures(finished):
+    figures = json.loads((finished[0] / "results.json").read_text())["figures"]["lookalikes"]
+    assert sum(figures["histogram"].values()) == figures["pictures"]
+    assert figures["weak"] == figures["pictures"] - figures["histogram"]["none"]
+    page = (finished[0] / "report.html").read_text()
+    assert "Pictures that others would pass for" in page
+    assert figures["sentence"] in page
+
+
 def test_the_page_stands_alone(finished):
     page = (finished[0] / "report.html").read_text()
     assert page.index("Forgeable") < page.index("Which forgeries are accepted")
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page.replace("xlink:href", "href"))
     assert "@import" not in page
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     assert page.count("data:image/png;base64,") == len(list((finished[0] / "pictures").iterdir()))
     assert "981 more pictures are needed" in page
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from coverlock_bench.attacks.reembedding import AGAINST_LOCKS
 from coverlock_bench.auditing.collection import Collection
+from coverlock_bench.auditing.distinctness import lookalikes
 from coverlock_bench.auditing.presets import Preset
 from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
 from coverlock_bench.auditing.trials import Division, Row, Trials
@@ -169,6 +170,12 @@ class Assessment:
             **common,
         )
         return {"pictures": len(pictures), **curve.to_dict()}
+
+    def lookalikes(self, collection: Collection) -> dict[str, Any]:
+        """How many other pictures would pass for those of the collection, behind the lock."""
+        lock = self.trials(COVERLOCK).defended.protected
+        assert isinstance(lock, LockedWatermark)
+        return lookalikes(lock, collection.pictures)
 
     def signatures(self, collection: Collection) -> dict[str, Any]:
         """Correlations of residuals and the variation of the decoder's features."""

@@ -117,6 +117,16 @@ def draw_errors(figures: dict[str, Any], file: Path) -> None:
     save(figure, file)
 
 
+def lookalike_panel(axes: Any, found: dict[str, Any]) -> None:
+    """How many pictures have how many lookalikes."""
+    counts = found["histogram"]
+    bars = axes.bar(list(counts), list(counts.values()), color=COLOURS[1])
+    axes.bar_label(bars, fontsize=8)
+    axes.set_xlabel(f"lookalikes in a crowd of {found['crowd']:,}")
+    axes.set_ylabel("pictures")
+    axes.margins(y=0.15)
+
+
 def rt_panel(axes: Any, curve: dict[str, Any]) -> None:
     """RT against the number of sources, 8-bit and float, with intervals."""
     for depth, dashes, marker in ((True, DASHES[0], MARKERS[0]), (False, DASHES[1], MARKERS[1])):

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_bench.auditing.exhibits import Exhibit
-from coverlock_bench.auditing.figures import distortion_panel, rt_panel, tradeoff_panel
+from coverlock_bench.auditing.figures import (
+    distortion_panel,
+    lookalike_panel,
+    rt_panel,
+    tradeoff_panel,
+)
 from coverlock_bench.auditing.findings import ARMS, NETWORKS, Findings, accepted
 from coverlock_bench.auditing.omissions import omissions
 from coverlock_bench.auditing.security_tables import (
@@ -95,6 +100,10 @@ def _plots(figures: dict[str, Any], distortions: list[str]) -> dict[str, str]:
         figure = new_figure(5.2, 3.3)
         rt_panel(figure.subplots(), figures["rt"])
         plots["rt"] = svg(figure)
+    if "histogram" in figures.get("lookalikes", {}):
+        figure = new_figure(5.2, 2.4)
+        lookalike_panel(figure.subplots(), figures["lookalikes"])
+        plots["lookalikes"] = svg(figure)
     names = ["clean", *distortions]
     genuine = [cell.get("genuine", {}) for cell in figures["security"].values()]
     if any(all("tpr" in cell.get(name, {}) for name in names) for cell in genuine):

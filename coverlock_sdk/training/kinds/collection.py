@@ -31,6 +31,18 @@ def draw_groups(folder: Path, templates: int, photos: Sequence[Path]) -> list[Pa
     ]
 
 
+def draw_crowd(folder: Path, templates: int, photos: Sequence[Path]) -> dict[str, list[Path]]:
+    """By kind, training pictures of ``templates`` templates, ``TOGETHER`` of each."""
+    return {
+        kind.name: [
+            _drawn(folder, "training", kind, template, content, photos[content::TOGETHER])
+            for template in range(templates)
+            for content in range(TOGETHER)
+        ]
+        for kind in progress(list(KINDS.values()), "drawing pictures")
+    }
+
+
 def draw_sets(
     folder: Path, split: Split, count: int, photos: Sequence[Path], templates: int = 2
 ) -> dict[str, list[list[Path]]]:

@@ -90,7 +90,9 @@ class Mhdw(Defense):
 
     def protect(self, watermark: Watermark) -> LockedWatermark:
         """Bind ``watermark`` to its pictures by the hand-crafted hash."""
-        lock = CoverLock(MhdwHash(self.seed), self.key, self.fpr, self.rule, self.rounds)
+        lock = CoverLock(
+            MhdwHash(self.seed), self.key, self.fpr, self.rule, self.rounds, harden=False
+        )
         return lock.protect(watermark)
 
 

@@ -113,7 +113,7 @@ USAGE = {
     "missing key": (("verify", "{a}", *LOCK, "--key-file", "no.json"), "no key file"),
     "no pictures": (("verify", "{empty}", *LOCK), "contains no pictures"),
     "no match": (("verify", "{empty}/*.png", *LOCK), "no file matches"),
-    "missing ids": (("identify", "{a}", "-w", "additive", "--ids", "no.txt"), "cannot be read"),
+    "missing ids": (("identify", "{a}", "-w", "additive", "--ids", "no.txt"), "does not exist"),
     "impossible rate": (("verify", "{a}", *LOCK, "--fpr", "1e-40"), "cannot reach"),
     "unknown asset": (("fetch", "steganogann"), "did you mean 'steganogan'"),
 }
