@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Iterator
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -35,6 +36,9 @@ COMMANDS = (
     "serve:token",
 )
 """The SDK's own commands: a module of this package, and the name of the command in it."""
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CoverLockGroup(click.Group):
@@ -68,6 +72,8 @@ class CoverLockGroup(click.Group):
                 click.echo("interrupted", err=True)
                 raise click.exceptions.Exit(INTERRUPTED) from None
             except Exception as error:
+                if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                    raise
                 traceback.print_exc()
                 _report(f"please report this bug: {type(error).__name__}: {error}", as_json)
             raise click.exceptions.Exit(ERROR)
@@ -101,7 +107,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _quiet_about_pipes() -> Iterator[None]:
-    """Exit without a word when whoever reads the output goes away."""
+    """Exit without a word when whoever reads the output goes away, and in one if a disk is full."""
     try:
         yield
         sys.stdout.flush()
@@ -109,9 +115,20 @@ def _quiet_about_pipes() -> Iterator[None]:
         # Rich makes an exit of it, which remembers why.
         if not any(isinstance(e, BrokenPipeError) for e in (end, end.__context__)):
             raise
-        for stream in (sys.stdout, sys.stderr):  # what is left in buffers goes nowhere
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _discard(sys.stdout, sys.stderr)
         raise SystemExit(BROKEN_PIPE) from None
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _discard(sys.stdout)
+        click.echo(f"error: the output cannot be written ({error.strerror})", err=True)
+        raise SystemExit(ERROR) from None
+
+
+def _discard(*streams: TextIO) -> None:
+    """Let what is left in buffers go nowhere."""
+    for stream in streams:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _report(message: str, as_json: bool) -> None:

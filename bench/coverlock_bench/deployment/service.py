@@ -109,8 +109,8 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is not None:
             assert process.stderr is not None
             raise CoverLockError(f"the service did not start: {process.stderr.read().decode()}")
-        with contextlib.suppress(httpx.TransportError):
-            httpx.get(f"{url}/healthz").raise_for_status()
+        with contextlib.suppress(httpx.HTTPError):  # not up, or not ready
+            httpx.get(f"{url}/readyz").raise_for_status()
             return
         time.sleep(0.1)
     raise CoverLockError("the service did not start in two minutes")

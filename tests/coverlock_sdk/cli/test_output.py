@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,3 +106,17 @@ def test_skipped_files_are_counted_and_told(folder):
     (folder / ".DS_Store").touch()
     assert "2 other files were skipped" in run("verify", folder, *LOCK, code=1)
     assert run_json("verify", folder, *LOCK, code=1)["skipped"] == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+@pytest.mark.parametrize("arguments", [["plugins"], ["plugins", "--json"], ["--help"]])
+def test_a_full_disk_is_one_sentence(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "coverlock_sdk", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: the output cannot be written (No space left on device)\n"
