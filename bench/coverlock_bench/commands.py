@@ -11,7 +11,14 @@ import click
 from coverlock_bench.adaptive.command import adaptive
 from coverlock_bench.auditing.security import security_command
 from coverlock_bench.bridges.commands import omniseal_cards
-from coverlock_bench.deployment.commands import overhead, parity, scaling, service, siege
+from coverlock_bench.deployment.commands import (
+    overhead,
+    parity,
+    scaling,
+    service,
+    siege,
+    throughput,
+)
 from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
 from coverlock_bench.knowing.commands import (
@@ -60,6 +67,7 @@ for command in (
     service,
     siege,
     scaling,
+    throughput,
     omniseal_cards,
 ):
     bench.add_command(command)

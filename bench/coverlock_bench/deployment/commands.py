@@ -128,6 +128,26 @@ def scaling(
     return Measured({**_networks(bundle), **config}, figures)
 
 
+@measurement(
+    "throughput",
+    "bundle images seed",
+    count_option(200, "Pictures of 3 to 48 megapixels on which verdicts are compared."),
+    number_option("--rounds", 5),
+)
+def throughput(
+    bundle: Path, images: Path | None, count: int, rounds: int, seed: int
+) -> Iterator[Measured]:
+    """Compare verifying and embedding with what it was before and with dwtDctSvd, on one core.
+
+    Large pictures are photos that were enlarged and given the noise of a camera.
+    """
+    from coverlock_bench.deployment.throughput import throughput as measure
+
+    config = {**_networks(bundle), "rounds": rounds, "seed": seed}
+    for figures in measure(bundle, find_photos(images), count, rounds, seed):
+        yield Measured(config, figures)
+
+
 def _networks(bundle: Path) -> dict[str, Any]:
     manifest = Bundle.open(bundle).manifest
     return {"watermark": manifest.watermark, "hash": manifest.hash}
