@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NoReturn
 
 import click
@@ -44,7 +45,7 @@ def process(
     ``work`` returns what to report, ``accepted`` among it. A picture that fails is reported and
     counted, and never stops the others. ``columns`` maps report keys to headings.
     """
-    rows = (_row(source, work) for source in found.pictures)
+    rows = (row_of(str(source.path), partial(work, source)) for source in found.pictures)
     report(found, rows, columns, as_json)
 
 
@@ -74,13 +75,14 @@ def counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{n} {nouns.get(status, status)}" for status, n in counts.items() if n)
 
 
-def _row(source: Source, work: Callable[[Source], Row]) -> Row:
-    row: Row = {"file": str(source.path)}
+def row_of(file: str, work: Callable[[], Row]) -> Row:
+    """What is reported of one picture: what ``work`` says of it, or why it could not be done."""
+    row: Row = {"file": file}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ExposedKeyWarning)  # the command says it once
         try:
-            details = work(source)
+            details = work()
             row |= {"status": "accepted" if details["accepted"] else "rejected", **details}
         except ABOUT_SETTINGS:
             raise

@@ -12,16 +12,25 @@ from coverlock_sdk.locking.serials import Serial, SerialRegistry
 
 
 def message_source(
-    length: int, identifier: str | None, bits: str | None, serials: Path | None
+    length: int,
+    identifier: str | None,
+    bits: str | None,
+    serials: Path | None,
+    resume: bool = False,
 ) -> Callable[[Path], Any]:
-    """The message of each picture: the same for all, or with a registry a serial each."""
+    """The message of each picture: the same for all, or with a registry a serial each.
+
+    A run that is resumed goes on with the serials that pictures were given before.
+    """
     message = chosen_message(length, identifier, bits)
     if serials is None:
         return lambda picture: message
     if identifier is None:
         raise MessageError("--serials numbers the pictures of an identifier: name it with --id")
     registry = SerialRegistry(serials)
-    return lambda picture: registry.issue(identifier, str(picture))
+    rows = registry.rows(identifier) if resume else []
+    known = {row["picture"]: Serial(row["serial"]) for row in rows}
+    return lambda picture: known.get(str(picture)) or registry.issue(identifier, str(picture))
 
 
 def serial_source(

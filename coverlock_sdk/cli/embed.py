@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from coverlock_sdk.cli.batch import process
+from coverlock_sdk.cli.batch import report
 from coverlock_sdk.cli.chosen_messages import message_source
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.opening import open_lock
+from coverlock_sdk.cli.marking import MarkingJob, Task
 from coverlock_sdk.cli.options import (
-    harden_option,
     json_option,
-    lock_options,
+    marker_options,
     message_options,
+    refuse_idle,
     serials_option,
     sources_argument,
 )
-from coverlock_sdk.images.folders import Found, Source, search
-from coverlock_sdk.images.outputs import make_writable, output_paths
+from coverlock_sdk.errors import CoverLockError, needs
+from coverlock_sdk.images.folders import Found, search
+from coverlock_sdk.images.outputs import FORMATS, KEEP, make_writable, output_paths
+from coverlock_sdk.scaling.pool import in_processes
 
 COLUMNS = {
     "out": "marked picture",
@@ -29,6 +31,7 @@ COLUMNS = {
     "psnr": "PSNR dB",
     "matches": "bits read",
     "p_value": "p",
+    "done": "done",
 }
 
 
@@ -42,9 +45,27 @@ COLUMNS = {
 )
 @message_options
 @serials_option
-@lock_options
-@harden_option
+@marker_options
 @click.option("--strict", is_flag=True, help="Refuse pictures that other pictures would pass for.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice([*FORMATS, KEEP]),
+    default="png",
+    show_default=True,
+    help="Format of marked pictures; 'keep' is that of each original.",
+)
+@click.option("--quality", type=click.IntRange(1, 100), help="Of lossy formats.")
+@click.option("--resume", is_flag=True, help="Skip pictures that an earlier run has marked.")
+@click.option("--overwrite", is_flag=True, help="Replace files even if they carry another message.")
+@click.option("--workers", type=click.IntRange(1), help="Processes.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Ray marks on a cluster, whose nodes share the folders.",
+)
 @json_option
 def embed(
     sources: tuple[str, ...],
@@ -53,32 +74,57 @@ def embed(
     bits: str | None,
     serials: Path | None,
     strict: bool,
+    file_format: str,
+    quality: int | None,
+    resume: bool,
+    overwrite: bool,
+    workers: int | None,
+    engine: str,
     as_json: bool,
-    **lock_settings: Any,
+    **opening: Any,
 ) -> None:
     """Mark pictures and lock each mark to its picture.
 
     SOURCES are files, folders or patterns; pictures that this command wrote there before are not
-    marked again. A marked picture that would not verify counts as rejected. With --serials each
-    picture carries a serial of --id, such as order-4711/000001, which keeps a key safe however
-    many pictures are released. A picture whose code many others share, such as a page of a common
-    layout, is marked with a warning, or refused with --strict.
+    marked again. A marked picture that would not verify counts as rejected. A file that carries
+    another message is not replaced. With --serials each picture carries a serial of --id, such as
+    order-4711/000001, which keeps a key safe however many pictures are released. A picture whose
+    code many others share, such as a page of a common layout, is marked with a warning, or refused
+    with --strict.
     """
-    lock = open_lock(**lock_settings)
-    message_of = message_source(lock.bits, identifier, bits, serials)
-    if advice := lock.judge.advice("serial" if serials else "identifier"):
-        click.echo(f"warning: {advice}", err=True)
-    found = search(sources)
-    targets = output_paths(found.pictures, out)
-    make_writable({target.parent for target in targets.values()})
+    _require_one(opening["watermark"], opening["bundle"])
+    job = MarkingJob.of(opening, quality, resume, overwrite, strict)
+    with job.open() as marker:
+        message_of = message_source(marker.bits, identifier, bits, serials, resume)
+        if advice := marker.binder.judge.advice("serial" if serials else "identifier"):
+            click.echo(f"warning: {advice}", err=True)
+        found = search(sources)
+        targets = output_paths(found.pictures, out, file_format)
+        make_writable({target.parent for target in targets.values()})
+        tasks = [
+            Task.of(source.path, target, message_of(source.path), bool(serials))
+            for source, target in targets.items()
+        ]
+        left = Found(list(targets), found.skipped)
+        if not workers and engine == "local":
+            report(
+                left, (row for task in tasks for row in job.check(marker, [task])), COLUMNS, as_json
+            )
+    report(left, _engine(engine)(job, tasks, workers or 1), COLUMNS, as_json)
 
-    def work(source: Source) -> dict[str, Any]:
-        message = message_of(source.path)
-        marked = lock.mark_file(source.path, message, targets[source], strict=strict)
-        written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
-        named: dict[str, Any] = {"serial": message} if serials else {}
-        if marked.lookalikes is not None:
-            named["lookalikes"] = asdict(marked.lookalikes)
-        return {**written, **named, **marked.verdict.to_dict()}
 
-    process(Found(list(targets), found.skipped), work, COLUMNS, as_json)
+def _require_one(watermark: str | None, bundle: Path | None) -> None:
+    if (watermark is None) == (bundle is None):
+        raise CoverLockError("name either a watermark with --watermark or a bundle with --bundle")
+    if bundle is None:
+        refuse_idle("without --bundle", "trust", "threads")
+    else:
+        refuse_idle("with --bundle, which has its own", "hash", "fpr", "rule")
+
+
+def _engine(name: str) -> Callable[[MarkingJob, list[Task], int], Iterator[dict[str, Any]]]:
+    if name == "local":
+        return in_processes
+    with needs("--engine ray", "Ray", "ray"):
+        from coverlock_sdk.scaling.ray_actors import in_actors
+    return in_actors

@@ -36,6 +36,7 @@ def open_lock(
     rule: Any,
     max_pixels: int = MAX_PIXELS,
     harden: bool = True,
+    psnr: float | None = None,
 ) -> LockedWatermark:
     """The lock that ``lock_options`` describe."""
     hash_name, hash_options = parse_setting(hash or DEFAULT_HASH)
@@ -46,6 +47,7 @@ def open_lock(
         fpr=DEFAULT_FPR if fpr is None else fpr,
         rule=rule,
         harden=harden,
+        psnr=psnr,
     )
     lock.max_pixels = max_pixels
     return lock

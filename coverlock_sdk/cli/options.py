@@ -116,6 +116,31 @@ lock_options = together(
     rule_option,
     max_pixels_option,
 )
+marker_options = together(
+    click.option(
+        "-w", "--watermark", help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE."
+    ),
+    click.option(
+        "--bundle",
+        type=click.Path(path_type=Path),
+        help="A deployed bundle instead, which needs no PyTorch.",
+    ),
+    _hash_option,
+    key_option,
+    fpr_option,
+    rule_option,
+    max_pixels_option,
+    click.option("--threads", type=click.IntRange(1), help="Threads of a bundle's runtime."),
+    trust_option,
+    harden_option,
+    click.option(
+        "--psnr",
+        type=click.FloatRange(20, 60),
+        help="Decibels that marked pictures should have.  [default: as the watermark has it]",
+    ),
+)
+"""What marks pictures, and how strongly."""
+
 verifier_options = together(
     click.option(
         "-w", "--watermark", help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE."

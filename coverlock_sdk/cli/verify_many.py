@@ -46,10 +46,10 @@ def verify_in_processes(
     job: VerificationJob, sources: tuple[str, ...], workers: int, as_json: bool
 ) -> NoReturn:
     """Share the pictures out among processes of this machine."""
-    from coverlock_sdk.scaling.pool import verify_files
+    from coverlock_sdk.scaling.pool import in_processes
 
     found = search(sources)
-    rows = verify_files(job, [str(source.path) for source in found.pictures], workers)
+    rows = in_processes(job, [str(source.path) for source in found.pictures], workers)
     report(found, rows, VERDICT_COLUMNS, as_json)
 
 

@@ -197,9 +197,9 @@ def upright_image(image: PilImage) -> PilImage:
         return plain
 
 
-def default_output(path: Path) -> Path:
+def default_output(path: Path, suffix: str = ".png") -> Path:
     """Where a marked picture goes when nothing was said: a PNG beside the original."""
-    return path.with_name(f"{path.stem}.marked.png")
+    return path.with_name(f"{path.stem}.marked{suffix}")
 
 
 def save_image(image: PilImage, path: Path) -> Path:

@@ -7,12 +7,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.codecs import default_output, require_format
+from coverlock_sdk.images.codecs import (
+    LOSSLESS_SUFFIXES,
+    LOSSY_SUFFIXES,
+    default_output,
+    require_format,
+)
 from coverlock_sdk.images.folders import Source
 
+KEEP = "keep"
+FORMATS = {"png": ".png", "jpg": ".jpg", "webp": ".webp", "tiff": ".tiff", "avif": ".avif"}
+"""Formats that marked pictures are written in, by the name that users type."""
 
-def output_paths(sources: list[Source], out: Path | None) -> dict[Source, Path]:
+
+def output_paths(
+    sources: list[Source], out: Path | None, file_format: str = "png"
+) -> dict[Source, Path]:
     """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other.
+
+    Names end as ``file_format`` says; with "keep" as the original does, or ``.png`` if nothing is
+    written in its format.
 
     What an earlier run over the same folder wrote is not marked again.
     """
@@ -27,15 +41,23 @@ def output_paths(sources: list[Source], out: Path | None) -> dict[Source, Path]:
     taken: set[Path] = set()
     for source in dict.fromkeys(sources):
         original = source.path if out is None else out / source.relative
-        target = default_output(original)
+        suffix = _suffix(source.path, file_format)
+        target = default_output(original, suffix)
         attempt = 1
         while target in taken:
             attempt += 1
-            target = default_output(original.with_stem(f"{original.stem}-{attempt}"))
+            target = default_output(original.with_stem(f"{original.stem}-{attempt}"), suffix)
         targets[source] = target
         taken.add(target)
     written = {target.resolve() for target in taken}
     return {s: target for s, target in targets.items() if s.path.resolve() not in written}
+
+
+def _suffix(source: Path, file_format: str) -> str:
+    if file_format != KEEP:
+        return FORMATS[file_format]
+    suffix = source.suffix.lower()
+    return suffix if suffix in (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES) else FORMATS["png"]
 
 
 def make_writable(folders: Iterable[Path]) -> None:

@@ -119,6 +119,11 @@ class PictureMarker:
             marked = self._after_compression(marked, original, content, message, name)
         return content, marked
 
+    def carried(self, picture: Any, message: Any) -> Verdict:
+        """What verification says of a picture that may have been marked with ``message``."""
+        logits = self.binder.logits([read(picture, self.max_pixels)])
+        return self.binder.judge.verify(*logits, message)[0]
+
     def _after_compression(
         self, marked: Marked, original: Picture, content: bytes, message: str | Bits, name: str
     ) -> Marked:

@@ -63,6 +63,14 @@ class VerificationJob:
             max_pixels=self.max_pixels,
         )
 
+    def alone(self) -> VerificationJob:
+        """The job for one process of several."""
+        return replace(self, threads=self.threads or 1)
+
+    def died(self, item: str) -> Row:
+        """The row of a file that no process survives."""
+        return Prepared(item, None, f"a process died verifying {item}").row(None)
+
     def checked(self) -> tuple[Bundle, Judge]:
         """The bundle and its judge, after checking that bundle, keys and message fit together.
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from coverlock_sdk.scaling.job import Row, VerificationJob
-from coverlock_sdk.scaling.pool import verify_files
+from coverlock_sdk.scaling.pool import in_processes
 from coverlock_sdk.verifier.verifier import Verifier
 
 
@@ -27,7 +27,7 @@ class TimedJob(VerificationJob):
 
 def measure(job: VerificationJob, files: list[str], workers: int) -> tuple[float, float]:
     """Pictures a second once everything has started, and processor seconds of a picture."""
-    rows = verify_files(job, files, workers)
+    rows = in_processes(job, files, workers)
     seconds = [next(rows)["seconds"]]
     start = time.perf_counter()
     # By now every worker has finished about one batch.

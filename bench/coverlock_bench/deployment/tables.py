@@ -1,4 +1,4 @@
-"""The table of ``coverlock bench latency``."""
+"""The tables of ``coverlock bench latency`` and ``throughput``, and of ``gpu_check.sh``."""
 
 from __future__ import annotations
 
@@ -32,4 +32,29 @@ LATENCY = Table(
         ("network alone", below("ratio_to_torch", RATIO)),
         ("of matmul peak", "{of_matmul_peak:%0} %"),
     ),
+)
+
+
+def _throughput(figures: Any) -> Iterator[Row]:
+    """One row for each way to do a thing; ratios are to the first of its kind."""
+    for what, ways in figures.items():
+        if what != "verdicts":
+            yield from ({"what": what, "way": way, **timed} for way, timed in ways.items())
+
+
+THROUGHPUT = Table(
+    "Verifying and embedding on one core",
+    _throughput,
+    (
+        ("what", "{what}"),
+        ("how", "{way}"),
+        ("processor time a picture", "{seconds:.3f} s"),
+        ("pictures a second, to the first", "{ratio:.2f} x"),
+    ),
+)
+
+GPU_STEPS = Table(
+    "What was run on a GPU host",
+    lambda figures: figures["steps"],
+    (("step", "{step}"), ("", "{status}"), ("what it said", "{detail}")),
 )

@@ -13,7 +13,7 @@ from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.errors import BundleError, CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.scaling.job import VerificationJob
-from coverlock_sdk.scaling.pool import verify_files
+from coverlock_sdk.scaling.pool import in_processes
 from tests.conftest import AdditiveMark, AdditivePlugin
 from tests.toy_bundle import BITS, toy_lock, write_toy_bundle
 
@@ -58,7 +58,7 @@ def test_files_are_verified_by_a_job(bundle, photos, tmp_path):
     Image.fromarray(photos[1]).save(tmp_path / "plain.png")
     job = VerificationJob(str(bundle.path), "alice", runtime="cpu", threads=1)
     files = [str(tmp_path / "marked.png"), str(tmp_path / "plain.png")]
-    assert [row["status"] for row in verify_files(job, files, 1)] == ["accepted", "rejected"]
+    assert [row["status"] for row in in_processes(job, files, 1)] == ["accepted", "rejected"]
 
 
 def test_another_version_is_refused(bundle, installed):

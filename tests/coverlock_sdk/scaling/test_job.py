@@ -6,7 +6,7 @@ from PIL import Image
 
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.scaling.job import VerificationJob
-from coverlock_sdk.scaling.pool import verify_files
+from coverlock_sdk.scaling.pool import in_processes
 from tests.toy_bundle import put_runtime
 
 
@@ -46,7 +46,7 @@ def test_pictures_that_cannot_be_judged_do_not_stop_those_in_their_batch(job, fo
 
 def test_a_picture_whose_reading_fails_in_an_unforeseen_way_is_an_error(job, folder):
     good = str(folder / "000.png")
-    rows = list(verify_files(job, ["nobody\0expects.png", good], workers=1))
+    rows = list(in_processes(job, ["nobody\0expects.png", good], workers=1))
     assert [row["status"] for row in rows] == ["error", "accepted"]
     assert "cannot be read" in rows[0]["error"]
 
@@ -55,4 +55,4 @@ def test_a_picture_whose_reading_fails_in_an_unforeseen_way_is_an_error(job, fol
 def test_a_message_that_fits_no_picture_is_said_once(toy, folder, message):
     job = VerificationJob(str(toy), message, runtime="cpu")
     with pytest.raises(MessageError):
-        list(verify_files(job, [str(folder / "000.png")], workers=1))
+        list(in_processes(job, [str(folder / "000.png")], workers=1))

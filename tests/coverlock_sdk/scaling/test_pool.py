@@ -18,7 +18,7 @@ from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.scaling import pool
 from coverlock_sdk.scaling.job import VerificationJob
-from coverlock_sdk.scaling.pool import verify_files
+from coverlock_sdk.scaling.pool import in_processes
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -44,7 +44,7 @@ def test_one_process_two_processes_and_the_plain_loop_agree(toy, folder):
 def test_a_bad_bundle_is_said_once_and_in_one_sentence(tmp_path):
     job = VerificationJob(str(tmp_path), "alice")
     with pytest.raises(BundleError, match="is not a bundle"):
-        list(verify_files(job, ["a.png"] * 100, workers=2))
+        list(in_processes(job, ["a.png"] * 100, workers=2))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills by signal")
@@ -88,7 +88,7 @@ class Unlucky(VerificationJob):
 def test_a_process_that_dies_loses_nothing_and_doubles_nothing(toy, folder):
     files = sorted(str(path) for path in folder.glob("0*.png"))
     job = Unlucky(str(toy), "alice", runtime="cpu", max_batch=4)
-    rows = list(verify_files(job, files, workers=2))
+    rows = list(in_processes(job, files, workers=2))
     assert toy.with_name("killed").exists()
     assert [row["file"] for row in rows] == files
     assert {row["status"] for row in rows} == {"accepted", "rejected"}
@@ -107,7 +107,7 @@ class Poisoned(VerificationJob):
 def test_a_picture_that_kills_is_found_and_reported(toy, folder):
     files = sorted(str(path) for path in folder.glob("0*.png"))
     job = Poisoned(str(toy), "alice", runtime="cpu", max_batch=4)
-    rows = list(verify_files(job, files, workers=2))
+    rows = list(in_processes(job, files, workers=2))
     assert [row["file"] for row in rows] == files
     [bad] = [row for row in rows if row["status"] == "error"]
     assert bad["file"].endswith("013.png")

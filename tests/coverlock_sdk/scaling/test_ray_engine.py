@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import VerificationJob
-from coverlock_sdk.scaling.pool import verify_files
+from coverlock_sdk.scaling.pool import in_processes
 from coverlock_sdk.verifier import runtimes
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
 
@@ -39,7 +39,7 @@ def cluster():
 def plain(toy, folder) -> dict[str, dict]:
     files = sorted(str(path) for path in folder.iterdir())
     job = VerificationJob(str(toy), "alice", runtime="cpu")
-    return {row["file"]: row for row in verify_files(job, files, workers=1)}
+    return {row["file"]: row for row in in_processes(job, files, workers=1)}
 
 
 def assert_same(rows: list[dict], plain: dict[str, dict]) -> None:
