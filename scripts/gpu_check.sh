@@ -28,9 +28,9 @@ step() { # NAME COMMAND...
     local name=$1
     shift
     if "$@" >"$work/log" 2>&1; then
-        note "$name" passed "$(tail -n 1 "$work/log")"
+        note "$name" passed "$(tail -n 1 "$work/log" | sed "s|$work/||g")"
     else
-        note "$name" failed "$(tail -n 1 "$work/log")"
+        note "$name" failed "$(tail -n 1 "$work/log" | sed "s|$work/||g")"
     fi
 }
 
