@@ -31,6 +31,7 @@ from coverlock_sdk.images.codecs import (
 from coverlock_sdk.images.conversion import Given, is_path, opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.binding import Binder, Marked
+from coverlock_sdk.locking.verdict import Verdict
 
 
 class PictureMarker:
