@@ -49,6 +49,18 @@ def _together(documents: Documents) -> Any:
     return {name: value for document in documents for name, value in document["figures"].items()}
 
 
+def _by_photos(documents: Documents) -> Any:
+    """The figures of several files that tell of the same watermarks and photos at other sizes."""
+    together: dict[str, dict[str, dict[str, Any]]] = {}
+    for document in documents:
+        for watermark, folders in document["figures"].items():
+            for photos, sizes in folders.items():
+                known = together.setdefault(watermark, {})
+                merged = {**known.get(photos, {}), **sizes}
+                known[photos] = dict(sorted(merged.items(), key=lambda item: int(item[0])))
+    return together
+
+
 def _with_settings(documents: Documents) -> Any:
     """One row a file: its settings and figures."""
     return [{**document["config"], **document["figures"]} for document in documents]
@@ -104,7 +116,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "filters": ("filters.json", tables.FILTERS, _together),
     "calibration-classical": ("calibration-classical.json", tables.CALIBRATION, _together),
     "choices": ("choices.json", tables.CHOICES, _together),
-    "any-size": ("any-size*.json", tables.ANY_SIZE, _together),
+    "any-size": ("any-size*.json", tables.ANY_SIZE, _by_photos),
     "adaptive": ("adaptive.json", ADAPTIVE, _together),
     "levers": ("levers.json", tables.LEVERS, _together),
     "key-attacks": ("key-attacks.json", knowing.KEY_ATTACKS, _together),
