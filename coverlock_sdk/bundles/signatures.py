@@ -35,7 +35,7 @@ def cryptography() -> Any:
 
 def _public_key(trust: Any) -> Ed25519PublicKey:
     """What a caller may trust: a public key, or the path of its PEM file."""
-    _, ed25519, serialization = cryptography()
+    exceptions, ed25519, serialization = cryptography()
     if isinstance(trust, ed25519.Ed25519PublicKey):
         return trust
     if not isinstance(trust, str | os.PathLike):
@@ -47,7 +47,7 @@ def _public_key(trust: Any) -> Ed25519PublicKey:
         key = serialization.load_pem_public_key(path.read_bytes())
     except OSError as error:
         raise KeyringError(f"{path} cannot be read ({error.strerror or error})") from None
-    except ValueError:
+    except (ValueError, exceptions.UnsupportedAlgorithm):
         raise KeyringError(f"{path} is not a public key in PEM format") from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise KeyringError(f"{path} is not an Ed25519 key")

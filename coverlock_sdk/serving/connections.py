@@ -75,8 +75,7 @@ class GuardedConnection(H11Protocol):
         if len(self.connections) > self.limits.connections:
             guarded = (c for c in self.connections if isinstance(c, GuardedConnection))
             idle = [(c.waiting_since, id(c), c) for c in guarded if c.waiting_since is not None]
-            if idle:
-                min(idle)[2].transport.abort()
+            (min(idle)[2] if idle else self).transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Stop waiting."""
@@ -139,6 +138,7 @@ class _LingeringTransport:
             self._transport.close()
             return
         self._lingering = True
+        self._protocol.waiting_since = self._protocol.loop.time()  # it may have to go for others
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._transport.resume_reading()
