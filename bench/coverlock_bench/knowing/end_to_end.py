@@ -10,22 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.attacks.optimisation import Optimisation
 from coverlock_bench.intervals import rate
 from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.correlation import Correlation
-from coverlock_bench.knowing.pictures import Album, forge, predicted, release
+from coverlock_bench.knowing.pictures import Album, forge, release
 from coverlock_bench.knowing.residual_regression import ResidualRegression
 from coverlock_bench.ledger import Session
-from coverlock_bench.photos import Picture8, to_8_bit, to_float
+from coverlock_bench.photos import Picture8
 from coverlock_sdk import load_watermark, wrap
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 VICTIM = "alice"
-OPTIMISED = 10
-"""Targets of the optimisation, which takes seconds each."""
-
 FEW, MANY = 20, 200
 """Released pictures. Correlation is tried with few as well; attacks on codes go on to thousands."""
 
@@ -71,22 +67,12 @@ def end_to_end(
     return figures
 
 
-def _by_decoder(lock: LockedWatermark, targets: list[Picture8], album: Album) -> list[Picture8]:
-    """Payloads worked out by correlation, and written by the decoder's gradients alone."""
-    payloads = predicted(lock, Correlation(), album, targets)
-    views = np.stack([to_float(target) for target in targets])
-    written = Optimisation().written(views, payloads, lock.watermark, to_float(album.marked[0]))
-    return [to_8_bit(view) for view in written]
-
-
 def _attacks(lock: LockedWatermark, targets: list[Picture8]) -> dict[str, Attempt]:
     """Every attack by its name."""
-    few = targets[:OPTIMISED]
     return {
         "correlation": Attempt(
             targets, [FEW, MANY], lambda album: forge(lock, Correlation(), album, targets)
         ),
-        "correlation, decoder only": Attempt(few, [MANY], partial(_by_decoder, lock, few)),
         "residual regression": Attempt(
             targets,
             [MANY],
