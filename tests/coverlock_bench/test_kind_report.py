@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -24,14 +25,19 @@ def report(tmp_path, photos, monkeypatch):
     monkeypatch.chdir(tmp_path)
     few = {name: KINDS[name] for name in ("QR codes", "logos")}
     monkeypatch.setattr(collection, "KINDS", few)
-    quick = {name: {**search, "steps": 1} for name, search in collision_report.SEARCHES.items()}
-    monkeypatch.setattr(collision_report, "SEARCHES", quick)
+    for searches in ("SEARCHES", "MORE_SEARCHES"):
+        usual = getattr(collision_report, searches)
+        quick = {name: {**search, "steps": 1} for name, search in usual.items()}
+        monkeypatch.setattr(collision_report, searches, quick)
     (tmp_path / "photos").mkdir()
     for index, photo in enumerate(photos[:4]):
         Image.fromarray(photo).save(tmp_path / "photos" / f"{index}.png")
     arguments = ["bench", "hash", "--images", "photos", "--hash", "dct", "-o", "hash-kinds.json"]
-    result = CliRunner().invoke(build_cli(), [*arguments, "--kinds", "3", "--collisions", "1"])
+    result = CliRunner().invoke(
+        build_cli(), [*arguments, "--kinds", "3", "--collisions", "1", "--curve"]
+    )
     assert result.exit_code == 0, result.output
+    shutil.copy("hash-kinds.json", "hash-collisions.json")
     return json.loads((tmp_path / "hash-kinds.json").read_text())["figures"], result.output
 
 
@@ -47,6 +53,7 @@ def test_a_report_compares_pictures_of_every_kind_and_prints_the_bars(report, tm
     for name, expected in {
         "hash-kinds": "| QR codes (one template) |",
         "hash-collisions": "| 34 dB, low frequencies |",
+        "hash-linearity": "| dct |",
         "hash-bars": "| logos: pairs at 51 of 64 |",
     }.items():
         assert expected in render(f"<!-- table: {name} -->\n<!-- end of table -->", tmp_path)
