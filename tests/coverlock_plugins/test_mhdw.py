@@ -82,7 +82,7 @@ def test_the_defence_is_registered_and_binds(additive) -> None:
     assert load_hash("mhdw").name == "mhdw"
     locked = defense.protect(additive)
     assert isinstance(locked, LockedWatermark)
-    assert locked.binder.rounds == 1
+    assert locked.binder.rounds == defense.rounds
     source, target = scenes(2)
     marked = locked.embed(source, "invoice 7")
     assert locked.verify(marked, "invoice 7")
