@@ -48,7 +48,7 @@ def test_a_picture_whose_reading_fails_in_an_unforeseen_way_is_an_error(job, fol
     good = str(folder / "000.png")
     rows = list(in_processes(job, ["nobody\0expects.png", good], workers=1))
     assert [row["status"] for row in rows] == ["error", "accepted"]
-    assert "cannot be read" in rows[0]["error"]
+    assert "is not the name of a file" in rows[0]["error"]
 
 
 @pytest.mark.parametrize("message", [(0, 1), "\udcff"])
