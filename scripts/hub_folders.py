@@ -96,8 +96,8 @@ def write(name: str, weights: Path, kind: Kind, out: Path) -> Path:
 
 def main(out: Path) -> None:
     """Write every folder and name it."""
-    for weights in sorted((ROOT / "coverlock_sdk/hashing/weights").glob("*.safetensors")):
-        print(write(weights.stem, weights, HASH, out))
+    for facts in sorted((ROOT / "coverlock_sdk/hashing/weights").glob("*.json")):
+        print(write(facts.stem, facts.with_suffix(".safetensors"), HASH, out))
     for weights in sorted((ROOT / "plugins/coverlock_plugins").glob("*/weights/*.safetensors")):
         print(write(weights.stem, weights, WATERMARK, out))
 

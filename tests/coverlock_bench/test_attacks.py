@@ -110,4 +110,4 @@ def test_attacks_are_found_by_name_and_say_their_settings():
     assert repr(load_attack("denoise", window=7)) == (
         "DenoisedResidual(references=1, window=7, strength=1.0)"
     )
-    assert "steps=50, rate=0.05" in repr(load_attack("wmforger"))
+    assert "steps=50, rate=None" in repr(load_attack("wmforger"))

@@ -152,7 +152,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_missing_runtime_names_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_runtime_names_the_extra(
+    watermark: RivaGan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingModelError, match=r"coverlock-sdk\[cpu\]"):
         RivaGan()
