@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
-from experiments import interventions, training_factors
+from experiments import interventions, trained, training_factors
 from experiments.intervention_picture import draw_interventions, interventions_figure
 from experiments.references import references
 from experiments.tables import INTERVENTIONS, REFERENCES, TRAINING_FACTORS
@@ -42,6 +43,12 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for index, picture in enumerate(natural_pictures(30, (72, 72), seed=5)):
         Image.fromarray(picture).save(folder / f"{index}.png")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def few_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = partial(trained.residual_transferability, messages=2)
+    monkeypatch.setattr(trained, "residual_transferability", few)
 
 
 @pytest.fixture
