@@ -74,7 +74,14 @@ def test_ctrl_c_ends_the_process_without_a_traceback(tmp_path):
     """The process waits for a writer of the list of identifiers, who never comes."""
     os.mkfifo(tmp_path / "ids")
     command = [*COVERLOCK, "identify", tmp_path, "-w", "mbrs", "--ids", tmp_path / "ids"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Jobs that a shell runs in the background ignore Ctrl-C, and so would this one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     with (tmp_path / "ids").open("w"):  # opens as soon as the process reads
         running.send_signal(signal.SIGINT)
         assert running.communicate(timeout=60) == ("", "interrupted\n")
