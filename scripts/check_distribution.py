@@ -18,9 +18,16 @@ NEEDED = (
     "coverlock_plugins/mbrs/weights/mbrs.safetensors",
     "coverlock_bench/auditing/templates/",
     "coverlock_bench/preference/small.safetensors",
+    "coverlock_web/page/index.html",
 )
 FORBIDDEN = ("experiments/", "tests/", "examples/", "bench/results", ".github", "key.json")
-PACKAGES = ("coverlock_sdk", "coverlock_plugins", "coverlock_export", "coverlock_bench")
+PACKAGES = (
+    "coverlock_sdk",
+    "coverlock_plugins",
+    "coverlock_export",
+    "coverlock_bench",
+    "coverlock_web",
+)
 
 
 def faults_of_wheel(wheel: Path) -> list[str]:
