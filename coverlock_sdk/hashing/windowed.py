@@ -7,6 +7,7 @@ weights to PyTorch for training and export.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -177,9 +178,9 @@ class WindowedHash(ImageHash):
         )
         return module.eval()
 
+    @abstractmethod
     def backbone(self, **settings: Any) -> Backbone:
         """The untrained network in PyTorch."""
-        raise NotImplementedError
 
 
 @lru_cache(maxsize=4)

@@ -103,7 +103,14 @@ def test_any_resolution(additive, size):
     assert marked.psnr > 29
 
 
-def test_batches_agree_with_single_pictures(additive, photos):
+def test_batches_are_single_pictures_where_nothing_is_hardened(additive, photos):
+    locked = wrap(additive, harden=False)
+    together = locked.embed(photos[:3], "studio")
+    for index in range(3):
+        assert (together[index] == locked.embed(photos[index], "studio")).all()
+
+
+def test_hardened_batches_agree_with_single_pictures(additive, photos):
     locked = wrap(additive)
     together = locked.embed(photos[:3], "studio")
     for index in range(3):
