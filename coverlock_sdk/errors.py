@@ -90,6 +90,10 @@ class ExposedKeyWarning(UserWarning):
     """Released pictures would tell more about a key than they should; the message says why."""
 
 
+class UntrustedBundleWarning(UserWarning):
+    """A bundle was opened, and nobody checked who made it."""
+
+
 class DepthWarning(UserWarning):
     """A picture was read at fewer bits per channel than its file holds."""
 

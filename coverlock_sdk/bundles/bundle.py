@@ -20,7 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from coverlock_sdk.bundles.host_plugin import HostPlugin
-from coverlock_sdk.bundles.signatures import check_signature
+from coverlock_sdk.bundles.signatures import SIGNATURES, check_signature
+from coverlock_sdk.bundles.trust import ANYONE, Trust, warn_untrusted
 from coverlock_sdk.documents import Document, DocumentError
 from coverlock_sdk.errors import BundleError, MessageError
 from coverlock_sdk.files import write_atomically
@@ -34,7 +35,6 @@ SCHEMA = 2
 not carry their own digest."""
 
 MANIFEST = "manifest.json"
-SIGNATURE = "manifest.sig"
 
 INPUT = "images"
 OUTPUTS = ("decoder_logits", "hash_logits")
@@ -47,6 +47,8 @@ PathLike = str | os.PathLike[str]
 
 MOST_BITS = 65_536
 """Of a payload."""
+
+LONGEST_VERSION = 100
 
 _OWN_DIGEST = "sha256"
 _BLANK = "0" * 64
@@ -75,12 +77,14 @@ class Manifest:
     """Compiled graphs; each entry names its ``file`` and says what it was compiled for."""
     parity: Mapping[str, Any] = field(default_factory=dict)
     """How far each precision agrees with the SDK on real photos, as measured at export."""
+    version: str | None = None
+    """What its makers call this bundle, to tell it from earlier ones."""
     plugin: HostPlugin | None = None
     """Who decodes on the host, where the watermark is not a network."""
     made: Mapping[str, Any] = field(default_factory=dict)
     """Versions and time of the export."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of every file of the bundle besides the manifest and its signature."""
+    """SHA-256 of every file of the bundle besides the manifest and its signatures."""
 
     @property
     def graph_size(self) -> tuple[int, int]:
@@ -114,6 +118,7 @@ class Manifest:
             "opset": self.opset,
             "graphs": {name: dict(files) for name, files in self.graphs.items()},
             "engines": [dict(engine) for engine in self.engines],
+            "version": self.version,
             "plugin": None if self.plugin is None else asdict(self.plugin),
             "parity": self.parity,
             "made": self.made,
@@ -182,6 +187,7 @@ class Manifest:
                 {**engine.values, "file": _plain(engine.text("file"))}
                 for engine in document.documents("engines")
             ),
+            version=document.text("version", LONGEST_VERSION) if "version" in document else None,
             plugin=HostPlugin.parsed(plugin) if plugin else None,
             parity=document.document("parity").values,
             made=document.document("made").values,
@@ -202,19 +208,31 @@ class Bundle:
     def open(cls, path: PathLike, trust: Any = None) -> Bundle:
         """Read and check the bundle in ``path``.
 
-        With ``trust``, a public key or the path of its file, a bundle that is not signed by the
-        holder of that key is refused.
+        With ``trust`` a bundle is refused unless it is signed by the holder of that key: a public
+        key, the path of its file, a trust file, or several of these. "any" is everybody.
         """
         folder = Path(path)
         content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
-        if trust is not None:
-            missing = f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
-            check_signature(content, _read(folder / SIGNATURE, missing), trust, folder)
-        bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), trust is not None)
+        signed = trust is not None and trust != ANYONE
+        if signed:
+            check_signature(folder, content, Trust.of(trust))
+        bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), signed)
         for name, digest in bundle.manifest.files.items():
             if _digest_of_file(bundle._listed(name)) != digest:
                 raise _altered(folder, name)
         return bundle
+
+    @classmethod
+    def given(cls, bundle: PathLike | Bundle, trust: Any) -> Bundle:
+        """What a caller gives to be opened, who is warned of a path without ``trust``.
+
+        A bundle that is open may have been opened with another key, and is checked again.
+        """
+        if isinstance(bundle, Bundle):
+            return bundle if trust is None else cls.open(bundle.path, trust)
+        if trust is None:
+            warn_untrusted(bundle)
+        return cls.open(bundle, trust)
 
     @property
     def graph(self) -> str:
@@ -257,7 +275,8 @@ class Bundle:
         with _explained(self.path):
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path / name, content)
-            (self.path / SIGNATURE).unlink(missing_ok=True)
+            for signature in SIGNATURES:
+                (self.path / signature).unlink(missing_ok=True)
             write_atomically(self.path / MANIFEST, manifest.to_json())
         return replace(self, manifest=manifest, signed=False)
 
@@ -299,7 +318,7 @@ def seal(folder: Path, manifest: Manifest) -> None:
     files = {
         path.relative_to(folder).as_posix(): _digest_of_file(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in (MANIFEST, SIGNATURE)
+        if path.is_file() and path.name not in (MANIFEST, *SIGNATURES)
     }
     with _explained(folder):
         write_atomically(folder / MANIFEST, replace(manifest, files=files).to_json())

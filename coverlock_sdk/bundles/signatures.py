@@ -1,54 +1,62 @@
-"""Ed25519 signatures of manifests, as a verifier checks them: whose they are, and of what."""
+"""Signatures of bundles, as a verifier checks them: whose they are, and of what."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.errors import BundleError, KeyringError, needs
+from coverlock_sdk.bundles.openssf import MODEL_SIGNATURE, signed_manifest
+from coverlock_sdk.bundles.trust import Trust, TrustedKey, cryptography
+from coverlock_sdk.documents import DocumentError, read_file
+from coverlock_sdk.errors import BundleError
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+SIGNATURE = "manifest.sig"
+"""An Ed25519 signature of the manifest."""
+
+SIGNATURES = (SIGNATURE, MODEL_SIGNATURE)
+"""Files of a bundle that no signature covers."""
 
 
-def check_signature(content: bytes, signature: bytes, trust: Any, folder: Path) -> None:
-    """Refuse ``content`` unless the holder of the key ``trust`` signed exactly these bytes."""
+def check_signature(folder: Path, content: bytes, trust: Trust) -> None:
+    """Refuse a manifest unless somebody trusted signed exactly this ``content``."""
+    there = [name for name in SIGNATURES if (folder / name).exists()]
+    if not there:
+        raise BundleError(
+            f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
+        )
+    signers = [key for key in trust.keys if _has_signed(key, folder, content)]
+    revoked = {key.pem: key for key in trust.keys if key.revoked}
+    if any(signer.pem not in revoked for signer in signers):
+        return
+    if not signers:
+        raise BundleError(
+            f"the signature of {folder} was not made by a trusted key for this manifest: "
+            "the bundle was altered or signed by somebody else"
+        )
+    signer = revoked[signers[0].pem]
+    raise BundleError(
+        f"{folder} was signed with the key '{signer.name}' ({signer.fingerprint}), which was "
+        f"revoked on {signer.revoked}: check the bundle and sign it with another key"
+    )
+
+
+def _has_signed(key: TrustedKey, folder: Path, content: bytes) -> bool:
+    signature = _signature(folder / (MODEL_SIGNATURE if key.is_of_curve else SIGNATURE))
+    if signature is None:
+        return False
+    if key.is_of_curve:
+        return signed_manifest(folder, signature, key.pem, content)
     exceptions, _, _ = cryptography()
     try:
-        _public_key(trust).verify(signature, content)
+        key.key.verify(signature, content)
     except exceptions.InvalidSignature:
-        raise BundleError(
-            f"the signature of {folder} was not made by the trusted key for this manifest: "
-            "the bundle was altered or signed by somebody else"
-        ) from None
+        return False
+    return True
 
 
-def cryptography() -> Any:
-    """What the optional package offers: its exceptions, Ed25519, and how keys are stored."""
-    with needs("signatures", "cryptography", "sign"):
-        from cryptography import exceptions
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    return exceptions, ed25519, serialization
-
-
-def _public_key(trust: Any) -> Ed25519PublicKey:
-    """What a caller may trust: a public key, or the path of its PEM file."""
-    exceptions, ed25519, serialization = cryptography()
-    if isinstance(trust, ed25519.Ed25519PublicKey):
-        return trust
-    if not isinstance(trust, str | os.PathLike):
-        raise KeyringError(
-            f"a {type(trust).__name__} is not a public key: give an Ed25519PublicKey or its file"
-        )
-    path = Path(trust)
+def _signature(path: Path) -> bytes | None:
+    if not path.exists():
+        return None
     try:
-        key = serialization.load_pem_public_key(path.read_bytes())
-    except OSError as error:
-        raise KeyringError(f"{path} cannot be read ({error.strerror or error})") from None
-    except (ValueError, exceptions.UnsupportedAlgorithm):
-        raise KeyringError(f"{path} is not a public key in PEM format") from None
-    if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise KeyringError(f"{path} is not an Ed25519 key")
-    return key
+        return read_file(path)
+    except DocumentError as error:
+        raise BundleError(str(error)) from None

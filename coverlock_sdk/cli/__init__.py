@@ -8,12 +8,14 @@ import logging
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from pkgutil import resolve_name
 from typing import Any, TextIO
 
 import click
 
+from coverlock_sdk import errors
 from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.exit_codes import BROKEN_PIPE, ERROR, HELP, INTERRUPTED
 from coverlock_sdk.errors import CoverLockError
@@ -30,6 +32,7 @@ COMMANDS = (
     "calibrate:calibrate",
     "train:train",
     "sign:sign",
+    "trust:trust",
     "c2pa:c2pa",
     "check_log:check_log",
     "serve:serve",
@@ -38,6 +41,7 @@ COMMANDS = (
 """The SDK's own commands: a module of this package, and the name of the command in it."""
 
 
+_usual_format = warnings.formatwarning
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -96,6 +100,7 @@ def build_cli() -> click.Group:
 
 def main() -> None:
     """Entry point of the ``coverlock`` script."""
+    warnings.formatwarning = _as_a_line
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     # Skipped plugins are listed by `coverlock plugins`; elsewhere they would only be noise.
     logging.getLogger("coverlock_sdk.plugin_manager").setLevel(logging.ERROR)
@@ -129,6 +134,19 @@ def _discard(*streams: TextIO) -> None:
     """Let what is left in buffers go nowhere."""
     for stream in streams:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _as_a_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Our own warnings are for users, whom lines of source code do not help."""
+    if category.__module__ == errors.__name__:
+        return f"warning: {message}\n"
+    return _usual_format(message, category, filename, lineno, line)
 
 
 def _report(message: str, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coverlock_sdk.bundles.trust import ANYONE
 from coverlock_sdk.cli.batch import Row, row_of
 from coverlock_sdk.cli.opening import chosen_keyring, open_lock
 from coverlock_sdk.embedder.embedder import Embedder
@@ -60,7 +61,7 @@ class MarkingJob:
     ) -> MarkingJob:
         """The job that options describe; the key file of the environment is one of them."""
         key_file = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)
-        paths = {"key_file": key_file, "bundle": opening["bundle"], "trust": opening["trust"]}
+        paths = {"key_file": key_file, "bundle": opening["bundle"]}
         resolved = {name: Path(path).resolve() if path else None for name, path in paths.items()}
         return cls({**opening, **resolved}, quality, resume, overwrite, strict)
 
@@ -71,8 +72,9 @@ class MarkingJob:
         return threads
 
     def alone(self) -> MarkingJob:
-        """The job for one process of several."""
-        return replace(self, opening={**self.opening, "threads": self.threads or 1})
+        """The job for one process of several, which need not warn of what this one warned of."""
+        trust = self.opening["trust"] or ANYONE
+        return replace(self, opening={**self.opening, "threads": self.threads or 1, "trust": trust})
 
     def open(self) -> AbstractContextManager[LockedWatermark | Embedder]:
         """What marks: a bundle without PyTorch, or a plugin."""

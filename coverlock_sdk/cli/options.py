@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from coverlock_sdk.bundles.trust import ANYONE
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH
@@ -18,6 +19,9 @@ from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.verifier.runtimes import AUTO
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+Trusted = str | tuple[str, ...] | None
+"""What ``--trust`` gives: files, or "any", or nothing."""
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -54,10 +58,26 @@ key_option = click.option(
     type=click.Path(path_type=Path),
     help=f"Key file; otherwise the one {KEY_FILE_VARIABLE} names, if any.",
 )
+
+
+def _chosen_trust(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> Trusted:
+    """What commands pass on as ``trust``: absolute paths, because others may open the bundle."""
+    if ANYONE in given and len(given) > 1:
+        raise click.UsageError(f"--trust {ANYONE} trusts everybody: leave out the others")
+    if ANYONE in given:
+        return ANYONE
+    return tuple(str(Path(path).resolve()) for path in given) or None
+
+
 trust_option = click.option(
     "--trust",
-    type=click.Path(path_type=Path),
-    help="Public key whose signature the bundle must carry.",
+    multiple=True,
+    callback=_chosen_trust,
+    metavar="FILE",
+    help="Public key, or trust file, whose signature the bundle must carry; 'any' for a bundle "
+    "whose makers need no check. Repeatable.",
 )
 rule_option = click.option(
     "--rule", type=click.Choice(RULES), help="How matching bits are weighed."

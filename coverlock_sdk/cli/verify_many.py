@@ -27,16 +27,16 @@ def make_job(
 
     Without a message, each row of the Parquet input has an identifier of its own.
     """
-    bundle, message = opening["bundle"], None
+    bundle, message = Bundle.given(opening["bundle"], opening["trust"]), None
     if needs_message or identifier is not None or bits is not None:
-        message = chosen_message(Bundle.open(bundle).manifest.format.bits, identifier, bits)
+        message = chosen_message(bundle.manifest.format.bits, identifier, bits)
     names = ("fpr", "rule", "runtime", "precision", "threads", "max_pixels")
     settings = {name: opening[name] for name in names}
     return VerificationJob(
-        bundle=str(bundle.resolve()),
+        bundle=str(bundle.path.resolve()),
         message=tuple(map(int, message)) if identifier is None and message is not None else message,
         key_file=_resolved(opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)),
-        trust=_resolved(opening["trust"]),
+        trust=opening["trust"],
         accept_unlocked=accept_unlocked,
         **settings,
     )

@@ -47,13 +47,12 @@ class Embedder(PictureMarker):
         """Open the bundle in a folder.
 
         ``key`` is a ``Key``, a ``Keyring`` or a key file, of which the first key marks; ``trust``
-        the public key whose signature the bundle must carry; ``psnr`` and ``harden`` are those of
-        ``wrap``; ``threads`` limits ONNX Runtime. Picture files of more than ``max_pixels`` are
-        refused. ``watermark`` is the plugin with options, for a bundle that names one.
+        names the public keys or trust files of which one must have signed the bundle, or "any"
+        for a bundle that needs no check. ``psnr`` and ``harden`` are those of ``wrap``;
+        ``threads`` limits ONNX Runtime. Picture files of more than ``max_pixels`` are refused.
+        ``watermark`` is the plugin with options, for a bundle that names one.
         """
-        if not isinstance(bundle, Bundle) or trust is not None:
-            path = bundle.path if isinstance(bundle, Bundle) else bundle
-            bundle = Bundle.open(path, trust)
+        bundle = Bundle.given(bundle, trust)
         judge = bundle_judge(bundle, key, None, None)
         networks = open_networks(bundle, threads, watermark)
         hardener = Hardener(_with_gradients(networks.hash)) if harden else None

@@ -37,7 +37,8 @@ class VerificationJob:
     message: str | tuple[int, ...] | None = None
     """An identifier, or bits; None where each picture comes with an identifier of its own."""
     key_file: str | None = None
-    trust: str | None = None
+    trust: str | tuple[str, ...] | None = None
+    """Files of public keys or trust files, of which one must have signed; "any" is everybody."""
     runtime: str = "auto"
     precision: str = "fp32"
     fpr: float | None = None

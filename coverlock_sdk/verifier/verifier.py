@@ -65,23 +65,21 @@ class Verifier(PictureVerifier):
 
         ``runtime`` is "tensorrt", "cuda", "openvino", "cpu", or "auto" for the first of these
         that works here. ``key`` is a ``Key``, a ``Keyring`` or a key file, and never comes from
-        the bundle; ``trust`` the public key whose signature the bundle must carry; ``fpr`` and
-        ``rule`` replace those of the bundle; ``threads`` limits the runtime (OMP_NUM_THREADS
-        does too). Single pictures wait for up to ``max_batch`` others for at most
-        ``max_delay_ms``; one more than ``max_queue`` waiting ones is refused. ``audit`` names a
-        file that gets a line for every verdict. Picture files of more than ``max_pixels`` are
-        refused. A bundle whose watermark is not a network decodes with the installed plugin;
-        ``watermark`` is that plugin with options, which a bundle does not hold.
+        the bundle; ``trust`` names the public keys or trust files of which one must have signed
+        it, or "any" for a bundle that needs no check. ``fpr`` and ``rule`` replace those of the
+        bundle; ``threads`` limits the runtime (OMP_NUM_THREADS does too). Single pictures wait for
+        up to ``max_batch`` others for at most ``max_delay_ms``; one more than ``max_queue``
+        waiting ones is refused. ``audit`` names a file that gets a line for every verdict.
+        Picture files of more than ``max_pixels`` are refused. A bundle whose watermark is not a
+        network decodes with the installed plugin; ``watermark`` is that plugin with options,
+        which a bundle does not hold.
         """
         if max_batch < 1 or max_queue < 1 or max_delay_ms < 0:
             raise CoverLockError(
                 f"max_batch {max_batch} and max_queue {max_queue} must be at least 1, "
                 f"and max_delay_ms {max_delay_ms} not negative"
             )
-        if not isinstance(bundle, Bundle):
-            bundle = Bundle.open(bundle, trust)
-        elif trust is not None:
-            bundle = Bundle.open(bundle.path, trust)  # it may have been opened with another key
+        bundle = Bundle.given(bundle, trust)
         judge = bundle_judge(bundle, key, fpr, rule)
         log = AuditLog(audit) if audit is not None else None
         choice = choose(bundle, runtime, precision, threads)

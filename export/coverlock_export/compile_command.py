@@ -8,10 +8,11 @@ import click
 from rich.console import Console
 
 from coverlock_export.tensorrt import BuildSettings, Compiled, compile_bundle
-from coverlock_sdk.bundles.bundle import SIGNATURE, Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.compiled_engines import TARGETS, Target
+from coverlock_sdk.bundles.signatures import SIGNATURES
 from coverlock_sdk.cli.answers import print_json
-from coverlock_sdk.cli.options import json_option, trust_option
+from coverlock_sdk.cli.options import Trusted, json_option, trust_option
 from coverlock_sdk.errors import BundleError
 
 
@@ -44,7 +45,7 @@ def compile_command(
     portable: bool,
     version_compatible: bool,
     optimization_level: int,
-    trust: Path | None,
+    trust: Trusted,
     as_json: bool,
 ) -> None:
     """Build TensorRT engines from the graphs of BUNDLE and put them into it.
@@ -52,7 +53,7 @@ def compile_command(
     'tensorrt' builds for this machine's GPU. 'tensorrt-rtx' builds for every RTX GPU from Ampere
     on and needs none. An engine that is there already is kept. A signed bundle needs --trust.
     """
-    signed = (folder / SIGNATURE).exists()
+    signed = any((folder / name).exists() for name in SIGNATURES)
     if signed and trust is None:
         raise BundleError(
             f"{folder} is signed, and you will sign everything in it anew: "

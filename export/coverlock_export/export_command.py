@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from coverlock_export.triton import write_model_repository
+from coverlock_sdk.bundles.bundle import LONGEST_VERSION
 from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import needs
+from coverlock_sdk.errors import BundleError, needs
 from coverlock_sdk.images.folders import find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
@@ -62,6 +63,7 @@ PRECISIONS = ("fp32", "fp16", "int8")
     type=click.Path(path_type=Path),
     help=f"Key the pictures are marked with, or {KEY_FILE_VARIABLE}; only its fingerprint is kept.",
 )
+@click.option("--version", help="Name of this bundle among others, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
 @click.option("--rule", type=click.Choice(RULES), help="How matching bits are weighed.")
 @click.option("--seed", default=0, show_default=True)
@@ -88,6 +90,7 @@ def export(
     keyless: bool,
     force: bool,
     key_file: Path | None,
+    version: str | None,
     fpr: float,
     rule: str | None,
     seed: int,
@@ -100,6 +103,8 @@ def export(
     The export ends by running the graphs on photos. It fails, and writes nothing, when they do
     not answer as the SDK does.
     """
+    if version is not None and not 0 < len(version) <= LONGEST_VERSION:
+        raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")
     with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import Request, export_bundle
     lock = open_lock(watermark, hash, key_file, fpr, rule)
@@ -108,7 +113,7 @@ def export(
 
         require_page(lock)
     photos = [source.path for source in find_pictures([images])]
-    request = Request(lock, photos, precisions, keyless, force, count, seed)
+    request = Request(lock, photos, precisions, keyless, force, count, seed, version)
     with _shown() as steps:
         bundle = export_bundle(request, out, steps)
     if repository is not None:

@@ -62,6 +62,8 @@ class Request:
     count: int = 500
     """The most photos that take part in the parity gate."""
     seed: int = 0
+    version: str | None = None
+    """What the bundle is called, to tell it from earlier ones."""
 
     @property
     def on_host(self) -> bool:
@@ -257,6 +259,7 @@ def _manifest(
         key_fingerprint=lock.keyring.primary.fingerprint if lock.keyring else None,
         graphs=graphs,
         plugin=plugin,
+        version=request.version,
         made={
             "time": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "python": platform.python_version(),

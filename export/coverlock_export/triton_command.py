@@ -8,7 +8,7 @@ import click
 
 from coverlock_export.triton import write_model_repository
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.cli.options import trust_option
+from coverlock_sdk.cli.options import Trusted, trust_option
 
 
 @click.command()
@@ -17,7 +17,7 @@ from coverlock_sdk.cli.options import trust_option
 @click.option("--precision", default="fp32", show_default=True)
 @click.option("--instances", type=click.IntRange(1), default=1, show_default=True, help="On a GPU.")
 @trust_option
-def triton(folder: Path, out: Path, precision: str, instances: int, trust: Path | None) -> None:
+def triton(folder: Path, out: Path, precision: str, instances: int, trust: Trusted) -> None:
     """Write BUNDLE as a model repository for NVIDIA's Triton server.
 
     An engine of 'coverlock compile --target tensorrt' is used where a bundle that is checked with

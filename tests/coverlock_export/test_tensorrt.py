@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle, trtexec_line
-from coverlock_sdk.bundles.bundle import SIGNATURE, Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.compiled_engines import PORTABLE, Engine, engines_of
 from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
+from coverlock_sdk.bundles.signatures import SIGNATURE
 from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError, EngineError

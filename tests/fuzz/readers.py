@@ -14,6 +14,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from PIL import Image
 
 from coverlock_sdk.bundles.bundle import Bundle, Manifest, stamped
 from coverlock_sdk.bundles.compiled_engines import engines_of
-from coverlock_sdk.bundles.signatures import check_signature
+from coverlock_sdk.bundles.signatures import SIGNATURE, check_signature
+from coverlock_sdk.bundles.trust import Trust
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import Keyring
@@ -314,7 +316,41 @@ def signing_keys(scratch: Path) -> Reader:
 
     def reader(rng: random.Random) -> None:
         path.write_bytes(damaged_bytes(good, rng) if rng.random() < 0.7 else good)
-        check_signature(content, damaged_bytes(signature, rng), path, folder)
+        (folder / SIGNATURE).write_bytes(damaged_bytes(signature, rng))
+        check_signature(folder, content, Trust.of(path))
+
+    return reader
+
+
+def trust_files(scratch: Path) -> Reader:
+    from coverlock_sdk.bundles.signing import generate_signing_key
+
+    formats: tuple[Any, ...] = ("coverlock", "model-signing")
+    pems = [
+        generate_signing_key(scratch / f"{format}.key", format=format).read_text()
+        for format in formats
+    ]
+    entries = [{"name": pem[-40:-30], "public_key": pem, "revoked": None} for pem in pems]
+    document = {"coverlock_trust": 1, "keys": [*entries, {**entries[0], "revoked": "2026-01-01"}]}
+    return _file(scratch / "trust.json", document, lambda path: Trust.load(path).save(path))
+
+
+def openssf_signatures(scratch: Path) -> Reader:
+    from coverlock_sdk.bundles.openssf import MODEL_SIGNATURE
+    from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
+
+    folder = write_toy_bundle(scratch / "openssf").path
+    public = generate_signing_key(scratch / "curve.key", format="model-signing")
+    signature = sign_bundle(folder, scratch / "curve.key", format="model-signing").read_bytes()
+    document, trust = json.loads(signature), Trust.of(public)
+    content = (folder / "manifest.json").read_bytes()
+
+    def reader(rng: random.Random) -> None:
+        damaged = damaged_json(document, rng)
+        (folder / MODEL_SIGNATURE).write_bytes(
+            damaged if rng.random() < 0.5 else damaged_bytes(signature, rng)
+        )
+        check_signature(folder, content, trust)
 
     return reader
 
@@ -339,9 +375,13 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "parquet": parquet,
     "audit logs": audit_logs,
     "signing keys": signing_keys,
+    "trust files": trust_files,
     "HTTP": http,
 }
 """What makes each reader, given a folder for its files."""
+
+if find_spec("model_signing"):
+    READERS["OpenSSF signatures"] = openssf_signatures
 
 
 def seed_of(reader: str, number: int, seed: int) -> random.Random:

@@ -8,7 +8,7 @@ import click
 
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.opening import open_lock
-from coverlock_sdk.cli.options import trust_option
+from coverlock_sdk.cli.options import Trusted, trust_option
 
 
 @click.command()
@@ -22,9 +22,7 @@ from coverlock_sdk.cli.options import trust_option
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @trust_option
-def web(
-    folder: Path, out: Path, watermark: str | None, open_page: bool, trust: Path | None
-) -> None:
+def web(folder: Path, out: Path, watermark: str | None, open_page: bool, trust: Trusted) -> None:
     """Write BUNDLE as one HTML file that verifies pictures in a browser, offline.
 
     Only bundles without a key: a page never holds one. Needs 'coverlock fetch onnxruntime-web'.

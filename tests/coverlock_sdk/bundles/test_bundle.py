@@ -8,7 +8,6 @@ import pytest
 from coverlock_sdk import Verifier
 from coverlock_sdk.bundles.bundle import (
     MANIFEST,
-    SIGNATURE,
     Bundle,
     Manifest,
     building,
@@ -16,6 +15,7 @@ from coverlock_sdk.bundles.bundle import (
     stamped,
 )
 from coverlock_sdk.bundles.compiled_engines import engines_of
+from coverlock_sdk.bundles.signatures import SIGNATURE
 from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.cli.sign import sign
 from coverlock_sdk.errors import BundleError, CoverLockError, KeyringError
@@ -247,7 +247,11 @@ def test_signing_keys_are_private_and_never_overwritten(tmp_path):
 def test_what_is_not_a_key_is_refused(signed, tmp_path):
     bundle, public = signed
     (tmp_path / "text").write_text("hello")
-    for trust, problem in ((tmp_path / "text", "PEM"), (tmp_path / "none", "read"), (5, "int")):
+    for trust, problem in (
+        (tmp_path / "text", "PEM"),
+        (tmp_path / "none", "does not exist"),
+        (5, "int"),
+    ):
         with pytest.raises(KeyringError, match=problem):
             Bundle.open(bundle, trust=trust)
     with pytest.raises(KeyringError, match="private key"):

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_sdk import Keyring
+from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.scaling import pool
@@ -155,7 +156,10 @@ def test_keys_travel_as_the_path_of_their_file(tmp_path, photos):
 
 
 def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
+    pytest.importorskip("cryptography")
     write_toy_bundle(tmp_path / "bundle")
+    generate_signing_key(tmp_path / "signing.key")
+    sign_bundle(tmp_path / "bundle", tmp_path / "signing.key")
     told: list[VerificationJob] = []
 
     def verify_on_ray(job, *_):
@@ -171,7 +175,7 @@ def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.setenv("COVERLOCK_KEY_FILE", "key.json")
     assert (named.exit_code, CliRunner().invoke(build_cli(), line).exit_code) == (0, 0)
     for job in told:
-        found = (job.bundle, job.trust, job.key_file)
+        found = (job.bundle, *job.trust, job.key_file)
         assert found == tuple(str(tmp_path / n) for n in ("bundle", "signing.pub", "key.json"))
 
 
