@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from PIL import Image
 
 from coverlock_sdk import Key, Watermark, hookimpl
+from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 
 # Shared machines stall; a property is about values, not about milliseconds.
@@ -52,6 +55,26 @@ class AdditivePlugin:
 @pytest.fixture(scope="session")
 def additive() -> AdditiveMark:
     return AdditiveMark()
+
+
+@pytest.fixture
+def additive_plugin() -> Iterator[None]:
+    """``additive`` can be named for the length of a test."""
+    plugin_manager.cache_clear()
+    plugin_manager().add("additive", AdditivePlugin())
+    yield
+    plugin_manager.cache_clear()
+
+
+@pytest.fixture
+def photo_folder(tmp_path: Path, photos: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four pictures in a folder, from beside which commands run."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for index, photo in enumerate(photos[:4]):
+        Image.fromarray(photo).save(folder / f"{index}.png")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -11,52 +11,16 @@ from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_sdk import load_attack
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.plugin_manager import plugin_manager
-from tests.conftest import AdditivePlugin
+from tests.bench_runs import bench
+
+pytestmark = pytest.mark.usefixtures("additive_plugin")
 
 
-@pytest.fixture(autouse=True)
-def _additive_plugin():
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
-    yield
-    plugin_manager.cache_clear()
-
-
-@pytest.fixture
-def folder(tmp_path, photos, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for index, photo in enumerate(photos[:4]):
-        (tmp_path / "photos").mkdir(exist_ok=True)
-        Image.fromarray(photo).save(tmp_path / "photos" / f"{index}.png")
-    return tmp_path / "photos"
-
-
-def bench(command, folder, *options):
-    arguments = [
-        "bench",
-        command,
-        "-w",
-        "additive",
-        "--images",
-        str(folder),
-        "-o",
-        "r.json",
-        *options,
-    ]
-    result = CliRunner().invoke(build_cli(), [*arguments, "--json"])
-    assert result.exit_code == 0, result.output
-    document = json.loads((folder.parent / "r.json").read_text())
-    assert document["command"] == f"bench {command}"
-    assert document["schema"] == 1
-    return document["figures"]["additive"]
-
-
-def test_calibration_counts_matches_of_unmarked_photos(folder):
+def test_calibration_counts_matches_of_unmarked_photos(photo_folder):
     pytest.importorskip("scipy")
     options = ("--messages", "5", "--hash", "dct", "--hash", "phash")
-    figures = bench("calibration", folder, *options)
-    again = bench("calibration", folder, *options)
+    figures = bench("calibration", photo_folder, *options)
+    again = bench("calibration", photo_folder, *options)
     assert figures == again  # the second run reads the decoded logits it kept
     assert list(figures) == ["vanilla", "locked, dct", "locked, phash"]
     locked = figures["locked, dct"]
@@ -66,24 +30,24 @@ def test_calibration_counts_matches_of_unmarked_photos(folder):
     assert 0 <= ratio["low"] < ratio["high"]
 
 
-def test_no_false_positive_among_few_photos_does_not_prove_that_there_are_none(folder):
+def test_no_false_positive_among_few_photos_does_not_prove_that_there_are_none(photo_folder):
     pytest.importorskip("scipy")
-    figures = bench("calibration", folder, "--messages", "2", "--hash", "dct")
+    figures = bench("calibration", photo_folder, "--messages", "2", "--hash", "dct")
     rare = figures["locked, dct"]["exceedance"]["hard"]["0.0001"]
     assert (rare["observed"], rare["low"]) == (0, 0)
     assert rare["high"] == pytest.approx(1 - 0.025 ** (1 / 4))  # none of four photos
     assert rare["expected_inside_interval"]
 
 
-def test_result_files_are_drawn(folder):
+def test_result_files_are_drawn(photo_folder):
     pytest.importorskip("scipy")
     pytest.importorskip("matplotlib")
-    bench("calibration", folder, "--messages", "3", "--hash", "dct")
+    bench("calibration", photo_folder, "--messages", "3", "--hash", "dct")
     result = CliRunner().invoke(build_cli(), ["bench", "draw", "r.json", "calibration.png"])
     assert result.exit_code == 0, result.output
-    with Image.open(folder.parent / "calibration.png") as picture:
+    with Image.open(photo_folder.parent / "calibration.png") as picture:
         assert picture.width > 800
-    (folder.parent / "r.json").write_text(json.dumps({"command": "bench rules"}))
+    (photo_folder.parent / "r.json").write_text(json.dumps({"command": "bench rules"}))
     result = CliRunner().invoke(build_cli(), ["bench", "draw", "r.json", "rules.png"])
     assert result.exit_code == 2
     assert "no picture for 'bench rules'" in result.output

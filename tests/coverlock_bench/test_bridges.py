@@ -19,17 +19,10 @@ from coverlock_bench.bridges import omniseal  # noqa: E402
 from coverlock_bench.settings import named_watermark  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import MissingModelError  # noqa: E402
-from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from tests.conftest import AdditiveMark, AdditivePlugin  # noqa: E402
+from tests.conftest import AdditiveMark  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def additive_plugin() -> Any:
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
-    yield
-    plugin_manager.cache_clear()
+pytestmark = pytest.mark.usefixtures("additive_plugin")
 
 
 @pytest.fixture(scope="module")

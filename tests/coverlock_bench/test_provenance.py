@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.provenance.fingerprints import TOLERANCES
-from tests.conftest import AdditivePlugin
 
 pytest.importorskip("c2pa")
 pytest.importorskip("scipy")
@@ -16,12 +14,7 @@ pytest.importorskip("scipy")
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 
 
-@pytest.fixture(autouse=True)
-def _additive_plugin():
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
-    yield
-    plugin_manager.cache_clear()
+pytestmark = pytest.mark.usefixtures("additive_plugin")
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ pytest.importorskip("matplotlib")
 from matplotlib.container import ErrorbarContainer
 
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from experiments import interventions, trained, training_factors
@@ -26,7 +25,6 @@ from experiments.intervention_picture import draw_interventions, interventions_f
 from experiments.references import references
 from experiments.tables import INTERVENTIONS, REFERENCES, TRAINING_FACTORS
 from experiments.trained import Variant
-from tests.conftest import AdditivePlugin
 
 TINY = Variant(
     "mbrs",
@@ -164,12 +162,10 @@ def test_references_are_their_cards_and_their_transferability(photos: Path) -> N
     assert line.endswith("| - |")
 
 
+@pytest.mark.usefixtures("additive_plugin")
 def test_a_watermark_without_a_card_is_no_reference(photos: Path) -> None:
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
     with pytest.raises(CoverLockError, match="'additive' come without a card"):
         references(["additive"], sorted(photos.iterdir()), seed=0)
-    plugin_manager.cache_clear()
 
 
 @pytest.mark.usefixtures("tiny")

@@ -5,73 +5,35 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 import coverlock_bench
 from coverlock_bench.drawing import DARK, FAINT, INK, LIGHT
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.plugin_manager import plugin_manager
 from experiments.doc_plots import draw, stale
 from experiments.doc_tables import render
-from tests.conftest import AdditivePlugin
+from tests.bench_runs import bench
+
+pytestmark = pytest.mark.usefixtures("additive_plugin")
 
 
-@pytest.fixture(autouse=True)
-def _additive_plugin():
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
-    yield
-    plugin_manager.cache_clear()
-
-
-@pytest.fixture
-def folder(tmp_path, photos, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for index, photo in enumerate(photos[:4]):
-        (tmp_path / "photos").mkdir(exist_ok=True)
-        Image.fromarray(photo).save(tmp_path / "photos" / f"{index}.png")
-    return tmp_path / "photos"
-
-
-def bench(command, folder, *options):
-    arguments = [
-        "bench",
-        command,
-        "-w",
-        "additive",
-        "--images",
-        str(folder),
-        "-o",
-        "r.json",
-        *options,
-    ]
-    result = CliRunner().invoke(build_cli(), [*arguments, "--json"])
-    assert result.exit_code == 0, result.output
-    document = json.loads((folder.parent / "r.json").read_text())
-    assert document["command"] == f"bench {command}"
-    assert document["schema"] == 1
-    [figures] = document["figures"].values()
-    return figures
-
-
-def test_round_trips_are_accepted_under_every_binding(folder):
-    figures = bench("roundtrip", folder)
+def test_round_trips_are_accepted_under_every_binding(photo_folder):
+    figures = bench("roundtrip", photo_folder)
     assert len(figures) == 6
     assert all(row["accepted"] == 4 for row in figures.values())
     assert figures["hard: none"]["hash_bit_error"] == 0
 
 
-def test_rules_see_forgeries_pass_only_without_the_lock(folder):
-    figures = bench("rules", folder)
+def test_rules_see_forgeries_pass_only_without_the_lock(photo_folder):
+    figures = bench("rules", photo_folder)
     for rule in ("hard", "soft"):
         assert figures["none"][rule]["asr_gt1"] == 1
         assert figures["coverlock"][rule]["asr_gt1"] == 0
         assert figures["coverlock"][rule]["tpr"]["clean"] == 1
 
 
-def test_hardening_is_measured_with_its_cost_and_its_forgeries(folder):
-    figures = bench("hardening", folder, "--count", "2")
+def test_hardening_is_measured_with_its_cost_and_its_forgeries(photo_folder):
+    figures = bench("hardening", photo_folder, "--count", "2")
     bound, hardened = figures["as bound"], figures["hardened"]
     assert figures["no lock"]["lost"]["bit_accuracy"] == 0
     assert bound["time_ratio"] == 1 < hardened["time_ratio"]
@@ -126,12 +88,12 @@ def test_plots_are_drawn_for_light_and_dark_pages(tmp_path):
         assert "drawn from hash-kinds.json" in text
 
 
-def test_the_table_of_false_positives_shows_every_level_and_interval(folder):
+def test_the_table_of_false_positives_shows_every_level_and_interval(photo_folder):
     pytest.importorskip("scipy")
-    bench("calibration", folder, "--messages", "2", "--hash", "dct")
-    (folder.parent / "r.json").rename(folder.parent / "calibration.json")
+    bench("calibration", photo_folder, "--messages", "2", "--hash", "dct")
+    (photo_folder.parent / "r.json").rename(photo_folder.parent / "calibration.json")
     text = "<!-- table: calibration -->\n<!-- end of table -->"
-    header, _, *rows = render(text, folder.parent).splitlines()[1:-1]
+    header, _, *rows = render(text, photo_folder.parent).splitlines()[1:-1]
     assert [header.count(f"p <= {level}") for level in ("1e-2", "1e-3", "1e-4")] == [2, 2, 2]
     assert len(rows) == 2
     assert all(row.count("[") == 7 for row in rows)  # one of the variance, six of shares

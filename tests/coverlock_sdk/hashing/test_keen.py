@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -60,28 +58,6 @@ def test_pictures_of_one_template_have_different_codes(
     ]
     assert agreement[0] < 0.72
     assert agreement[0] < agreement[1]
-
-
-def test_a_flat_picture_has_finite_logits(keen: ImageHash) -> None:
-    assert np.isfinite(picture_logits(keen, Image.new("RGB", (80, 60), "red"))).all()
-
-
-def test_numpy_and_torch_agree(keen: ImageHash) -> None:
-    torch = pytest.importorskip("torch")
-    images = np.random.default_rng(0).random((3, 3, *keen.input_size), dtype=np.float32)
-    with torch.inference_mode():
-        expected = keen.module()(torch.from_numpy(images)).numpy()
-    np.testing.assert_allclose(keen.logits(images), expected, atol=2e-3)
-
-
-def test_it_needs_neither_torch_nor_onnxruntime() -> None:
-    program = (
-        "import sys, numpy as np; from coverlock_sdk.hashing.keen import KeenHash; "
-        "KeenHash().logits(np.zeros((1, 3, 160, 160), np.float32)); "
-        "print('torch' in sys.modules or 'onnxruntime' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.strip() == "False", done.stderr
 
 
 def test_the_shipped_file_is_small_and_its_card_complete() -> None:

@@ -13,8 +13,6 @@ from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import UnhardenedWarning
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.hardening import MOST_COST
-from coverlock_sdk.plugin_manager import plugin_manager
-from tests.conftest import AdditivePlugin
 
 
 def code_errors(lock, marks):
@@ -78,9 +76,8 @@ def test_verification_never_asks_for_gradients(additive, photos):
         assert not CoverLock(hash="phash").protect(additive).verify(photos[0], "studio")
 
 
+@pytest.mark.usefixtures("additive_plugin")
 def test_the_command_line_hardens_unless_told_not_to(photos, tmp_path):
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
     Image.fromarray(photos[0]).save(tmp_path / "a.png")
     arguments = ["embed", str(tmp_path / "a.png"), "-w", "additive", "--id", "studio"]
     outputs = []
@@ -89,5 +86,4 @@ def test_the_command_line_hardens_unless_told_not_to(photos, tmp_path):
         result = CliRunner().invoke(build_cli(), [*arguments, "-o", str(out), *extra])
         assert result.exit_code == 0, result.output
         outputs.append(np.asarray(Image.open(out)).astype(int))
-    plugin_manager.cache_clear()
     assert 0 < np.abs(outputs[0] - outputs[1]).mean() < 2

@@ -16,8 +16,7 @@ from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CorruptModelError, IndistinctPictureError, LookalikeWarning
 from coverlock_sdk.hashing.crowd import Crowd, crowd_of, probe_of
 from coverlock_sdk.locking.lookalikes import Census
-from coverlock_sdk.plugin_manager import plugin_manager
-from tests.conftest import AdditiveMark, AdditivePlugin
+from tests.conftest import AdditiveMark
 
 
 @pytest.fixture
@@ -141,9 +140,8 @@ def test_strict_marking_writes_nothing(additive, code):
     assert not out.exists()
 
 
+@pytest.mark.usefixtures("additive_plugin")
 def test_the_command_line_warns_or_refuses(code):
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
     out = code.with_name("out.png")
     arguments = ["embed", str(code), "-w", "additive", "--hash", "nano", "--id", "studio"]
     arguments += ["-o", str(out), "--json"]
@@ -152,7 +150,6 @@ def test_the_command_line_warns_or_refuses(code):
     assert not out.exists()
     assert "would pass for this one" in json.loads(refused.stdout)["results"][0]["error"]
     marked = CliRunner().invoke(build_cli(), arguments)
-    plugin_manager.cache_clear()
     assert marked.exit_code == 0
     [row] = json.loads(marked.stdout)["results"]
     assert row["lookalikes"]["expected"] > 5
