@@ -17,6 +17,7 @@ from coverlock_sdk.serving.access import Caller, Callers, _digest
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.app import create_app
 from coverlock_sdk.serving.connections import server_config
+from coverlock_sdk.serving.listening import listen
 
 PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
 CALLERS = Callers(
@@ -32,12 +33,14 @@ CALLERS = Callers(
 def served(verifier, callers=CALLERS, limits=None, resolver=None):
     """The service on a port of its own, in a thread."""
     app = create_app(verifier, callers, limits, resolver)
-    server = uvicorn.Server(server_config(app, limits or Limits(), port=0))
-    thread = threading.Thread(target=server.run)
+    limits = limits or Limits()
+    listeners = listen("127.0.0.1", 0, limits)
+    server = uvicorn.Server(server_config(app, limits))
+    thread = threading.Thread(target=server.run, args=(listeners,))
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
+    port = listeners[0].getsockname()[1]
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             yield client

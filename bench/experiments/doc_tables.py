@@ -13,7 +13,7 @@ from typing import Any
 
 from coverlock_bench.adaptive.tables import ADAPTIVE
 from coverlock_bench.auditing import security_tables
-from coverlock_bench.deployment.tables import GPU_STEPS, LATENCY, THROUGHPUT
+from coverlock_bench.deployment.tables import GPU_STEPS, LATENCY, SIEGE, THROUGHPUT
 from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS, LINEARITY, VARIANTS
 from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.known_originals import KNOWN_ORIGINALS
@@ -137,6 +137,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "c2pa-edits": ("alterations.json", provenance.EDITED, _together),
     "c2pa-unaltered": ("alterations.json", provenance.UNALTERED, _together),
     "overhead": ("overhead.json", tables.OVERHEAD, _with_settings),
+    "siege": ("siege.json", SIEGE, _together),
     "throughput": ("throughput.json", THROUGHPUT, _together),
     "gpu": ("gpu.json", GPU_STEPS, _together),
     "scaling": ("scaling.json", tables.SCALING, _with_settings),

@@ -29,7 +29,9 @@ class Limits:
     idle_seconds: float = 5.0
     """For a connection to send the headers of a request, the first or the next."""
     connections: int = 1000
-    """One more, and the one that is idle for longest is closed."""
+    """One more, and of the address with most of them the one that is idle for longest is closed."""
+    arrivals: float = 500.0
+    """New connections a second of one address, on average, and twice as many at once."""
 
     @property
     def buffered(self) -> int:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from coverlock_sdk.serving.access import Callers
 from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.gate import Gate
 from coverlock_sdk.serving.reference import reference_page
 from coverlock_sdk.serving.refusals import MEANINGS, RefusalError
 from coverlock_sdk.serving.request_log import RequestLog
@@ -69,6 +70,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
+    app.add_middleware(Gate, service=service)
     app.add_middleware(RequestLog)
     app.exception_handler(RefusalError)(service.refuse)
     app.exception_handler(Exception)(service.fail)

@@ -17,6 +17,8 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.crowd import Crowd, origin
+from coverlock_sdk.serving.listening import AT_ONCE
 
 MOST_HEADER_BYTES = 16_384
 
@@ -27,11 +29,14 @@ def server_config(app: FastAPI, limits: Limits, **settings: Any) -> uvicorn.Conf
     """How Uvicorn runs the service; ``settings`` are its own (host, port, ...)."""
     return uvicorn.Config(
         app,
-        http=cast(Any, partial(GuardedConnection, limits=limits)),
+        http=cast(Any, partial(GuardedConnection, limits=limits, crowd=Crowd(limits.connections))),
         ws="none",
+        loop="asyncio",  # it accepts connections by the methods of a Listener
+        backlog=AT_ONCE,
         access_log=False,  # identifiers are in the query
         log_level="warning",
         server_header=False,
+        proxy_headers=False,  # nothing here depends on what they say
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         timeout_keep_alive=max(1, int(limits.idle_seconds)),
         timeout_graceful_shutdown=int(2 * limits.seconds) + 1,
@@ -57,29 +62,39 @@ class StrictRequests(h11.Connection):
 
 
 class GuardedConnection(H11Protocol):
-    """A connection that is closed when a request does not come in time."""
+    """A connection that is closed when a request does not come in time, or others need the room."""
 
-    waiting_since: float | None = None
-    """Since when no request is under way."""
-
-    def __init__(self, *arguments: Any, limits: Limits, **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        limits: Limits,
+        crowd: Crowd[GuardedConnection],
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.limits = limits
+        self.crowd = crowd
         self.conn = StrictRequests(h11.SERVER, MOST_HEADER_BYTES)
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a request; where connections are many, another one may have to go."""
+        """Begin to wait for a request; where connections are many, one of them has to go."""
         super().connection_made(cast(Any, _LingeringTransport(transport, self)))
+        self.crowd.enter(self, origin(self.client))
         self._wait()
-        if len(self.connections) > self.limits.connections:
-            guarded = (c for c in self.connections if isinstance(c, GuardedConnection))
-            idle = [(c.waiting_since, id(c), c) for c in guarded if c.waiting_since is not None]
-            (min(idle)[2] if idle else self).transport.abort()
+        if (superfluous := self.crowd.superfluous()) is not None:
+            superfluous.abandon()
+
+    def abandon(self) -> None:
+        """Close the connection now, without a word."""
+        self._stop_waiting()
+        self.crowd.leave(self)
+        self.transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Stop waiting."""
         self._stop_waiting()
+        self.crowd.leave(self)
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
@@ -99,13 +114,19 @@ class GuardedConnection(H11Protocol):
         self._wait()
         super().on_response_complete()
 
+    def linger(self) -> None:
+        """Wait for the end of what a client still sends; others may need the room meanwhile."""
+        self._stop_waiting()
+        self.crowd.wait(self)
+        self._deadline = self.loop.call_later(self.limits.seconds, self.transport.abort)
+
     def _wait(self) -> None:
         self._stop_waiting()
-        self.waiting_since = self.loop.time()
+        self.crowd.wait(self)
         self._deadline = self.loop.call_later(self.limits.idle_seconds, self.transport.close)
 
     def _stop_waiting(self) -> None:
-        self.waiting_since = None
+        self.crowd.stop_waiting(self)
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -138,9 +159,7 @@ class _LingeringTransport:
             self._transport.close()
             return
         self._lingering = True
-        self._protocol.waiting_since = self._protocol.loop.time()  # it may have to go for others
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._transport.resume_reading()
-        limits = self._protocol.limits
-        self._protocol.loop.call_later(limits.seconds, self._transport.close)
+        self._protocol.linger()

@@ -13,6 +13,7 @@ from typing import Any
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 HEADER = "X-Request-ID"
 _CHOSEN = re.compile(rb"[\w.-]{1,64}", re.ASCII)
@@ -27,7 +28,7 @@ class RequestLog:
     A proxy may choose the name in ``X-Request-ID``. Handlers find it in ``request.state``.
     """
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:

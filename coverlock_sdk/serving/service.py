@@ -71,25 +71,31 @@ class Service:
         await asyncio.to_thread(self.decoders.close)
         await asyncio.to_thread(self.verifier.close)
 
+    def admitted(self, request: Request) -> Caller | None:
+        """Who sends a request, within their rate; None where nobody needs a token."""
+        if self.callers is None:
+            return None
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        caller = self.callers.holder(token.strip()) if kind.lower() == "bearer" else None
+        if caller is None:
+            raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
+        wait = self.rate_limit.wait(caller.name, caller.rate, caller.burst)
+        if wait:
+            raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
+        return caller
+
     def allow(self, scope: Scope) -> Callable[..., Awaitable[None]]:
-        """A dependency that lets through callers with ``scope``, within their rate."""
+        """A dependency that lets through callers with ``scope``."""
 
         async def check(
             request: Request,
             credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
         ) -> None:
-            request.state.caller = None
-            if self.callers is None:
-                return
-            caller = self.callers.holder(credentials.credentials) if credentials else None
-            if caller is None:
-                raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
-            if scope not in caller.scopes:
+            if not hasattr(request.state, "caller"):  # it came without a body, past the gate
+                request.state.caller = self.admitted(request)
+            caller: Caller | None = request.state.caller
+            if caller is not None and scope not in caller.scopes:
                 raise RefusalError(403, f"the token of '{caller.name}' does not allow '{scope}'")
-            wait = self.rate_limit.wait(caller.name, caller.rate, caller.burst)
-            if wait:
-                raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
-            request.state.caller = caller
 
         return check
 
@@ -154,8 +160,6 @@ class Service:
         stay = Stay(caller.name if caller else None)
         job: asyncio.Future[Result] | None = None
         try:
-            if not stay.take(self.requests):
-                raise RefusalError(503, "too many requests of one caller at once", 1)
             content = await self._body(request, stay)
             if not stay.take(self.places):  # only now: a slow sender keeps nobody waiting
                 raise RefusalError(503, "too many pictures are waiting: try again later", 1)

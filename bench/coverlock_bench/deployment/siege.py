@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import multiprocessing
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -12,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,8 +28,26 @@ ASKS_A_SECOND = 4
 ATTACKERS = 8
 """Threads of an attack; slow senders and idlers hold many connections each."""
 HELD = 60
+ELSEWHERE, HERE = "127.0.0.2", "127.0.0.1"
+"""Where attackers are, and where their victim is."""
 
-Attack = Callable[[str, str, threading.Event], None]
+
+class Target(NamedTuple):
+    """What is attacked, and from where."""
+
+    url: str
+    token: str
+    source: str
+
+    def connect(self) -> socket.socket:
+        """A new connection."""
+        parts = urlsplit(self.url)
+        return socket.create_connection(
+            (parts.hostname, parts.port or 80), 5, source_address=(self.source, 0)
+        )
+
+
+Attack = Callable[[Target, Any], None]
 
 
 def besiege(
@@ -37,40 +57,56 @@ def besiege(
     figures = {}
     with running_service(bundle, options, ("attacker", "victim")) as (url, tokens, process):
         attacker, victim = tokens
-        for name, attack in {"peace": None, **ATTACKS}.items():
-            with _attacked(attack, url, attacker):
+        figures["peace"] = _asked(url, victim, picture, seconds)
+        for name in ATTACKS:
+            with _attacked(name, Target(url, attacker, ELSEWHERE)):
                 figures[name] = _asked(url, victim, picture, seconds)
+        for name in HELD_CONNECTIONS:
+            with _attacked(name, Target(url, attacker, HERE)):
+                figures[f"{name}, from the same address"] = _asked(url, victim, picture, seconds)
         figures["end"] = {"alive": process.poll() is None}
     return figures
 
 
 @contextlib.contextmanager
-def _attacked(attack: Attack | None, url: str, token: str) -> Iterator[None]:
-    over = threading.Event()
-    threads = [
-        threading.Thread(target=attack, args=(url, token, over), daemon=True)
-        for _ in range(ATTACKERS if attack else 0)
-        if attack
-    ]
-    for thread in threads:
-        thread.start()
+def _attacked(name: str, target: Target) -> Iterator[None]:
+    """Attackers in a process of their own, so that they take no time from who measures."""
+    context = multiprocessing.get_context("spawn")
+    over = context.Event()
+    attackers = context.Process(target=_attack, args=(name, target, over), daemon=True)
+    attackers.start()
     try:
-        time.sleep(1 if threads else 0)
+        time.sleep(2)
         yield
     finally:
         over.set()
-        for thread in threads:
-            thread.join(60)
+        attackers.join(60)
+
+
+def _attack(name: str, target: Target, over: Any) -> None:
+    attack = ATTACKS[name]
+    threads = [
+        threading.Thread(target=attack, args=(target, over), daemon=True) for _ in range(ATTACKERS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def _asked(url: str, token: str, picture: bytes, seconds: float) -> dict[str, Any]:
-    """Ask at a steady pace, whether or not answers come."""
+    """Ask at a steady pace, whether or not answers come, each time over a new connection."""
+    unused = ssl.create_default_context()  # a new one for each client takes longer than an answer
 
     def ask() -> tuple[str, float]:
         start = time.perf_counter()
         try:
             answer = httpx.post(
-                f"{url}/verify?id=siege", content=picture, headers=_bearer(token), timeout=30
+                f"{url}/verify?id=siege",
+                content=picture,
+                headers=_bearer(token),
+                timeout=30,
+                verify=unused,
             )
             return str(answer.status_code), time.perf_counter() - start
         except httpx.TransportError as error:
@@ -97,33 +133,33 @@ def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def _uploads(content: bytes) -> Attack:
+def _uploads(make: Callable[[], bytes]) -> Attack:
     """An attack that posts the same file over and over."""
 
-    def attack(url: str, token: str, over: threading.Event) -> None:
-        while not over.is_set():
-            with contextlib.suppress(httpx.TransportError):
-                httpx.post(
-                    f"{url}/verify?id=siege", content=content, headers=_bearer(token), timeout=30
-                )
+    def attack(target: Target, over: Any) -> None:
+        content = make()
+        transport = httpx.HTTPTransport(local_address=target.source)
+        with httpx.Client(transport=transport, headers=_bearer(target.token), timeout=30) as client:
+            while not over.is_set():
+                with contextlib.suppress(httpx.TransportError):
+                    client.post(f"{target.url}/verify?id=siege", content=content)
 
     return attack
 
 
-def _held_connections(beginning: str) -> Attack:
+def _held_connections(beginning: str, pause: float = 0.02) -> Attack:
     """An attack that begins requests, does not end them, and begins others when they are closed."""
 
-    def attack(url: str, token: str, over: threading.Event) -> None:
-        parts = urlsplit(url)
+    def attack(target: Target, over: Any) -> None:
         held: list[socket.socket] = []
         while not over.is_set():
             with contextlib.suppress(OSError):
-                connection = socket.create_connection((parts.hostname, parts.port or 80), 5)
-                connection.sendall(beginning.format(token=token).encode())
+                connection = target.connect()
+                connection.sendall(beginning.format(token=target.token).encode())
                 held.append(connection)
             if len(held) > HELD:
                 held.pop(0).close()
-            over.wait(0.02)
+            over.wait(pause)
         for connection in held:
             connection.close()
 
@@ -150,16 +186,23 @@ def _huge_picture() -> bytes:
 
 
 _POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\n{} loop\n%%EOF\n"
+_HALF_OPEN = "GET /livez HTTP/1.1\r\nX-"
 _SLOW_BODY = (
     "POST /verify?id=siege HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n"
     "Content-Length: 1000000\r\n\r\nabc"
 )
 
-ATTACKS: dict[str, Attack] = {
-    "PostScript": _uploads(_POSTSCRIPT),
-    "chained TIFF pages": _uploads(chained_pages()),
-    "62-megapixel pictures": _uploads(_huge_picture()),
-    "uploads that are too large": _uploads(bytes(30_000_000)),
+HELD_CONNECTIONS: dict[str, Attack] = {
     "bodies that never end": _held_connections(_SLOW_BODY),
-    "half-open connections": _held_connections("GET /livez HTTP/1.1\r\nX-"),
+    "half-open connections": _held_connections(_HALF_OPEN),
+}
+"""These are tried from the address of the victim, too."""
+
+ATTACKS: dict[str, Attack] = {
+    "PostScript": _uploads(lambda: _POSTSCRIPT),
+    "chained TIFF pages": _uploads(chained_pages),
+    "62-megapixel pictures": _uploads(_huge_picture),
+    "uploads that are too large": _uploads(lambda: bytes(30_000_000)),
+    **HELD_CONNECTIONS,
+    "half-open connections without a pause": _held_connections(_HALF_OPEN, pause=0),
 }

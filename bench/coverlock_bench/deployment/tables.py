@@ -1,4 +1,4 @@
-"""The tables of ``coverlock bench latency`` and ``throughput``, and of ``gpu_check.sh``."""
+"""The tables of ``coverlock bench latency``, ``throughput``, ``siege``, and of ``gpu_check.sh``."""
 
 from __future__ import annotations
 
@@ -50,6 +50,18 @@ THROUGHPUT = Table(
         ("how", "{way}"),
         ("processor time a picture", "{seconds:.3f} s"),
         ("pictures a second, to the first", "{ratio:.2f} x"),
+    ),
+)
+
+SIEGE = Table(
+    "What other callers notice of an attack",
+    lambda figures: ({**row, "attack": name} for name, row in figures.items() if "asked" in row),
+    (
+        ("attack", "{attack}"),
+        ("asked", "{asked}"),
+        ("answered within 2 s", "{in_time:%0} %"),
+        ("median", "{p50_s|never:.2f} s"),
+        ("slowest", "{worst_s|never:.2f} s"),
     ),
 )
 

@@ -37,8 +37,12 @@ def service(bundle):
         yield client
 
 
-def connected(client) -> socket.socket:
-    return socket.create_connection((client.base_url.host, client.base_url.port), timeout=10)
+def connected(client, source="127.0.0.1") -> socket.socket:
+    address = client.base_url.host, client.base_url.port
+    try:
+        return socket.create_connection(address, 10, source_address=(source, 0))
+    except OSError:
+        pytest.skip(f"{source} is no address of this machine")
 
 
 def closed_after(connection: socket.socket) -> float:
@@ -123,6 +127,37 @@ def test_of_too_many_connections_the_longest_idle_goes(bundle):
             assert idle[0].recv(1) == b""
         for connection in idle:
             connection.close()
+
+
+def test_the_busiest_address_has_to_give_way(bundle):
+    limits = Limits(connections=4, idle_seconds=20)
+    with served(Verifier.open(bundle, "cpu", threads=1), limits=limits) as client:
+        modest = connected(client)
+        greedy = [connected(client, source="127.0.0.2") for _ in range(8)]
+        assert client.get("/livez").status_code == 200
+        modest.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert modest.recv(4096).startswith(b"HTTP/1.1 200 ")
+        for connection in (modest, *greedy):
+            connection.close()
+
+
+def test_an_address_that_connects_too_often_is_refused_and_others_are_not(bundle):
+    with served(
+        Verifier.open(bundle, "cpu", threads=1), limits=Limits(arrivals=5, idle_seconds=20)
+    ) as client:
+        flood = [connected(client, source="127.0.0.2") for _ in range(30)]
+        assert client.get("/livez").status_code == 200
+        flood[-1].settimeout(5)
+        with contextlib.suppress(ConnectionResetError):
+            assert flood[-1].recv(1) == b""
+        flood[0].sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert flood[0].recv(4096).startswith(b"HTTP/1.1 200 ")
+        for connection in flood:
+            connection.close()
+
+
+def test_a_stranger_is_refused_before_anything_is_looked_up(service):
+    assert httpx.post(f"{service.base_url}/nothing").status_code == 401
 
 
 @pytest.mark.parametrize(
