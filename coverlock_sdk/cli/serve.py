@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any, cast
 
@@ -101,6 +102,7 @@ def serve(
     resolver = open_resolver(resolution, verifier) if resolution else None
     app = create_app(verifier, callers, limits, resolver)
     allow_files(limits)
+    gc.freeze()  # what is there by now stays, and need not be looked through again and again
     uvicorn.Server(server_config(app, limits)).run(listeners)
 
 

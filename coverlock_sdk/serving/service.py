@@ -51,7 +51,7 @@ class Service:
         self.rate_limit = RateLimit()
         self.rejections = RateLimit()
         several = callers is not None and len(callers.all) > 1
-        self.requests = Shares(limits.connections, 4 * limits.in_flight)
+        self.requests = Shares(limits.connections, 2 * limits.in_flight)
         self.places = Shares.halves(limits.in_flight, several)
         self.buffered = Shares.halves(limits.buffered, several)
         # A thread waits for the batch of its picture, so that there is one for each.
