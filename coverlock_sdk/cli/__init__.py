@@ -36,7 +36,7 @@ COMMANDS = (
     "c2pa:c2pa",
     "check_log:check_log",
     "serve:serve",
-    "serve:token",
+    "token:token",
 )
 """The SDK's own commands: a module of this package, and the name of the command in it."""
 

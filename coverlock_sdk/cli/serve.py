@@ -1,10 +1,9 @@
-"""``coverlock serve`` and ``coverlock token``"""
+"""``coverlock serve``"""
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -12,10 +11,10 @@ from coverlock_sdk.cli.opening import chosen_keyring
 from coverlock_sdk.cli.options import bundle_options, key_option, max_pixels_option
 from coverlock_sdk.cli.resolution import open_resolver
 from coverlock_sdk.errors import AccessError, needs
-from coverlock_sdk.serving.access import SCOPES, Callers, Scope, add_token
+from coverlock_sdk.serving.access import Callers
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.serving.admission import Limits
-from coverlock_sdk.serving.listening import allow_files, listen
+from coverlock_sdk.serving.listening import listen
 from coverlock_sdk.verifier.verifier import Verifier
 
 
@@ -77,10 +76,8 @@ def serve(
     POST the picture file to /verify?id=NAME; /docs explains the rest.
     """
     with needs("the service", None, "serve"):
-        import uvicorn
-
         from coverlock_sdk.serving.app import create_app
-        from coverlock_sdk.serving.connections import server_config
+        from coverlock_sdk.serving.connections import run
     callers = Callers.load(tokens) if tokens else None
     if callers is None and not is_loopback(host):
         raise AccessError(
@@ -101,28 +98,4 @@ def serve(
     click.echo(f"{bundle} on {verifier.runtime.name}: {shown_address(host, port)}", err=True)
     resolver = open_resolver(resolution, verifier) if resolution else None
     app = create_app(verifier, callers, limits, resolver)
-    allow_files(limits)
-    gc.freeze()  # what is there by now stays, and need not be looked through again and again
-    uvicorn.Server(server_config(app, limits)).run(listeners)
-
-
-@click.command()
-@click.argument("name")
-@click.option("--file", type=click.Path(path_type=Path), required=True, help="Token file.")
-@click.option(
-    "--may",
-    "scopes",
-    type=click.Choice(SCOPES),
-    multiple=True,
-    default=("verify",),
-    show_default=True,
-    help="Repeatable. 'detail' shows p-values, which help an attacker.",
-)
-@click.option("--rate", default=10.0, show_default=True, help="Requests a second.")
-@click.option("--burst", default=20, show_default=True, help="Requests at once.")
-def token(name: str, file: Path, scopes: tuple[str, ...], rate: float, burst: int) -> None:
-    """Make a token with which NAME may ask a service, and print it.
-
-    The file keeps only its digest, so note the token now. It replaces the token that NAME had.
-    """
-    click.echo(add_token(file, name, cast("tuple[Scope, ...]", scopes), rate, burst))
+    run(app, limits, listeners)

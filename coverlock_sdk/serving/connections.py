@@ -7,7 +7,9 @@ parsers may understand in two ways, and resets a connection whose client is stil
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
+import socket
 from functools import partial
 from typing import Any, cast
 
@@ -18,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.crowd import Crowd, origin
-from coverlock_sdk.serving.listening import AT_ONCE
+from coverlock_sdk.serving.listening import AT_ONCE, allow_files
 
 MOST_HEADER_BYTES = 16_384
 
@@ -42,6 +44,13 @@ def server_config(app: FastAPI, limits: Limits, **settings: Any) -> uvicorn.Conf
         timeout_graceful_shutdown=int(2 * limits.seconds) + 1,
         **settings,
     )
+
+
+def run(app: FastAPI, limits: Limits, listeners: list[socket.socket]) -> None:
+    """Serve until this process is told to stop."""
+    allow_files(limits)
+    gc.freeze()  # what is there by now stays, and need not be looked through again and again
+    uvicorn.Server(server_config(app, limits)).run(listeners)
 
 
 class StrictRequests(h11.Connection):
