@@ -14,7 +14,6 @@ from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.access import Callers
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.serving.admission import Limits
-from coverlock_sdk.serving.listening import listen
 from coverlock_sdk.verifier.verifier import Verifier
 
 
@@ -85,7 +84,6 @@ def serve(
             "make a token with 'coverlock token', or use --host 127.0.0.1"
         )
     limits = Limits(max_bytes, max_pixels, max_in_flight, timeout, max_rejections)
-    listeners = listen(host, port, limits)
     verifier = Verifier.open(
         bundle,
         key=chosen_keyring(key_file),
@@ -98,4 +96,4 @@ def serve(
     click.echo(f"{bundle} on {verifier.runtime.name}: {shown_address(host, port)}", err=True)
     resolver = open_resolver(resolution, verifier) if resolution else None
     app = create_app(verifier, callers, limits, resolver)
-    run(app, limits, listeners)
+    run(app, limits, host, port)

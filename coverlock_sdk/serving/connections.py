@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
-import socket
 from functools import partial
 from typing import Any, cast
 
@@ -20,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.crowd import Crowd, origin
-from coverlock_sdk.serving.listening import AT_ONCE, allow_files
+from coverlock_sdk.serving.listening import AT_ONCE, allow_files, listen
 
 MOST_HEADER_BYTES = 16_384
 
@@ -46,11 +45,11 @@ def server_config(app: FastAPI, limits: Limits, **settings: Any) -> uvicorn.Conf
     )
 
 
-def run(app: FastAPI, limits: Limits, listeners: list[socket.socket]) -> None:
+def run(app: FastAPI, limits: Limits, host: str, port: int) -> None:
     """Serve until this process is told to stop."""
     allow_files(limits)
     gc.freeze()  # what is there by now stays, and need not be looked through again and again
-    uvicorn.Server(server_config(app, limits)).run(listeners)
+    uvicorn.Server(server_config(app, limits)).run(listen(host, port, limits))
 
 
 class StrictRequests(h11.Connection):

@@ -308,7 +308,7 @@ def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
 )
 def test_the_address_it_names_can_be_opened(bundle, tmp_path, monkeypatch, host, address):
     monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: None)
-    monkeypatch.setattr("coverlock_sdk.cli.serve.listen", lambda host, port, limits: [])
+    monkeypatch.setattr("coverlock_sdk.serving.connections.listen", lambda host, port, limits: [])
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "shop", ("verify",), rate=1, burst=1)
     options = ["--host", host, "--port", "8123", "--tokens", str(tokens), "--runtime", "cpu"]
