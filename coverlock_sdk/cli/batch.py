@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
@@ -40,17 +40,24 @@ Row = dict[str, Any]
 def process(
     found: Found, work: Callable[[Source], Row], columns: dict[str, str], as_json: bool
 ) -> NoReturn:
-    """Do ``work`` on every picture, show a table or JSON, and exit with a code for scripts.
+    """Do ``work`` on every picture, report on them, and exit with a code for scripts."""
+    report(found, each(found, work), columns, as_json)
+
+
+def each(found: Found, work: Callable[[Source], Row]) -> Iterator[Row]:
+    """Do ``work`` on every picture.
 
     ``work`` returns what to report, ``accepted`` among it. A picture that fails is reported and
-    counted, and never stops the others. ``columns`` maps report keys to headings.
+    counted, and never stops the others.
     """
-    rows = (row_of(str(source.path), partial(work, source)) for source in found.pictures)
-    report(found, rows, columns, as_json)
+    return (row_of(str(source.path), partial(work, source)) for source in found.pictures)
 
 
 def report(found: Found, rows: Iterable[Row], columns: dict[str, str], as_json: bool) -> NoReturn:
-    """Collect one row for each picture, show them, and exit with a code for scripts."""
+    """Collect a row for each picture, show a table or JSON, and exit with a code for scripts.
+
+    ``columns`` maps report keys to headings.
+    """
     total = len(found.pictures)
     collected = list(progress(rows, total=total, quiet=total == 1))
     counts = dict.fromkeys(COLOURS, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import click
 from coverlock_sdk.cli.batch import report
 from coverlock_sdk.cli.chosen_messages import message_source
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.marking import MarkingJob, Task
+from coverlock_sdk.cli.marking import MarkingJob, Task, recorded
 from coverlock_sdk.cli.options import (
+    audit_option,
     json_option,
     marker_options,
     message_options,
@@ -66,6 +68,7 @@ COLUMNS = {
     show_default=True,
     help="Ray marks on a cluster, whose nodes share the folders.",
 )
+@audit_option
 @json_option
 def embed(
     sources: tuple[str, ...],
@@ -80,6 +83,7 @@ def embed(
     overwrite: bool,
     workers: int | None,
     engine: str,
+    audit: Path | None,
     as_json: bool,
     **opening: Any,
 ) -> None:
@@ -93,7 +97,7 @@ def embed(
     with --strict.
     """
     _require_one(opening["watermark"], opening["bundle"])
-    job = MarkingJob.of(opening, quality, resume, overwrite, strict)
+    job = MarkingJob.of(opening, quality, resume, overwrite, strict, audit is not None)
     with job.open() as marker:
         message_of = message_source(marker.bits, identifier, bits, serials, resume)
         if advice := marker.binder.judge.advice("serial" if serials else "identifier"):
@@ -106,11 +110,11 @@ def embed(
             for source, target in targets.items()
         ]
         left = Found(list(targets), found.skipped)
+        record = partial(recorded, marker, audit, list(bits) if bits else identifier)
         if not workers and engine == "local":
-            report(
-                left, (row for task in tasks for row in job.check(marker, [task])), COLUMNS, as_json
-            )
-    report(left, _engine(engine)(job, tasks, workers or 1), COLUMNS, as_json)
+            rows = (row for task in tasks for row in job.check(marker, [task]))
+            report(left, record(rows), COLUMNS, as_json)
+    report(left, record(_engine(engine)(job, tasks, workers or 1)), COLUMNS, as_json)
 
 
 def _require_one(watermark: str | None, bundle: Path | None) -> None:

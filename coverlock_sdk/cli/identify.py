@@ -7,18 +7,20 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.cli.batch import process
+from coverlock_sdk.cli.batch import Row, each, report
 from coverlock_sdk.cli.chosen_messages import registered_serials
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_verifier
 from coverlock_sdk.cli.options import (
+    audit_option,
     json_option,
     serials_option,
     sources_argument,
     verifier_options,
 )
+from coverlock_sdk.cli.recording import evidence, recorded
 from coverlock_sdk.errors import MessageError
-from coverlock_sdk.images.folders import search
+from coverlock_sdk.images.folders import Source, search
 from coverlock_sdk.locking.identification import read_identifiers
 
 COLUMNS = {"label": "identifier", "matches": "matches", "bits": "of", "p_value": "p"}
@@ -33,9 +35,15 @@ COLUMNS = {"label": "identifier", "matches": "matches", "bits": "of", "p_value":
 )
 @serials_option
 @verifier_options
+@audit_option
 @json_option
 def identify(
-    sources: tuple[str, ...], ids: Path | None, serials: Path | None, as_json: bool, **opening: Any
+    sources: tuple[str, ...],
+    ids: Path | None,
+    serials: Path | None,
+    audit: Path | None,
+    as_json: bool,
+    **opening: Any,
 ) -> None:
     """Find which of many registered identifiers or serials each picture carries, if any.
 
@@ -46,9 +54,11 @@ def identify(
     names = read_identifiers(ids) if ids else registered_serials(serials or Path())
     with open_verifier(**opening) as verifier:
         book = verifier.judge.checked_book(names)
-        process(
-            search(sources),
-            lambda source: verifier.identify(source.path, book).to_dict(),
-            COLUMNS,
-            as_json,
-        )
+
+        def work(source: Source) -> Row:
+            picture, about = evidence(source.path, audit)
+            return {**verifier.identify(picture, book).to_dict(), **about}
+
+        found = search(sources)
+        rows = recorded(each(found, work), audit, None, verifier)
+        report(found, rows, COLUMNS, as_json)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from coverlock_sdk.bundles.trust import ANYONE
 from coverlock_sdk.cli.batch import Row, row_of
 from coverlock_sdk.cli.opening import chosen_keyring, open_lock
+from coverlock_sdk.cli.recording import logged
 from coverlock_sdk.embedder.embedder import Embedder
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
@@ -48,6 +50,8 @@ class MarkingJob:
     overwrite: bool = False
     strict: bool = False
     """Whether pictures are refused that other pictures would pass for."""
+    digests: bool = False
+    """Whether rows tell the SHA-256 of marked pictures, for an audit log."""
     max_batch: int = 4
 
     @classmethod
@@ -58,12 +62,13 @@ class MarkingJob:
         resume: bool,
         overwrite: bool,
         strict: bool,
+        digests: bool,
     ) -> MarkingJob:
         """The job that options describe; the key file of the environment is one of them."""
         key_file = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)
         paths = {"key_file": key_file, "bundle": opening["bundle"]}
         resolved = {name: Path(path).resolve() if path else None for name, path in paths.items()}
-        return cls({**opening, **resolved}, quality, resume, overwrite, strict)
+        return cls({**opening, **resolved}, quality, resume, overwrite, strict, digests)
 
     @property
     def threads(self) -> int | None:
@@ -106,14 +111,27 @@ class MarkingJob:
                 )
             if self.resume:
                 done = {"out": str(task.target), "done": "before"}
-                return {**done, **named, **verdict.to_dict()}
+                return {**done, **named, **self._digest(task.target), **verdict.to_dict()}
         marked = marker.mark_file(
             task.source, task.message, task.target, self.quality, strict=self.strict
         )
         if marked.lookalikes is not None:
             named["lookalikes"] = asdict(marked.lookalikes)
         written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
-        return {**written, **named, **marked.verdict.to_dict()}
+        return {**written, **named, **self._digest(task.target), **marked.verdict.to_dict()}
+
+    def _digest(self, target: Path) -> Row:
+        return {"sha256": sha256(target.read_bytes()).hexdigest()} if self.digests else {}
+
+
+def recorded(
+    marker: LockedWatermark | Embedder, audit: Path | None, message: Any, rows: Iterable[Row]
+) -> Iterator[Row]:
+    """The same rows, each of which is in the audit log, if any, before anybody sees it."""
+    networks = marker.binder.networks
+    version = marker.bundle.manifest.version if isinstance(marker, Embedder) else None
+    names = networks.watermark.name, networks.hash.name if networks.hash else None, version
+    return logged(rows, audit, message, *names)
 
 
 def _part(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

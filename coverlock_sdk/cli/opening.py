@@ -18,7 +18,7 @@ from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.verifier.verifier import Verifier
 
-BUNDLE_ONLY = ("trust", "runtime", "precision", "threads", "workers", "engine")
+BUNDLE_ONLY = ("trust", "runtime", "precision", "threads", "workers", "engine", "isolate")
 """Parameters of commands that say how a bundle is opened, and by whom."""
 
 

@@ -89,6 +89,11 @@ max_pixels_option = click.option(
     show_default=True,
     help="Refuse larger pictures; memory and time grow with them.",
 )
+audit_option = click.option(
+    "--audit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append every verdict to this file; 'coverlock check-log' checks it.",
+)
 serials_option = click.option(
     "--serials",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.cli.batch import VERDICT_COLUMNS, process
+from coverlock_sdk.cli.batch import VERDICT_COLUMNS, each, report
 from coverlock_sdk.cli.chosen_messages import chosen_message, registered_serials
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_verifier, require_one
 from coverlock_sdk.cli.options import (
+    audit_option,
     json_option,
     message_options,
     refuse_idle,
@@ -19,7 +20,9 @@ from coverlock_sdk.cli.options import (
     sources_argument,
     verifier_options,
 )
-from coverlock_sdk.cli.verify_many import make_job, verify_in_processes, verify_on_cluster
+from coverlock_sdk.cli.recording import evidence, recorded
+from coverlock_sdk.cli.verification import make_job
+from coverlock_sdk.cli.verify_many import verify_in_processes, verify_on_cluster
 from coverlock_sdk.images.folders import Source, search
 
 
@@ -35,6 +38,12 @@ from coverlock_sdk.images.folders import Source, search
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes, with --bundle.")
 @click.option(
+    "--isolate/--no-isolate",
+    default=None,
+    help="Decode picture files, with --bundle, in processes that are killed if they take too much "
+    "time or memory.  [default: with --workers and Ray]",
+)
+@click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
     default="local",
@@ -48,6 +57,7 @@ from coverlock_sdk.images.folders import Source, search
     multiple=True,
     help="Folder or URI that rows of Parquet may name pictures in, besides their own. Repeatable.",
 )
+@audit_option
 @json_option
 def verify(
     sources: tuple[str, ...],
@@ -56,9 +66,11 @@ def verify(
     serials: Path | None,
     accept_unlocked: bool,
     workers: int | None,
+    isolate: bool | None,
     engine: str,
     out: Path | None,
     roots: tuple[str, ...],
+    audit: Path | None,
     as_json: bool,
     **opening: Any,
 ) -> None:
@@ -68,20 +80,26 @@ def verify(
     registered serial of --id.
     """
     require_one(opening["watermark"], opening["bundle"])
+    settings = {"accept_unlocked": accept_unlocked, "isolate": isolate is not False, **opening}
     if engine == "ray":
-        job = make_job(identifier, bits, accept_unlocked, needs_message=False, **opening)
-        verify_on_cluster(job, sources, out, workers, roots, as_json)
+        job = make_job(identifier, bits, needs_message=False, **settings)
+        verify_on_cluster(job, sources, out, workers, roots, audit, as_json)
     refuse_idle("without --engine ray", "out", "roots")
-    if workers:
-        job = make_job(identifier, bits, accept_unlocked, **opening)
-        verify_in_processes(job, sources, workers, as_json)
+    if workers or isolate:
+        job = make_job(identifier, bits, **settings)
+        verify_in_processes(job, sources, workers or 1, audit, as_json)
     with open_verifier(**opening) as verifier:
         message = chosen_message(verifier.bits, identifier, bits)
 
         def work(source: Source) -> dict[str, Any]:
+            picture, about = evidence(source.path, audit)
             if book is None:
-                return verifier.verify(source.path, message, accept_unlocked).to_dict()
-            return verifier.identify(source.path, book).to_dict()
+                answer = verifier.verify(picture, message, accept_unlocked)
+            else:
+                answer = verifier.identify(picture, book)
+            return {**answer.to_dict(), **about}
 
         book = serials and verifier.judge.checked_book(registered_serials(serials, identifier))
-        process(search(sources), work, VERDICT_COLUMNS, as_json)
+        found = search(sources)
+        rows = recorded(each(found, work), audit, message, verifier)
+        report(found, rows, VERDICT_COLUMNS, as_json)

@@ -11,6 +11,8 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,16 @@ import numpy.typing as npt
 
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.bundles.bundle_judge import bundle_judge
+from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.verdict import Rule, Verdict
 from coverlock_sdk.verifier.verifier import Verifier
+
+MOST_FILE_BYTES = 1_000_000_000
 
 Row = dict[str, Any]
 """What is reported of one picture: file, status (accepted, rejected or error), and the details."""
@@ -48,8 +54,20 @@ class VerificationJob:
     accept_unlocked: bool = False
     max_pixels: int = MAX_PIXELS
     """Larger picture files are errors."""
+    isolate: bool = True
+    """Whether picture files are decoded in a process that can be killed, with limits."""
+    digests: bool = False
+    """Whether rows tell the SHA-256 of picture files, for an audit log."""
 
-    def open(self) -> Verifier:
+    def open(self) -> OpenJob:
+        """Open what a process needs: a verifier, and a process that decodes for it."""
+        return OpenJob(self.verifier(), self.decoders() if self.isolate else None)
+
+    def decoders(self) -> DecodingPool:
+        """One process, which decodes as fast as one verifier asks for pictures."""
+        return DecodingPool(1, max_pixels=self.max_pixels)
+
+    def verifier(self) -> Verifier:
         """Open a verifier for this process."""
         bundle, _ = self.checked()
         return Verifier.open(
@@ -100,11 +118,40 @@ class VerificationJob:
             "accept_unlocked": self.accept_unlocked,
         }
 
-    def check(self, verifier: Verifier, files: Sequence[str]) -> list[Row]:
+    def check(self, worker: OpenJob, items: Sequence[str]) -> list[Row]:
         """Verify picture files together; one that cannot be read does not stop the others."""
-        size = verifier.bundle.manifest.size
-        opened = [prepare(f, size, max_pixels=self.max_pixels, at_a_fraction=True) for f in files]
-        return self.judge(verifier, opened, [self.message] * len(opened))
+        size = worker.verifier.bundle.manifest.size
+        opened = [self.prepare(file, size, worker.decoders, at_a_fraction=True) for file in items]
+        return self.judge(worker.verifier, opened, [self.message] * len(opened))
+
+    def prepare(
+        self,
+        file: str,
+        size: tuple[int, int] | None,
+        decoders: DecodingPool | None = None,
+        load: Callable[[], str | bytes] | None = None,
+        at_a_fraction: bool = False,
+    ) -> Prepared:
+        """Read a picture, from the path or content that ``load`` gives, at ``size`` unless None.
+
+        A large JPEG may be decoded ``at_a_fraction`` of its size.
+        """
+        pixels, error, digest = None, None, None
+        decode = partial(_decoded, size=size, max_pixels=self.max_pixels, decoders=decoders)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                source = load() if load else file
+                if self.digests:
+                    source = _content(source)
+                    digest = _digest(source)
+                pixels = decode(source, at_a_fraction=at_a_fraction)
+            except CoverLockError as problem:
+                error = _about(file, str(problem))
+            except Exception as problem:  # decoders raise anything, and no picture may stop a job
+                error = f"{file} cannot be read ({type(problem).__name__}: {problem})"
+        whole = partial(decode, file, at_a_fraction=False) if at_a_fraction and size else None
+        return Prepared(file, pixels, error, tuple(str(w.message) for w in caught), whole, digest)
 
     def judge(
         self, verifier: Verifier, pictures: Sequence[Prepared], messages: Sequence[Any]
@@ -121,14 +168,14 @@ class VerificationJob:
 
         def whole(row: int) -> Any:
             picture, _ = good[row]
-            return picture.file if picture.at_a_fraction else picture.pixels
+            return picture.whole() if picture.whole else picture.pixels
 
         try:
             verdicts = verifier.verify(
                 [p.pixels for p, _ in good],
                 [m if isinstance(m, str) else np.array(m, dtype=np.uint8) for _, m in good],
                 accept_unlocked=self.accept_unlocked,
-                whole=whole if any(p.at_a_fraction for p, _ in good) else None,
+                whole=whole if any(p.whole for p, _ in good) else None,
             )
         except CoverLockError as error:
             if len(good) == 1:
@@ -147,8 +194,10 @@ class Prepared:
     pixels: npt.NDArray[np.uint8] | None
     error: str | None = None
     warnings: tuple[str, ...] = ()
-    at_a_fraction: bool = False
-    """Whether the file may have been decoded at a fraction of its size."""
+    whole: Callable[[], npt.NDArray[np.uint8]] | None = None
+    """Reads the file again, where it may have been decoded at a fraction of its size."""
+    digest: str | None = None
+    """SHA-256 of the file, where it was asked for."""
 
     def row(self, verdict: Verdict | None) -> Row:
         """The report on this picture."""
@@ -158,32 +207,56 @@ class Prepared:
         else:
             status = "accepted" if verdict.accepted else "rejected"
             row |= {"status": status, **verdict.to_dict()}
+        if self.digest is not None:
+            row["sha256"] = self.digest
         return row | {"warnings": list(self.warnings)}
 
 
-def prepare(
-    file: str,
-    size: tuple[int, int] | None,
-    load: Callable[[], str | bytes] | None = None,
-    max_pixels: int = MAX_PIXELS,
-    at_a_fraction: bool = False,
-) -> Prepared:
-    """Read a picture, from the path or content that ``load`` gives, and resample it to ``size``.
+class OpenJob:
+    """What a process works with; it is closed as a whole."""
 
-    A large JPEG may be decoded ``at_a_fraction`` of its size.
-    """
-    pixels, error = None, None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            seen_at = size if at_a_fraction else None
-            pixels = read(load() if load else file, max_pixels, seen_at).to_bytes(size)
-        except CoverLockError as problem:
-            error = str(problem)
-        except Exception as problem:  # decoders raise anything, and no picture may stop a job
-            error = f"{file} cannot be read ({type(problem).__name__}: {problem})"
-    told = tuple(str(w.message) for w in caught)
-    return Prepared(file, pixels, error, told, at_a_fraction and size is not None)
+    def __init__(self, verifier: Verifier, decoders: DecodingPool | None) -> None:
+        self.verifier = verifier
+        self.decoders = decoders
+
+    def __enter__(self) -> OpenJob:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.verifier.close()
+        if self.decoders is not None:
+            self.decoders.close()
+
+
+def _decoded(
+    source: str | bytes,
+    size: tuple[int, int] | None,
+    max_pixels: int,
+    decoders: DecodingPool | None,
+    at_a_fraction: bool,
+) -> npt.NDArray[np.uint8]:
+    if decoders is not None:
+        return decoders.pixels(_content(source), size, at_a_fraction=at_a_fraction)
+    return read(source, max_pixels, size if at_a_fraction else None).to_bytes(size)
+
+
+def _about(file: str, problem: str) -> str:
+    """The problem with a picture that came without its name."""
+    if file in problem:
+        return problem
+    nameless = "the picture "
+    if problem.startswith(nameless):
+        return f"{file} {problem.removeprefix(nameless)}"
+    return f"{file}: {problem}"
+
+
+def _content(source: str | bytes) -> bytes:
+    return read_file(source, MOST_FILE_BYTES) if isinstance(source, str) else source
 
 
 def _digest(content: bytes) -> str:

@@ -12,6 +12,7 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ import ray
 import ray.data
 
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.scaling.inputs import Item, Part, find_parts
-from coverlock_sdk.scaling.job import Prepared, VerificationJob, prepare
+from coverlock_sdk.scaling.job import Prepared, VerificationJob
 from coverlock_sdk.scaling.results import Key, Results, result_table
+from coverlock_sdk.verifier.audit_log import AuditLog
 from coverlock_sdk.verifier.triton_runtime import ADDRESS_VARIABLE
 
 Columns = dict[str, Any]
@@ -36,6 +39,7 @@ def verify_on_ray(
     out: Path,
     actors: int | None = None,
     roots: Sequence[str] = (),
+    audit: Path | None = None,
 ) -> dict[str, int]:
     """Verify what ``sources`` name and write the results to the folder ``out``.
 
@@ -43,7 +47,8 @@ def verify_on_ray(
     (``s3://bucket/folder``), or Parquet (``.parquet``, or a folder of such files) with a column
     ``path`` or ``bytes``, and optionally ``file``, a name for the picture, and ``id``, the
     identifier to look for in it. A ``path`` is below the folder of its source, or below one of
-    ``roots``. Pictures that ``out`` holds already are skipped, except errors.
+    ``roots``. Pictures that ``out`` holds already are skipped, except errors. The driver appends
+    every verdict to the audit log ``audit``.
     Returns how many pictures of each status ``out`` holds in the end.
     """
     bundle, judge = job.checked()
@@ -51,11 +56,18 @@ def verify_on_ray(
     parts = find_parts(sources, job.message is not None, roots)
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
-    job = replace(job, threads=job.threads or 1)
+    log = AuditLog(audit, bundle.manifest.version) if audit else None
+    job = replace(job, threads=job.threads or 1, digests=log is not None)
     judged = _judged(job, parts, bundle.manifest.size, results.done(), actors)
     with results:
         for batch in judged.iter_batches(batch_size=None, batch_format="pyarrow"):
-            results.add(batch.to_pylist())
+            rows = batch.to_pylist()
+            if log:
+                for row in rows:
+                    log.row_reached(
+                        row, job.message, bundle.manifest.watermark, bundle.manifest.hash
+                    )
+            results.add(rows)
     return results.counts()
 
 
@@ -97,7 +109,8 @@ def _environment() -> dict[str, Any]:
 def _problem(job: VerificationJob) -> str | None:
     """Why a worker cannot open the job, if so: its runtime is there, and not where we are."""
     try:
-        job.open().close()
+        with job.open():
+            pass
     except CoverLockError as error:
         return str(error)
     return None
@@ -111,15 +124,22 @@ def _read(
         part: Part = pickle.loads(content)
         left = (item for item in part.items() if (item.file, item.id) not in done)
         while items := list(islice(left, job.max_batch)):
-            yield _pixels(items, size, job.max_pixels)
+            yield _pixels(items, size, job)
 
 
-def _pixels(items: Sequence[Item], size: tuple[int, int] | None, max_pixels: int) -> Columns:
+@lru_cache(maxsize=1)
+def _decoders(job: VerificationJob) -> DecodingPool:
+    """Kept as long as this process, because Ray runs one task after the other in it."""
+    return job.decoders()
+
+
+def _pixels(items: Sequence[Item], size: tuple[int, int] | None, job: VerificationJob) -> Columns:
     """Pictures as arrays; one that cannot be read keeps the reason instead.
 
     Arrays of different sizes are pickled, because a column holds values of one shape.
     """
-    prepared = [prepare(item.file, size, item.load, max_pixels) for item in items]
+    decoders = _decoders(job) if job.isolate else None
+    prepared = [job.prepare(item.file, size, decoders, item.load) for item in items]
     blank = np.zeros((*(size or (0, 0)), 3), dtype=np.uint8)
     pixels = [blank if p.pixels is None else p.pixels for p in prepared]
     return {
@@ -127,6 +147,7 @@ def _pixels(items: Sequence[Item], size: tuple[int, int] | None, max_pixels: int
         "id": np.array([item.id or "" for item in items], dtype=object),
         "pixels": np.stack(pixels) if size else np.array(list(map(pickle.dumps, pixels)), object),
         "error": np.array([p.error or "" for p in prepared], dtype=object),
+        "sha256": np.array([p.digest or "" for p in prepared], dtype=object),
     }
 
 
@@ -135,7 +156,7 @@ class _Judge:
 
     def __init__(self, job: VerificationJob) -> None:
         self.job = job
-        self.verifier = job.open()
+        self.verifier = job.verifier()
 
     def __call__(self, batch: Columns) -> Any:
         rows = zip(batch["file"], batch["pixels"], batch["error"], strict=True)
@@ -145,9 +166,10 @@ class _Judge:
         common = self.job.message
         messages = batch["id"] if common is None else [common] * len(pictures)
         judged = self.job.judge(self.verifier, pictures, messages)
+        keys = zip(judged, batch["id"], batch["sha256"], strict=True)
         return result_table(
-            {**row, "id": identifier or None}
-            for row, identifier in zip(judged, batch["id"], strict=True)
+            {**row, "id": identifier or None, "sha256": digest or None}
+            for row, identifier, digest in keys
         )
 
 

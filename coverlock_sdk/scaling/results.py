@@ -36,8 +36,11 @@ RESULTS = pa.schema(
         ("bits", pa.int32()),
         ("fpr", pa.float64()),
         ("rule", pa.string()),
+        ("agreement", pa.float64()),
+        ("floor", pa.float64()),
         ("key_id", pa.string()),
         ("locked", pa.bool_()),
+        ("sha256", pa.string()),
         ("error", pa.string()),
     ]
 )

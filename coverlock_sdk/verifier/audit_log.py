@@ -14,7 +14,8 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,14 @@ _TAIL = 65_536  # bytes from the end that are searched first for the last line
 class AuditLog:
     """Appends verdicts to a file; several threads and processes may share it.
 
-    It is also a plugin: ``plugin_manager().add("audit-log", AuditLog(path))`` records every
-    verdict of the process, whoever reaches it.
+    Lines name the version of the ``bundle`` if it has one. It is also a plugin:
+    ``plugin_manager().add("audit-log", AuditLog(path))`` records every verdict of the process,
+    whoever reaches it.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], bundle: str | None = None) -> None:
         self.path = Path(path)
+        self._about = {} if bundle is None else {"bundle": bundle}
         self._lock = threading.Lock()
         with self._opened():
             pass
@@ -49,12 +52,36 @@ class AuditLog:
         self, verdict: Verdict, watermark: str, hash: str | None, source: Any
     ) -> None:
         """Append one line; what cannot be written is an error."""
+        self._record(verdict.to_dict(), watermark, hash, source)
+
+    def row_reached(
+        self, row: Mapping[str, Any], message: Any, watermark: str, hash: str | None
+    ) -> None:
+        """Append the verdict in a report on a picture file; one without a verdict is left out.
+
+        The line names what was looked for, or marked: a serial, an identifier, or bits.
+        """
+        if row["status"] == "error":
+            return
+        verdict = {
+            "accepted": row["status"] == "accepted",
+            **{field.name: row[field.name] for field in fields(Verdict) if field.name in row},
+        }
+        named = next((row[n] for n in ("serial", "label", "id") if row.get(n)), message)
+        said = {"id": named} if named is None or isinstance(named, str) else {"bits": _text(named)}
+        about = {name: row[name] for name in ("sha256", "out") if row.get(name)}
+        self._record(verdict, watermark, hash, {"file": row["file"], **said, **about})
+
+    def _record(
+        self, verdict: Mapping[str, Any], watermark: str, hash: str | None, source: Any
+    ) -> None:
         entry = {
             "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             "source": source,
+            **self._about,
             "watermark": watermark,
             "hash": hash,
-            **verdict.to_dict(),
+            **verdict,
         }
         with self._lock, self._opened() as file, _exclusive(file):
             line = json.dumps({**entry, "previous": _last_digest(file, self.path)})
@@ -118,6 +145,10 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
             "since it was noted, lines were cut off or the log was written anew"
         )
     return count, expected
+
+
+def _text(bits: Iterable[Any]) -> str:
+    return "".join(str(int(bit)) for bit in bits)
 
 
 def _append(file: int, line: bytes) -> None:

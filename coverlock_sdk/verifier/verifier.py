@@ -81,7 +81,7 @@ class Verifier(PictureVerifier):
             )
         bundle = Bundle.given(bundle, trust)
         judge = bundle_judge(bundle, key, fpr, rule)
-        log = AuditLog(audit) if audit is not None else None
+        log = AuditLog(audit, bundle.manifest.version) if audit is not None else None
         choice = choose(bundle, runtime, precision, threads)
         verifier = cls(judge, bundle.manifest.watermark, bundle.manifest.hash, [log] if log else [])
         verifier.bundle, verifier.precision, verifier._audit = bundle, precision, log

@@ -257,9 +257,9 @@ def parquet(scratch: Path) -> Reader:
     import pyarrow.parquet as pq
 
     from coverlock_sdk.scaling.inputs import find_parts
-    from coverlock_sdk.scaling.job import prepare
+    from coverlock_sdk.scaling.job import VerificationJob
 
-    path = scratch / "rows.parquet"
+    path, job = scratch / "rows.parquet", VerificationJob("", max_pixels=4_000_000)
     [picture, *_] = picture_files()
     columns = {"file": ["a", "b"], "path": ["a.png", None], "bytes": [None, picture]}
     pq.write_table(pa.table(columns), path)
@@ -281,7 +281,7 @@ def parquet(scratch: Path) -> Reader:
             pq.write_table(pa.table(rows), path)
         for part in find_parts([str(path)], with_message=True):
             for item in part.items():
-                prepare(item.file, SIZE, item.load, 4_000_000)
+                job.prepare(item.file, SIZE, load=item.load)
 
     return reader
 

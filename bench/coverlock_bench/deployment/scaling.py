@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from coverlock_sdk.scaling.job import Row, VerificationJob
+from coverlock_sdk.scaling.job import OpenJob, Row, VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
-from coverlock_sdk.verifier.verifier import Verifier
 
 
 class TimedJob(VerificationJob):
     """A job that notes the processor time of every picture."""
 
-    def check(self, verifier: Verifier, files: Sequence[str]) -> list[Row]:
+    def check(self, worker: OpenJob, items: Sequence[str]) -> list[Row]:
         """Verify, and divide the time among the pictures."""
         start = time.process_time()
-        rows = super().check(verifier, files)
-        seconds = (time.process_time() - start) / len(files)
+        rows = super().check(worker, items)
+        seconds = (time.process_time() - start) / len(items)
         return [{**row, "seconds": seconds} for row in rows]
 
 
@@ -42,6 +42,7 @@ def scaling(
     """Ratios of speed and cost of ``workers`` processes to those of one, turn by turn."""
     files = [str(photos[index % len(photos)]) for index in range(count)]
     job = TimedJob(str(bundle), "scaling", runtime=runtime, threads=1, max_batch=batch)
+    job = replace(job, isolate=False)  # where the time of a decoder is not counted
     turns_taken = [[measure(job, files, number) for number in (1, workers)] for _ in range(turns)]
     speed = [many[0] / one[0] for one, many in turns_taken]
     cost = [many[1] / one[1] for one, many in turns_taken]

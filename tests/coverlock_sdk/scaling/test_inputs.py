@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk.errors import MessageError, PictureError
-from coverlock_sdk.scaling.job import Prepared, prepare
+from coverlock_sdk.scaling.job import Prepared, VerificationJob
 
 pa = pytest.importorskip("pyarrow", reason="pip install 'coverlock-sdk[dev]'")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -21,6 +21,8 @@ from coverlock_sdk.scaling.inputs import find_parts  # noqa: E402 (needs pyarrow
 from coverlock_sdk.scaling.roots import Root, load_below  # noqa: E402
 
 ODD_NAMES = ["a b.png", "ü.png", "a#1.png", "%41.png", "q?.png", "plain.JPG"]
+
+JOB = VerificationJob("")
 
 
 def picture(path: Path) -> Path:
@@ -43,7 +45,7 @@ def items(*sources, with_message: bool = True):
 
 def read(*sources, with_message: bool = True) -> dict[str, Prepared]:
     found = items(*sources, with_message=with_message)
-    return {item.file: prepare(item.file, (32, 32), item.load) for item in found}
+    return {item.file: JOB.prepare(item.file, (32, 32), load=item.load) for item in found}
 
 
 def errors(*sources, with_message: bool = True) -> dict[str, str | None]:
@@ -72,7 +74,7 @@ def test_an_object_that_is_gone_when_its_turn_comes_is_an_error(tmp_path):
         picture(tmp_path / f"{name}.png")
     parts = find_parts([f"file://{tmp_path}"], with_message=True)
     (tmp_path / "a.png").unlink()
-    gone, there = (prepare(item.file, (32, 32), item.load) for item in parts[0].items())
+    gone, there = (JOB.prepare(item.file, (32, 32), load=item.load) for item in parts[0].items())
     assert "a.png cannot be read" in gone.error
     assert there.error is None
 
@@ -122,7 +124,7 @@ def attacked(tmp_path, *paths: str, roots=()) -> list[str | None]:
         tmp_path / "in" / "rows.parquet", file=[str(n) for n, _ in enumerate(paths)], path=paths
     )
     parts = pickle.loads(pickle.dumps(find_parts([source], True, roots)))
-    loaded = [prepare(i.file, (32, 32), i.load) for part in parts for i in part.items()]
+    loaded = [JOB.prepare(i.file, (32, 32), load=i.load) for part in parts for i in part.items()]
     return [prepared.error for prepared in loaded]
 
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from coverlock_sdk.errors import MessageError
+from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
 from tests.toy_bundle import put_runtime
@@ -12,7 +15,7 @@ from tests.toy_bundle import put_runtime
 
 @pytest.fixture
 def job(toy) -> VerificationJob:
-    return VerificationJob(str(toy), "alice", runtime="cpu", max_batch=8)
+    return VerificationJob(str(toy), "alice", runtime="cpu", max_batch=8, isolate=False)
 
 
 class Delicate:
@@ -33,10 +36,10 @@ def test_pictures_that_cannot_be_judged_do_not_stop_those_in_their_batch(job, fo
     Image.new("RGB", (128, 128)).save(tmp_path / "black.png")
     good = sorted(str(path) for path in folder.glob("00*.png"))
     black = str(tmp_path / "black.png")
-    with job.open() as verifier:
-        expected = job.check(verifier, good)
-        put_runtime(verifier, Delicate(verifier.runtime))
-        first, *rows, last = job.check(verifier, [black, *good, black])
+    with job.open() as worker:
+        expected = job.check(worker, good)
+        put_runtime(worker.verifier, Delicate(worker.verifier.runtime))
+        first, *rows, last = job.check(worker, [black, *good, black])
     assert rows == expected
     assert first == last
     assert first["status"] == "error"
@@ -56,3 +59,32 @@ def test_a_message_that_fits_no_picture_is_said_once(toy, folder, message):
     job = VerificationJob(str(toy), message, runtime="cpu")
     with pytest.raises(MessageError):
         list(in_processes(job, [str(folder / "000.png")], workers=1))
+
+
+def test_picture_files_are_decoded_elsewhere_unless_told_otherwise(job, folder, monkeypatch):
+    files = [str(folder / name) for name in ("000.png", "cut.png", "text.jpg")]
+    here = list(in_processes(job, files, workers=1))
+
+    def read(*_):
+        raise AssertionError("this process does not decode")
+
+    monkeypatch.setattr("coverlock_sdk.scaling.job.read", read)
+    elsewhere = list(in_processes(replace(job, isolate=True), files, workers=1))
+    assert elsewhere == here
+    assert [row["status"] for row in elsewhere] == ["accepted", "error", "error"]
+    [row] = in_processes(job, files[:1], workers=1)
+    assert "AssertionError" in row["error"]
+
+
+def test_a_picture_that_takes_too_much_is_an_error_and_the_others_are_not(job, folder, tmp_path):
+    wide = tmp_path / "wide.png"
+    Image.new("RGB", (4000, 2000)).save(wide)
+    files = [str(wide), str(folder / "000.png")]
+    with job.open() as worker:
+        worker.decoders = DecodingPool(1, seconds=1e-6)
+        late = job.check(worker, files[:1])
+        worker.decoders.close()
+        worker.decoders = job.decoders()
+        [row] = job.check(worker, files[1:])
+    assert "takes more than" in late[0]["error"]
+    assert row["status"] == "accepted"

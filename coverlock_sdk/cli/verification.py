@@ -1,0 +1,44 @@
+"""The job that the options of ``coverlock verify`` describe."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.cli.chosen_messages import chosen_message
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
+from coverlock_sdk.scaling.job import VerificationJob
+
+OF_JOBS = (
+    *("fpr", "rule", "runtime", "precision", "threads"),
+    *("max_pixels", "accept_unlocked", "isolate"),
+)
+"""Options of the command that a job takes as they are."""
+
+
+def make_job(
+    identifier: str | None,
+    bits: str | None,
+    needs_message: bool = True,
+    **settings: Any,
+) -> VerificationJob:
+    """The job that options describe; other processes work in other folders: paths are absolute.
+
+    Without a message, each row of the Parquet input has an identifier of its own.
+    """
+    bundle, message = Bundle.given(settings["bundle"], settings["trust"]), None
+    if needs_message or identifier is not None or bits is not None:
+        message = chosen_message(bundle.manifest.format.bits, identifier, bits)
+    return VerificationJob(
+        bundle=str(bundle.path.resolve()),
+        message=tuple(map(int, message)) if identifier is None and message is not None else message,
+        key_file=_resolved(settings["key_file"] or os.environ.get(KEY_FILE_VARIABLE)),
+        trust=settings["trust"],
+        **{name: settings[name] for name in OF_JOBS},
+    )
+
+
+def _resolved(path: Path | str | None) -> str | None:
+    return str(Path(path).resolve()) if path else None
