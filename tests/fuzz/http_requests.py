@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from coverlock_sdk import Verifier
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.app import create_app
-from coverlock_sdk.serving.connections import GuardedConnection, server_config
+from coverlock_sdk.serving.connections import server_config
 from tests.fuzz.mutations import damaged_bytes
 from tests.served import CALLERS, PLAIN
 
@@ -74,7 +74,7 @@ def http_reader(bundle: Path) -> Any:
 
     async def ask(request: bytes, pieces: int) -> bytes:
         state, transport = ServerState(), NoNetwork()
-        connection = GuardedConnection(config, state, {}, limits=limits)
+        connection = config.http_protocol_class(config, state, {})
         connection.connection_made(transport)
         step = max(1, len(request) // pieces)
         for start in range(0, len(request), step):
