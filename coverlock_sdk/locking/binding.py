@@ -25,6 +25,9 @@ from coverlock_sdk.locking.lookalikes import Census, Lookalikes
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
 
+REHEARSED = 0.75
+"""The share of a picture's area that is left of it when salts are compared."""
+
 
 @dataclass(frozen=True)
 class Marked:
@@ -141,11 +144,21 @@ class Binder:
         works = []
         for row, hashed in enumerate(self.networks.hashed(views)):
             terms = self.judge.terms(messages[row], self.judge.keys[0])
-            salt = self.format.stablest_salt(hashed[None], terms.code_map)
+            salt = self._salt(views[row], hashed, terms)
             code = self.format.code(hashed[None], terms.code_map, salt)[0]
             alike = self.census.lookalikes(hashed, terms, salt) if self.census else None
             works.append(_Work(pictures[row], views[row], terms, salt, code, alike))
         return works
+
+    def _salt(self, view: Images, hashed: Logits, terms: Terms) -> int:
+        """The salt under which the code is the stablest, as it is and in a crop.
+
+        Crops turn over the most bits.
+        """
+        if terms.code_map.salts == 1:
+            return 0
+        cropped = self.networks.hashed([_cropped(view)])
+        return self.format.stablest_salt(np.stack([hashed, *cropped]), terms.code_map)
 
     def _embed(self, works: Sequence[_Work], hardener: Hardener | None, round_number: int) -> None:
         """Embed once into each view, and note which code would be read from it.
@@ -225,6 +238,13 @@ class Binder:
                 )
             work.tried[best.code.tobytes()] = None
             best = work.tried.get(work.code.tobytes())
+
+
+def _cropped(view: Images) -> Images:
+    """The middle of a view (3, H, W)."""
+    height, width = (round(side * REHEARSED**0.5) for side in view.shape[1:])
+    top, left = (view.shape[1] - height) // 2, (view.shape[2] - width) // 2
+    return view[:, top : top + height, left : left + width]
 
 
 def _wanted(work: _Work, energy: float, hardener: Hardener) -> Wanted:

@@ -33,6 +33,17 @@ class Calibration:
         log_odds = np.minimum(self.scale * magnitude**self.power, 50)
         return np.minimum(1.0 / (1.0 + np.exp(-log_odds)), MAX_CONFIDENCE)
 
+    def certainty(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """From -1 to 1 which bit each logit shows and how surely, in single precision.
+
+        For those who search among millions: twice the confidence less one, with the bit's sign.
+        """
+        half_odds = np.float32(self.scale / 2) * np.abs(logits) ** np.float32(self.power)
+        sure: npt.NDArray[np.float32] = np.minimum(
+            np.tanh(half_odds), np.float32(2 * MAX_CONFIDENCE - 1)
+        )
+        return np.copysign(sure, logits)
+
     @classmethod
     def fit(cls, logits: npt.ArrayLike, bits: npt.ArrayLike) -> Calibration:
         """Maximum likelihood, by Newton steps on the logarithms of the two numbers.

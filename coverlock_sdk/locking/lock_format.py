@@ -149,16 +149,19 @@ class LockFormat:
         """
         if self.hash is None:
             return [(0.0, 0)]
-        hash_view = np.where(seen > 0, 1.0, -1.0)
-        if rule == "soft":
-            hash_view = hash_view * (2 * self.hash.confidence(seen) - 1)
+        signs: Logits = np.where(seen > 0, np.float32(1), np.float32(-1))
+        hash_view = self.hash.certainty(seen) if rule == "soft" else signs
         return code_map.search(payload_view, hash_view, message)
 
     def stablest_salt(self, hash_logits: Logits, code_map: CodeMap) -> int:
-        """The salt under which the code of one picture (1, 256) is the stablest."""
+        """The salt under which the code of one picture is the stablest.
+
+        The first row of ``hash_logits`` (N, 256) is its own, others are what distortions may make
+        of them.
+        """
         if self.hash is None or code_map.salts == 1:
             return 0
-        return code_map.stablest(code_map.seen(hash_logits)[0])
+        return code_map.stablest(code_map.seen(hash_logits))
 
     def tries(self, hash_logits: Logits, code_map: CodeMap, salts: Sequence[int]) -> list[float]:
         """How many tries a match of one picture (1, 256) counts as under each of ``salts``."""

@@ -20,7 +20,7 @@ from coverlock_bench.knowing.linear import Logistic, Ridge
 from coverlock_bench.knowing.network import SmallNetwork
 from coverlock_bench.knowing.queries import BlendWalk, PValueClimb, Service, nearest
 from coverlock_bench.knowing.reembedding import Reembedding
-from coverlock_bench.knowing.told_all import ToldAllButRotation
+from coverlock_bench.knowing.told_all import ToldAllButRotations
 from coverlock_bench.ledger import Session
 from coverlock_bench.photos import Picture8
 from coverlock_sdk.arrays import Bits, Logits
@@ -74,8 +74,8 @@ class Study:
             found[name] = self._counted(scheme, name, counts, attack)
         terms = vendor.judge.terms(VICTIM, vendor.judge.keys[0])
         if isinstance(terms.code_map, SaltedMap):
-            told = ToldAllButRotation(vendor.judge.format, terms.code_map)
-            found["told all but the rotation"] = self._counted(scheme, "told", TOLD, told)
+            told = ToldAllButRotations(vendor.judge.format, terms.code_map)
+            found["told all but the rotations"] = self._counted(scheme, "told", TOLD, told)
         found["collusion"] = {
             name: self._row(scheme, name, 1, partial(self._collusion, scheme, *size))
             for name, size in COLLUDING.items()

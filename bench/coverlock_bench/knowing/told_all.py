@@ -1,4 +1,4 @@
-"""A bound on every learner: told all secrets of scheme 2 but the rotation."""
+"""A bound on every learner: told all secrets of scheme 2 but its rotations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coverlock_sdk.locking.lock_format import LockFormat
 
 
 @dataclass(frozen=True)
-class ToldAllButRotation:
+class ToldAllButRotations:
     """Is told the salt of every picture, all selections and all pads. Nobody has these.
 
     What such an attacker cannot do from so many pictures, no attacker who must find them out can.
@@ -26,12 +26,13 @@ class ToldAllButRotation:
 
     def payloads(self, released: Released, targets: Logits, rng: np.random.Generator) -> Bits:
         """Learns each rotated logit from all salts that use it, then marks as the vendor would."""
-        rotated = directions(targets) @ self._rotation(released)
+        rotated = directions(targets) @ self._rotations(released)
         return np.stack([self._payload(row) for row in rotated])
 
-    def _rotation(self, released: Released) -> Floats:
-        """The rotation (256, 256) as far as the pictures tell."""
-        shown = np.zeros(released.hashed.shape)  # (N, 256): -1 or 1 where a payload shows a logit
+    def _rotations(self, released: Released) -> Floats:
+        """The rotations (256, turns * 256) as far as the pictures tell."""
+        places = self.code_map.seen(released.hashed[:1]).shape[1]
+        shown = np.zeros((len(released.hashed), places))  # -1 or 1 where a payload shows a logit
         for row, hashed in enumerate(released.hashed):
             salt = self.layout.stablest_salt(hashed[None], self.code_map)
             bits = released.payloads[row] ^ self.code_map.mask(salt)
@@ -44,6 +45,6 @@ class ToldAllButRotation:
         return np.stack(columns, axis=1)
 
     def _payload(self, rotated: Floats) -> Bits:
-        salt = self.code_map.stablest(rotated.astype(np.float32))
+        salt = self.code_map.stablest(rotated[None].astype(np.float32))
         bits = (rotated[self.code_map.places(salt)] > 0).astype(np.uint8)
         return bits ^ self.code_map.mask(salt)
