@@ -17,23 +17,27 @@ from coverlock_sdk.serving.access import Caller, Callers, _digest
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.app import create_app
 from coverlock_sdk.serving.connections import server_config
+from coverlock_sdk.serving.deployment import Deployment
 from coverlock_sdk.serving.listening import listen
 
 PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
+EVERYTHING = ("verify", "identify", "embed", "detail")
 CALLERS = Callers(
     [
         Caller("shop", _digest(PLAIN), ("verify",), rate=1e6, burst=10**6),
-        Caller("lab", _digest(DETAILED), ("verify", "detail"), rate=1e6, burst=10**6),
+        Caller("lab", _digest(DETAILED), EVERYTHING, rate=1e6, burst=10**6),
         Caller("prometheus", _digest(WATCHER), ("metrics",)),
     ]
 )
 
 
 @contextmanager
-def served(verifier, callers=CALLERS, limits=None, resolver=None):
-    """The service on a port of its own, in a thread."""
-    app = create_app(verifier, callers, limits, resolver)
+def served(verifier, callers=CALLERS, limits=None, names=(), **having):
+    """The service on a port of its own, in a thread; ``names`` are what it may identify."""
+    verifiers = verifier if isinstance(verifier, tuple) else (verifier,)
+    deployment = Deployment(verifiers, callers, **having)
     limits = limits or Limits()
+    app = create_app(deployment.register(names) if names else deployment, limits)
     listeners = listen("127.0.0.1", 0, limits)
     server = uvicorn.Server(server_config(app, limits))
     thread = threading.Thread(target=server.run, args=(listeners,))

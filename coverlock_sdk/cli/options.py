@@ -128,6 +128,11 @@ harden_option = click.option(
     show_default=True,
     help="Make the lock survive distortions better, for up to 0.5 dB and twice the time.",
 )
+psnr_option = click.option(
+    "--psnr",
+    type=click.FloatRange(20, 60),
+    help="Decibels that marked pictures should have.  [default: as the watermark has it]",
+)
 lock_options = together(
     click.option(
         "-w",
@@ -158,11 +163,7 @@ marker_options = together(
     click.option("--threads", type=click.IntRange(1), help="Threads of a bundle's runtime."),
     trust_option,
     harden_option,
-    click.option(
-        "--psnr",
-        type=click.FloatRange(20, 60),
-        help="Decibels that marked pictures should have.  [default: as the watermark has it]",
-    ),
+    psnr_option,
 )
 """What marks pictures, and how strongly."""
 

@@ -7,18 +7,21 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.cli.opening import chosen_keyring
-from coverlock_sdk.cli.options import bundle_options, key_option, max_pixels_option
-from coverlock_sdk.cli.resolution import open_resolver
-from coverlock_sdk.errors import AccessError, needs
-from coverlock_sdk.serving.access import Callers
+from coverlock_sdk.cli.deployment import DeploymentOptions
+from coverlock_sdk.cli.options import (
+    bundle_options,
+    key_option,
+    max_pixels_option,
+    psnr_option,
+    refuse_idle,
+)
+from coverlock_sdk.errors import AccessError, MessageError, needs
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.serving.admission import Limits
-from coverlock_sdk.verifier.verifier import Verifier
 
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundles", nargs=-1, required=True, type=click.Path(path_type=Path))
 @key_option
 @bundle_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -49,12 +52,24 @@ from coverlock_sdk.verifier.verifier import Verifier
 )
 @click.option("--audit", type=click.Path(path_type=Path), help="Append every verdict to this file.")
 @click.option(
+    "--ids",
+    type=click.Path(path_type=Path),
+    help="File of identifiers, one on each line, that /identify chooses from.",
+)
+@click.option(
+    "--serials",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Registry of serials that /identify chooses from, and /embed numbers pictures with.",
+)
+@click.option("--embed", is_flag=True, help="Mark pictures, too: /embed.")
+@psnr_option
+@click.option(
     "--resolution",
     type=click.Path(file_okay=False, path_type=Path),
     help="Repository of 'coverlock c2pa sign', whose manifests are found again over C2PA's API.",
 )
 def serve(
-    bundle: Path,
+    bundles: tuple[Path, ...],
     key_file: Path | None,
     host: str,
     port: int,
@@ -64,36 +79,43 @@ def serve(
     max_in_flight: int,
     timeout: float,
     max_rejections: int,
-    max_batch: int,
-    max_delay_ms: float,
-    audit: Path | None,
+    ids: Path | None,
+    serials: Path | None,
+    embed: bool,
+    psnr: float | None,
     resolution: Path | None,
     **opening: Any,
 ) -> None:
     """Answer over HTTP whether pictures carry a message.
 
-    POST the picture file to /verify?id=NAME; /docs explains the rest.
+    POST the picture file to /verify?id=NAME; /docs explains the rest. Of several BUNDLES, such as
+    an old and a new one, any may accept a picture, and the first marks.
     """
     with needs("the service", None, "serve"):
         from coverlock_sdk.serving.app import create_app
         from coverlock_sdk.serving.connections import run
-    callers = Callers.load(tokens) if tokens else None
-    if callers is None and not is_loopback(host):
+    if tokens is None and not is_loopback(host):
         raise AccessError(
             f"a service on {host} without --tokens would answer everybody: "
             "make a token with 'coverlock token', or use --host 127.0.0.1"
         )
+    if ids and serials:
+        raise MessageError("name either a file of identifiers with --ids or a registry: --serials")
+    if not embed:
+        refuse_idle("without --embed", "psnr")
     limits = Limits(max_bytes, max_pixels, max_in_flight, timeout, max_rejections)
-    verifier = Verifier.open(
-        bundle,
-        key=chosen_keyring(key_file),
-        max_batch=max_batch,
-        max_delay_ms=max_delay_ms,
-        max_queue=max_in_flight,
-        audit=audit,
-        **opening,
+    options = DeploymentOptions(
+        bundles,
+        key_file,
+        tokens,
+        ids,
+        serials,
+        resolution,
+        {**opening, "max_queue": max_in_flight},
+        {"psnr": psnr, "max_pixels": max_pixels} if embed else None,
     )
-    click.echo(f"{bundle} on {verifier.runtime.name}: {shown_address(host, port)}", err=True)
-    resolver = open_resolver(resolution, verifier) if resolution else None
-    app = create_app(verifier, callers, limits, resolver)
-    run(app, limits, host, port)
+    deployment = options.open()
+    named = ", ".join(map(str, bundles))
+    where = shown_address(host, port)
+    click.echo(f"{named} on {deployment.first.runtime.name}: {where}", err=True)
+    run(create_app(deployment, limits), limits, host, port)

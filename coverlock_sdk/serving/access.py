@@ -21,7 +21,7 @@ from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import AccessError
 from coverlock_sdk.files import write_atomically
 
-Scope = Literal["verify", "detail", "metrics", "resolve"]
+Scope = Literal["verify", "identify", "embed", "detail", "metrics", "resolve"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 _NAME = re.compile(r"[\w.-]{1,64}")

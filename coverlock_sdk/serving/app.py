@@ -1,25 +1,24 @@
-"""The service: ``/verify``, ``/livez``, ``/readyz``, ``/metrics``, ``/docs``."""
+"""The routes of the service: ``/verify``, ``/identify``, ``/embed``, and those that watch it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Depends, FastAPI, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
-from coverlock_sdk.serving.access import Callers
 from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.deployment import Deployment
+from coverlock_sdk.serving.embedding import HEADERS, Embedding
 from coverlock_sdk.serving.gate import Gate
+from coverlock_sdk.serving.identification import Found, Identifying
 from coverlock_sdk.serving.reference import reference_page
-from coverlock_sdk.serving.refusals import MEANINGS, RefusalError
+from coverlock_sdk.serving.refusals import MEANINGS, RefusalError, refuse_query
 from coverlock_sdk.serving.request_log import RequestLog
 from coverlock_sdk.serving.resolution import Resolution
 from coverlock_sdk.serving.service import Service
-from coverlock_sdk.verifier.verifier import Verifier
-
-if TYPE_CHECKING:
-    from coverlock_sdk.provenance.resolving import Resolver
 
 
 class Answer(BaseModel):
@@ -46,23 +45,36 @@ class Problem(BaseModel):
     error: str
 
 
+MARKED = {
+    "description": "The marked picture",
+    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    "headers": {
+        name: {"description": meaning, "schema": {"type": "string"}}
+        for name, meaning in HEADERS.items()
+    },
+}
+
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": meaning} for status, meaning in MEANINGS.items()
 }
 
 
-def create_app(
-    verifier: Verifier,
-    callers: Callers | None,
-    limits: Limits | None = None,
-    resolver: Resolver | None = None,
-) -> FastAPI:
-    """The service around ``verifier``, which it closes at shutdown.
+PICTURE = {
+    "requestBody": {
+        "required": True,
+        "description": "The picture file: PNG, JPEG, WebP, TIFF, ...",
+        "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
-    Without ``callers`` everybody may ask, and nobody is told more than accepted or rejected. With a
-    ``resolver`` it also finds the manifests of pictures.
+
+def create_app(deployment: Deployment, limits: Limits | None = None) -> FastAPI:
+    """The service around ``deployment``, which it closes at shutdown.
+
+    Without callers everybody may ask, and nobody is told more than accepted or rejected. What the
+    deployment has decides which routes there are besides ``/verify``.
     """
-    service = Service(verifier, callers, limits or Limits())
+    service = Service(deployment, limits or Limits())
     app = FastAPI(
         title="CoverLock verification",
         description="Does a picture carry a message?",
@@ -73,7 +85,42 @@ def create_app(
     app.add_middleware(Gate, service=service)
     app.add_middleware(RequestLog)
     app.exception_handler(RefusalError)(service.refuse)
+    app.exception_handler(RequestValidationError)(refuse_query)
     app.exception_handler(Exception)(service.fail)
+    _add_watching(app, service)
+    app.post(
+        "/verify",
+        summary="Whether a picture carries a message",
+        response_model=DetailedAnswer | Answer,
+        dependencies=[Depends(service.allow("verify"))],
+        responses=REFUSALS,
+        openapi_extra=PICTURE,
+    )(service.answer)
+    if deployment.books or deployment.serials:
+        app.post(
+            "/identify",
+            summary="Which of the registered identifiers a picture carries, if any",
+            response_model=Found,
+            dependencies=[Depends(service.allow("identify"))],
+            responses=REFUSALS,
+            openapi_extra=PICTURE,
+        )(Identifying(service).answer)
+    if deployment.embedder is not None:
+        app.post(
+            "/embed",
+            summary="The picture with a message in it",
+            response_class=Response,
+            dependencies=[Depends(service.allow("embed"))],
+            responses={**REFUSALS, 200: MARKED},
+            openapi_extra=PICTURE,
+        )(Embedding(service).answer)
+    if deployment.resolver is not None:
+        Resolution(service).add_to(app, REFUSALS)
+    return app
+
+
+def _add_watching(app: FastAPI, service: Service) -> None:
+    """The routes for those who run the service."""
     app.get("/livez", summary="Whether the service is up")(service.alive)
     for path in ("/readyz", "/healthz"):
         app.get(
@@ -93,20 +140,3 @@ def create_app(
         response_class=Response,
         dependencies=[Depends(service.allow("metrics"))],
     )(service.metrics_text)
-    app.post(
-        "/verify",
-        summary="Whether a picture carries a message",
-        response_model=DetailedAnswer | Answer,
-        dependencies=[Depends(service.allow("verify"))],
-        responses=REFUSALS,
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "description": "The picture file: PNG, JPEG, WebP, TIFF, ...",
-                "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
-            }
-        },
-    )(service.answer)
-    if resolver is not None:
-        Resolution(service, resolver).add_to(app, REFUSALS)
-    return app

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import warnings
 from functools import partial
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from coverlock_sdk.errors import LossyFormatWarning
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.crowd import Crowd, origin
 from coverlock_sdk.serving.listening import AT_ONCE, allow_files, listen
@@ -48,6 +50,7 @@ def server_config(app: FastAPI, limits: Limits, **settings: Any) -> uvicorn.Conf
 def run(app: FastAPI, limits: Limits, host: str, port: int) -> None:
     """Serve until this process is told to stop."""
     allow_files(limits)
+    warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
     gc.freeze()  # what is there by now stays, and need not be looked through again and again
     uvicorn.Server(server_config(app, limits)).run(listen(host, port, limits))
 

@@ -7,6 +7,10 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
 from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
 
 logger = logging.getLogger(__name__)
@@ -55,3 +59,10 @@ def explained(work: Callable[[], Result]) -> Result:
     except CoverLockError:
         logger.exception("a request failed")  # the caller is told nothing about this machine
         raise RefusalError(503, "verification failed: try again later", 5) from None
+
+
+async def refuse_query(request: Request, error: Exception) -> Response:
+    """Answer a query that is not of the form that the API describes."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}"}, 400)

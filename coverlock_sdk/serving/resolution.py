@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
 
@@ -19,6 +18,7 @@ from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.provenance.manifests import STORE_TYPE
 from coverlock_sdk.provenance.resolving import Resolver
 from coverlock_sdk.provenance.soft_bindings import decoded
+from coverlock_sdk.serving.deployment import Deployment
 from coverlock_sdk.serving.refusals import RefusalError, explained
 
 if TYPE_CHECKING:
@@ -70,13 +70,18 @@ class AlgorithmList(BaseModel):
 class Resolution:
     """The routes of the API, around a resolver."""
 
-    def __init__(self, service: Service, resolver: Resolver) -> None:
+    def __init__(self, service: Service) -> None:
         self.service = service
-        self.resolver = resolver
+
+    @property
+    def resolver(self) -> Resolver:
+        """What finds manifests now."""
+        resolver = self.service.deployment.resolver
+        assert resolver is not None
+        return resolver
 
     def add_to(self, app: FastAPI, refusals: dict[int | str, Any]) -> None:
         """Add the routes to a service whose answers other than 200 are ``refusals``."""
-        app.exception_handler(RequestValidationError)(_refuse_query)
         problem = {"model": refusals[400]["model"]}
         guarded: dict[str, Any] = {
             "dependencies": [Depends(self.service.allow("resolve"))],
@@ -131,7 +136,7 @@ class Resolution:
     async def by_large_binding(self, request: Request, max_results: MaxResults = 10) -> Response:
         """Find manifests by the value of a soft binding that is too long for an address."""
 
-        def work(content: bytes) -> Response:
+        def work(deployment: Deployment, content: bytes) -> Response:
             try:
                 asked = SoftBindingQuery.model_validate_json(content)
             except ValidationError:
@@ -162,9 +167,11 @@ class Resolution:
             raise RefusalError(415, f"only pictures can be looked up here, not {kind}")
         caller = request.state.caller.name if request.state.caller else None
 
-        def work(content: bytes) -> Response:
-            size = self.service.verifier.bundle.manifest.size
-            match = self.resolver.match(self.service.decoders.pixels(content, size, caller))
+        def work(deployment: Deployment, content: bytes) -> Response:
+            sizes = {verifier.bundle.manifest.size for verifier in deployment.verifiers}
+            size = sizes.pop() if len(sizes) == 1 else None
+            assert deployment.resolver is not None
+            match = deployment.resolver.match(self.service.decoding(content, caller)(size, False))
             found = [(match.manifest.id, 1 - match.distance / CODE_BITS)] if match else []
             return _matches(found, max_results)
 
@@ -217,10 +224,3 @@ def _matches(found: list[tuple[str, float]], most: int) -> Response:
 
 def _body(media_type: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}
-
-
-async def _refuse_query(request: Request, error: Exception) -> Response:
-    """Answer a query that is not of the form that the API describes."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}"}, 400)

@@ -25,12 +25,12 @@ from starlette.requests import ClientDisconnect
 from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.verdict import Verdict
-from coverlock_sdk.serving.access import Caller, Callers, RateLimit, Scope
+from coverlock_sdk.serving.access import Caller, RateLimit, Scope
 from coverlock_sdk.serving.admission import Limits, Shares, Stay
+from coverlock_sdk.serving.deployment import Current, Decode, Deployment
 from coverlock_sdk.serving.metrics import Metrics
 from coverlock_sdk.serving.readiness import Readiness
 from coverlock_sdk.serving.refusals import HANG_UP, RefusalError, explained
-from coverlock_sdk.verifier.verifier import Verifier
 
 Result = TypeVar("Result")
 
@@ -41,15 +41,15 @@ LONGEST_MESSAGE = 1024
 
 
 class Service:
-    """One verifier, and what guards it."""
+    """What answers requests, and what guards it."""
 
-    def __init__(self, verifier: Verifier, callers: Callers | None, limits: Limits) -> None:
-        self.verifier = verifier
-        self.callers = callers
+    def __init__(self, deployment: Deployment, limits: Limits) -> None:
+        self.current = Current(deployment)
         self.limits = limits
         self.metrics = Metrics()
         self.rate_limit = RateLimit()
         self.rejections = RateLimit()
+        callers = deployment.callers
         several = callers is not None and len(callers.all) > 1
         self.requests = Shares(limits.connections, 2 * limits.in_flight)
         self.places = Shares.halves(limits.in_flight, several)
@@ -64,19 +64,27 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         """Serve; then let what is under way finish, and give everything back."""
-        await self.readiness.problem(self.verifier)  # the first caller need not wait for a process
+        await self.readiness.problem(
+            self.deployment.verifiers
+        )  # the first caller need not wait for a process
         yield
         await asyncio.to_thread(self.threads.shutdown, wait=True)
         self.readiness.close()
         await asyncio.to_thread(self.decoders.close)
-        await asyncio.to_thread(self.verifier.close)
+        await asyncio.to_thread(self.deployment.close)
+
+    @property
+    def deployment(self) -> Deployment:
+        """What answers now."""
+        return self.current.deployment
 
     def admitted(self, request: Request) -> Caller | None:
         """Who sends a request, within their rate; None where nobody needs a token."""
-        if self.callers is None:
+        callers = self.deployment.callers
+        if callers is None:
             return None
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        caller = self.callers.holder(token.strip()) if kind.lower() == "bearer" else None
+        caller = callers.holder(token.strip()) if kind.lower() == "bearer" else None
         if caller is None:
             raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
         wait = self.rate_limit.wait(caller.name, caller.rate, caller.burst)
@@ -105,15 +113,16 @@ class Service:
 
     async def ready(self) -> Response:
         """For load balancers; nothing here that a stranger should not know."""
-        if problem := await self.readiness.problem(self.verifier):
+        if problem := await self.readiness.problem(self.deployment.verifiers):
             return JSONResponse({"status": "not ready", "error": problem}, 503)
-        manifest = self.verifier.bundle.manifest
+        verifier = self.deployment.first
+        manifest = verifier.bundle.manifest
         content = {
             "status": "ok",
             "watermark": manifest.watermark,
             "hash": manifest.hash,
-            "runtime": self.verifier.runtime.name,
-            "precision": self.verifier.precision,
+            "runtime": verifier.runtime.name,
+            "precision": verifier.precision,
         }
         return JSONResponse(content)
 
@@ -131,30 +140,32 @@ class Service:
     ) -> Response:
         """The handler of ``/verify``."""
         caller: Caller | None = request.state.caller
-        message = self._message(request, id, bits)
+        message = self.message(request, id, bits)
         asked = (caller.name if caller else None, id, bits)
-        self._budget(asked, taken=0)
-        source = _source(request, id, bits)
+        self.budget(asked, taken=0)
+        source = self.source(request, id, bits)
 
-        def verify(content: bytes) -> Verdict:
-            size = self.verifier.bundle.manifest.size
-            decoded = partial(self.decoders.pixels, content, size, source["caller"])
+        def work(deployment: Deployment, content: bytes) -> Verdict:
             digest = hashlib.sha256(content).hexdigest()
-            return self.verifier.verify(
-                decoded(at_a_fraction=True),
-                message,
-                source={**source, "sha256": digest},
-                whole=lambda _: decoded(),
-            )
+            decode = self.decoding(content, source["caller"])
+            return deployment.verify(decode, message, {**source, "sha256": digest})
 
-        verdict = await self.process(request, verify)
+        verdict = await self.process(request, work)
         if not verdict:
-            self._budget(asked, taken=1)
-        self._count(request, "accepted" if verdict else "rejected")
+            self.budget(asked, taken=1)
+        self.count(request, "accepted" if verdict else "rejected")
         detailed = caller is not None and "detail" in caller.scopes
         return JSONResponse(verdict.to_dict() if detailed else {"accepted": verdict.accepted})
 
-    async def process(self, request: Request, work: Callable[[bytes], Result]) -> Result:
+    def decoding(self, content: bytes, caller: str | None) -> Decode:
+        """How a picture file of a caller is decoded, in a process of its own."""
+        return lambda size, at_a_fraction: self.decoders.pixels(
+            content, size, caller, at_a_fraction
+        )
+
+    async def process(
+        self, request: Request, work: Callable[[Deployment, bytes], Result]
+    ) -> Result:
         """Receive a picture file and let a thread work on it, or raise a ``RefusalError``."""
         caller: Caller | None = request.state.caller
         stay = Stay(caller.name if caller else None)
@@ -166,7 +177,7 @@ class Service:
             self.metrics.in_flight.set(self.places.held.total())
             start = time.perf_counter()
             loop = asyncio.get_running_loop()
-            job = loop.run_in_executor(self.threads, explained, partial(work, content))
+            job = loop.run_in_executor(self.threads, explained, partial(self._work, work, content))
             # A thread cannot be stopped: one that is too late keeps its place until it is done.
             job.add_done_callback(lambda done: self._leave(stay, done))
             result = await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)
@@ -178,7 +189,11 @@ class Service:
         self.metrics.seconds.observe(time.perf_counter() - start)
         return result
 
-    def _budget(self, asked: tuple[str | None, ...], taken: int) -> None:
+    def _work(self, work: Callable[[Deployment, bytes], Result], content: bytes) -> Result:
+        with self.current.use() as deployment:
+            return work(deployment, content)
+
+    def budget(self, asked: tuple[str | None, ...], taken: int) -> None:
         """Refuse a caller who had too many pictures rejected for the same message."""
         allowed = self.limits.rejections
         wait = self.rejections.wait(asked, allowed / 3600, allowed, taken)
@@ -220,21 +235,23 @@ class Service:
     async def refuse(self, request: Request, refusal: Exception) -> Response:
         """Answer a ``RefusalError``; whoever is still sending can finish, and then sees it."""
         assert isinstance(refusal, RefusalError)
-        self._count(request, str(refusal.status))
+        self.count(request, str(refusal.status))
         return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
 
     async def fail(self, request: Request, error: Exception) -> Response:
         """Answer an unexpected error; the server logs it, and the caller learns no details."""
-        self._count(request, "500")
+        self.count(request, "500")
         problem = {"error": "verification failed: the service's log says why"}
         return JSONResponse(problem, 500, {"Connection": "close"})  # as the server will
 
-    def _count(self, request: Request, outcome: str) -> None:
+    def count(self, request: Request, outcome: str) -> None:
+        """Count an answer."""
         caller = getattr(request.state, "caller", None)
         if request.method == "POST":
             self.metrics.answers.labels(outcome, caller.name if caller else "").inc()
 
-    def _message(self, request: Request, identifier: str | None, bits: str | None) -> Any:
+    def message(self, request: Request, identifier: str | None, bits: str | None) -> Any:
+        """The message that a request names: an identifier, or bits."""
         given = [value for name, value in request.query_params.multi_items() if name in MESSAGES]
         if len(given) != 1:
             raise RefusalError(400, "name the message once, by either ?id= or ?bits=")
@@ -242,12 +259,15 @@ class Service:
             raise RefusalError(400, f"a message has 1 to {LONGEST_MESSAGE:,} characters")
         if identifier is not None:
             return identifier
-        return explained(lambda: as_bits(bits, 1, self.verifier.bits)[0])
+        lengths = [verifier.bits for verifier in self.deployment.verifiers]
+        length = len(given[0]) if len(given[0]) in lengths else lengths[0]
+        return explained(lambda: as_bits(bits, 1, length)[0])
 
-
-def _source(request: Request, identifier: str | None, bits: str | None) -> dict[str, Any]:
-    """Who asks, and for what: with the digest of the picture it ties a line of the log to them."""
-    caller: Caller | None = request.state.caller
-    message = {"bits": bits} if identifier is None else {"id": identifier}
-    named = {"caller": caller.name if caller else None, "request": request.state.request_id}
-    return {**named, **message}
+    def source(
+        self, request: Request, identifier: str | None = None, bits: str | None = None
+    ) -> dict[str, Any]:
+        """Who asks, and for what: with the digest of the picture it ties an audit line to them."""
+        caller: Caller | None = request.state.caller
+        named = {"caller": caller.name if caller else None, "request": request.state.request_id}
+        message = {"id": identifier, "bits": bits}
+        return {**named, **{name: value for name, value in message.items() if value is not None}}

@@ -13,6 +13,7 @@ from coverlock_sdk import Verifier
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.app import create_app
 from coverlock_sdk.serving.connections import server_config
+from coverlock_sdk.serving.deployment import Deployment
 from tests.fuzz.mutations import damaged_bytes
 from tests.served import CALLERS, PLAIN
 
@@ -69,7 +70,8 @@ def http_reader(bundle: Path) -> Any:
     loop = asyncio.new_event_loop()
     limits = Limits(seconds=0.5, idle_seconds=0.5)
     verifier = Verifier.open(bundle, "cpu", threads=1)
-    config = server_config(create_app(verifier, CALLERS, limits), limits, lifespan="off")
+    app = create_app(Deployment((verifier,), CALLERS), limits)
+    config = server_config(app, limits, lifespan="off")
     config.load()
 
     async def ask(request: bytes, pieces: int) -> bytes:

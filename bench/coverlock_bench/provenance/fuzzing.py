@@ -161,16 +161,19 @@ def _served(verifier: Verifier, resolver: Resolver) -> Iterator[str]:
     from coverlock_sdk.serving.admission import Limits
     from coverlock_sdk.serving.app import create_app
     from coverlock_sdk.serving.connections import server_config
+    from coverlock_sdk.serving.deployment import Deployment
+    from coverlock_sdk.serving.listening import listen
 
     limits = Limits()
-    app = create_app(verifier, None, limits, resolver)
-    server = uvicorn.Server(server_config(app, limits, port=0))
-    thread = threading.Thread(target=server.run)
+    app = create_app(Deployment((verifier,), resolver=resolver), limits)
+    listeners = listen("127.0.0.1", 0, limits)
+    server = uvicorn.Server(server_config(app, limits))
+    thread = threading.Thread(target=server.run, args=(listeners,))
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield f"http://127.0.0.1:{listeners[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()

@@ -17,17 +17,7 @@ from coverlock_sdk.serving.admission import Limits, Shares
 from coverlock_sdk.serving.readiness import FRESH_SECONDS
 from tests.coverlock_sdk.images.test_pictures import chained_pages
 from tests.served import DETAILED, PLAIN, ask, png, raw_request, served
-from tests.toy_bundle import put_runtime, toy_lock, write_toy_bundle
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory):
-    return write_toy_bundle(tmp_path_factory.mktemp("attacked") / "bundle")
-
-
-@pytest.fixture(scope="module")
-def marked(photos) -> bytes:
-    return png(toy_lock().embed(photos[0], "alice"))
+from tests.toy_bundle import put_runtime
 
 
 @pytest.fixture(scope="module")

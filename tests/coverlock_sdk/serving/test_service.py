@@ -21,17 +21,7 @@ from coverlock_sdk.cli import build_cli
 from coverlock_sdk.serving.access import Caller, Callers, _digest, add_token
 from coverlock_sdk.serving.admission import Limits
 from tests.served import DETAILED, PLAIN, WATCHER, ask, png, raw_request, served
-from tests.toy_bundle import put_runtime, toy_lock, write_toy_bundle
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory):
-    return write_toy_bundle(tmp_path_factory.mktemp("served") / "bundle")
-
-
-@pytest.fixture(scope="module")
-def marked(photos) -> bytes:
-    return png(toy_lock().embed(photos[0], "alice"))
+from tests.toy_bundle import put_runtime, toy_lock
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import pytest
+
+from coverlock_sdk.bundles.bundle import Bundle
+from tests.served import png
+from tests.toy_bundle import toy_lock, write_toy_bundle
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory) -> Bundle:
+    return write_toy_bundle(tmp_path_factory.mktemp("served") / "bundle", embedding=True)
+
+
+@pytest.fixture(scope="session")
+def marked(photos) -> bytes:
+    """A picture that carries "alice"."""
+    return png(toy_lock().embed(photos[0], "alice"))

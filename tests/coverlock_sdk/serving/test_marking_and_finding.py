@@ -1,0 +1,195 @@
+"""``/identify`` and ``/embed``, and several bundles in one service."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from coverlock_sdk import Embedder, Verifier
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.cli.deployment import DeploymentOptions
+from coverlock_sdk.locking.serials import SerialRegistry
+from coverlock_sdk.serving.admission import Limits
+from tests.served import DETAILED, PLAIN, ask, png, served
+from tests.toy_bundle import toy_lock, write_toy_bundle
+
+BOOK = ["alice", "bob", "carol"]
+
+
+@pytest.fixture(scope="module")
+def service(bundle, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audited")
+    verifier = Verifier.open(bundle, "cpu", threads=1, audit=folder / "verdicts.jsonl")
+    embedder = Embedder.open(bundle, threads=1)
+    with served(verifier, names=BOOK, embedder=embedder) as client:
+        client.audit = folder / "verdicts.jsonl"
+        yield client
+
+
+def post(client, path, content, token=DETAILED, **query):
+    return client.post(
+        path, params=query, content=content, headers={"Authorization": f"Bearer {token}"}
+    )
+
+
+def last_line(client) -> dict:
+    return json.loads(client.audit.read_text().splitlines()[-1])
+
+
+def test_who_a_picture_is_from(service, marked, photos):
+    answer = post(service, "/identify", marked).json()
+    assert (answer["accepted"], answer["id"]) == (True, "alice")
+    assert answer["p_value"] < 1e-6
+    source = last_line(service)["source"]
+    assert (source["caller"], source["id"]) == ("lab", "alice")
+    assert source["sha256"] == hashlib.sha256(marked).hexdigest()
+    nobody = post(service, "/identify", png(photos[3])).json()
+    assert (nobody["accepted"], nobody["id"]) == (False, None)
+    assert last_line(service)["source"]["id"] is None
+
+
+def test_without_detail_only_the_decision_is_told(bundle, marked):
+    with served(Verifier.open(bundle, "cpu", threads=1), callers=None, names=BOOK) as client:
+        assert client.post("/identify", content=marked).json() == {"accepted": True, "id": "alice"}
+        assert client.post("/embed?id=bob", content=marked).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/identify", "/embed"])
+def test_a_token_needs_the_scope(service, marked, path):
+    assert post(service, path, marked, token=PLAIN, id="alice").status_code == 403
+    assert post(service, path, marked, token="guess", id="alice").status_code == 401
+
+
+def test_whoever_searches_by_identifying_runs_out_of_rejections(bundle, photos):
+    verifier = Verifier.open(bundle, "cpu", threads=1)
+    with served(verifier, limits=Limits(rejections=2), names=BOOK) as client:
+        answers = [post(client, "/identify", png(photos[3])).status_code for _ in range(4)]
+    assert answers == [200, 200, 429, 429]
+
+
+def test_a_marked_picture_comes_back_and_verifies(service, photos):
+    answer = post(service, "/embed", png(photos[1]), id="bob")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "image/png"
+    assert 25 < float(answer.headers["X-CoverLock-PSNR"]) < 60
+    assert len(answer.headers["X-Request-ID"]) == 32
+    assert Image.open(io.BytesIO(answer.content)).size == photos[1].shape[1::-1]
+    source = last_line(service)["source"]
+    assert source["id"] == "bob"
+    assert source["sha256"] == hashlib.sha256(answer.content).hexdigest()
+    assert source["original"] == hashlib.sha256(png(photos[1])).hexdigest()
+    assert ask(service, answer.content, id="bob").json() == {"accepted": True}
+    assert post(service, "/identify", answer.content).json()["id"] == "bob"
+
+
+def test_the_format_may_be_chosen_or_kept(service, photos):
+    jpeg = io.BytesIO()
+    Image.fromarray(photos[1]).save(jpeg, format="JPEG", quality=95)
+    content = jpeg.getvalue()
+    kept = post(service, "/embed", content, id="bob", format="keep", quality=98)
+    assert (kept.status_code, kept.headers["Content-Type"]) == (200, "image/jpeg")
+    assert Image.open(io.BytesIO(kept.content)).format == "JPEG"
+    webp = post(service, "/embed", content, id="bob", format="webp")
+    assert webp.headers["Content-Type"] == "image/webp"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "complaint"),
+    [
+        ({}, 400, "either ?id= or ?bits="),
+        ({"id": "a", "format": "gif"}, 400, "the format is one of png"),
+        ({"id": "a", "quality": 0}, 400, "1 to 100"),
+        ({"id": "a", "quality": "high"}, 400, "quality"),
+        ({"id": "a", "quality": 50}, 422, "without loss"),
+    ],
+)
+def test_what_cannot_be_marked_is_refused(service, photos, query, status, complaint):
+    answer = post(service, "/embed", png(photos[1]), **query)
+    assert answer.status_code == status
+    assert complaint in answer.json()["error"]
+
+
+def test_what_is_not_a_picture_never_reaches_the_embedder(service):
+    for content in (b"", b"hello", b"%!PS-Adobe-3.0 EPSF-3.0\n"):
+        assert post(service, "/embed", content, id="bob").status_code == 422
+
+
+def test_a_picture_that_cannot_hold_a_mark_is_not_given_back(service):
+    black = png(np.zeros((160, 160, 3), np.uint8))
+    answer = post(service, "/embed", black, id="bob", format="jpg", quality=1)
+    assert answer.status_code == 422
+    assert "would not be accepted" in answer.json()["error"]
+
+
+def test_pictures_are_numbered_where_there_is_a_registry(bundle, photos, tmp_path):
+    registry = SerialRegistry(tmp_path / "serials.db")
+    verifier, embedder = Verifier.open(bundle, "cpu"), Embedder.open(bundle)
+    with served(verifier, embedder=embedder, serials=registry) as client:
+        answers = [post(client, "/embed", png(photos[n]), id="ördner") for n in range(2)]
+        assert post(client, "/identify", answers[0].content).status_code == 503  # until a reload
+    serials = [unquote(answer.headers["X-CoverLock-Serial"]) for answer in answers]
+    assert serials == registry.serials() == ["ördner/000001", "ördner/000002"]
+
+
+def test_the_description_names_the_routes_there_are(service, bundle):
+    paths = service.get("/openapi.json").json()["paths"]
+    assert {"/verify", "/identify", "/embed"} <= set(paths)
+    assert "X-CoverLock-PSNR" in paths["/embed"]["post"]["responses"]["200"]["headers"]
+    assert "/embed" in service.get("/docs").text
+    with served(Verifier.open(bundle, "cpu", threads=1)) as plain:
+        assert not {"/identify", "/embed"} & set(plain.get("/openapi.json").json()["paths"])
+
+
+def options(bundle, *others, **changes) -> DeploymentOptions:
+    opening = {"runtime": "cpu", "threads": 1, "trust": "any"}
+    paths = tuple(each.path for each in (bundle, *others))
+    settings = dict.fromkeys(("key_file", "tokens", "ids", "serials", "resolution", "marking"))
+    return DeploymentOptions(bundles=paths, opening=opening, **{**settings, **changes})
+
+
+def test_several_bundles_share_the_false_positive_rate(bundle, tmp_path):
+    ids = tmp_path / "ids.txt"
+    ids.write_text("\n".join(BOOK))
+    deployment = options(write_toy_bundle(tmp_path / "other"), bundle, ids=ids).open()
+    assert [verifier.fpr for verifier in deployment.verifiers] == [5e-7, 5e-7]
+    assert [book.labels for book in deployment.books] == [BOOK, BOOK]
+    deployment.close()
+
+
+def test_any_of_several_bundles_may_accept(bundle, marked, photos, key):
+    """One of them has a key, and so accepts other pictures."""
+    halves = {"threads": 1, "fpr": 5e-7}
+    keyed, plain = Verifier.open(bundle, "cpu", key=key, **halves), Verifier.open(bundle, **halves)
+    bits = np.random.default_rng(0).integers(0, 2, 48, dtype=np.uint8)
+    of_bob = png(toy_lock(key).embed(photos[2], "bob"))
+    with served((keyed, plain), names=BOOK) as client:
+        told = post(client, "/verify", marked, id="alice").json()
+        assert told["accepted"]
+        assert told["fpr"] == pytest.approx(1e-6)
+        assert told["p_value"] == pytest.approx(2 * toy_lock().verify(marked, "alice").p_value)
+        assert post(client, "/verify", of_bob, id="bob").json()["accepted"]
+        assert post(client, "/identify", marked).json()["id"] == "alice"
+        assert post(client, "/identify", of_bob).json()["id"] == "bob"
+        rejected = post(client, "/verify", png(photos[3]), id="alice").json()
+        assert (rejected["accepted"], rejected["key_id"]) == (False, None)
+        picture = png(toy_lock().embed(photos[2], bits))
+        assert ask(client, picture, bits="".join(map(str, bits))).json() == {"accepted": True}
+        assert ask(client, marked, bits="0101").status_code == 400
+
+
+def test_options_that_do_nothing_are_refused(bundle, tmp_path):
+    ids = tmp_path / "ids.txt"
+    for extra, complaint in (
+        (["--psnr", "40"], "--psnr does nothing without --embed"),
+        (["--ids", str(ids), "--serials", str(ids)], "either a file of identifiers"),
+    ):
+        result = CliRunner().invoke(build_cli(), ["serve", str(bundle.path), *extra])
+        assert result.exit_code == 2
+        assert complaint in result.output
