@@ -8,6 +8,7 @@ from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import Released, Vendor
 from coverlock_bench.knowing.collusion import Collusion
 from coverlock_bench.knowing.correlation import Correlation
+from coverlock_bench.knowing.hardened import HardeningPushes, OneRotation, sparsest_rotation
 from coverlock_bench.knowing.hidden_salts import first_guess
 from coverlock_bench.knowing.known_map import KnownMap
 from coverlock_bench.knowing.linear import Ridge
@@ -17,6 +18,7 @@ from coverlock_bench.known_originals import known_originals
 from coverlock_bench.ledger import Session
 from coverlock_bench.photos import to_float
 from coverlock_sdk import Calibration, Watermark
+from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.testing import natural_pictures
 
 HASH = Calibration(scale=3.0, power=0.5)
@@ -75,6 +77,27 @@ def test_pictures_of_one_salt_are_found_by_how_their_payloads_agree() -> None:
     seen = Released(hashed.astype(np.float32), payloads.astype(np.uint8))
     guess = first_guess(seen.directions, seen.signs, 2, rng)
     assert max((guess == truth).mean(), (guess != truth).mean()) > 0.9
+
+
+def test_directions_show_in_sparse_sums_of_them() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.linalg.qr(rng.standard_normal((24, 24)))[0]
+    sparse = rng.standard_normal((600, 24)) * (rng.random((600, 24)) < 0.1)
+    found = sparsest_rotation(sparse @ truth, 60, rng)
+    assert np.abs(found @ truth.T).max(axis=0).min() > 0.95
+
+
+@pytest.mark.slow
+def test_turns_keep_the_directions_of_hardened_pictures_secret() -> None:
+    for judge, expected in ((OneRotation, range(15, 21)), (Judge, range(1))):
+        rng = np.random.default_rng(0)
+        vendors = Vendor.of(key_of("scheme 2"), 64, HASH, 1e-6, judge)
+        _, code_map, _, _ = vendors.judge.terms("victim", vendors.judge.keys[0])
+        released, targets = vendors.release(logits(1200, 2), "victim", rng), logits(20, 1)
+        bound = HardeningPushes(vendors.judge.format, code_map, steps=40)
+        payloads = bound.payloads(released, targets, rng)
+        verdicts = vendors.verify(payloads, targets, "victim", rng)
+        assert sum(v.accepted for v in verdicts) in expected
 
 
 @pytest.mark.parametrize("scheme", ["scheme 1", "scheme 2"])

@@ -64,6 +64,13 @@ class Collision:
         ``accepted`` counts by the default rule of the lock, ``accepted_hard`` by matching bits;
         with a key both are means over keys. A hash that cannot lock is judged by its bits alone.
         """
+        forged, aimed = self.forged(opponent, targets, crowd, seed)
+        return self._judged(opponent, targets, forged, crowd[aimed])
+
+    def forged(
+        self, opponent: Opponent, targets: Images, crowd: Images, seed: int = 0
+    ) -> tuple[Images, npt.NDArray[np.int64]]:
+        """The targets changed and saved in 8 bits, and which of the crowd each is to pass for."""
         bits = self._bits(opponent)
         known = _logits(opponent, crowd)
         forged, aimed = [], []
@@ -75,7 +82,7 @@ class Collision:
             change, aim = self._best(opponent, here, known, chosen, bits, rng)
             forged.append((here + change).clamp(0, 1).mul(255).round().div(255).numpy())
             aimed.append(aim)
-        return self._judged(opponent, targets, np.concatenate(forged), crowd[np.concatenate(aimed)])
+        return np.concatenate(forged), np.concatenate(aimed)
 
     def _bits(self, opponent: Opponent) -> npt.NDArray[np.int64]:
         """The code bits that count; with a key, all may."""

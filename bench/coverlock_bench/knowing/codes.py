@@ -67,10 +67,12 @@ class Vendor:
     judge: Judge
 
     @classmethod
-    def of(cls, key: Key | None, bits: int, hash: Calibration, fpr: float) -> Vendor:
+    def of(
+        cls, key: Key | None, bits: int, hash: Calibration, fpr: float, kind: type[Judge] = Judge
+    ) -> Vendor:
         """A vendor whose watermark carries ``bits`` bits."""
         layout = LockFormat(bits, SURE, hash)
-        return cls(Judge(layout, Keyring([key]) if key else None, fpr, "soft"))
+        return cls(kind(layout, Keyring([key]) if key else None, fpr, "soft"))
 
     def release(self, hashed: Logits, identifier: str, rng: np.random.Generator) -> Released:
         """Pictures marked with ``identifier``, each under the salt that the embedder draws."""

@@ -31,8 +31,8 @@ work_option = click.option(
     released_option,
     targets_option,
     number_option("--count", 400, "Targets of attacks on codes."),
-    number_option("--pictures", 40, "Targets of real pictures."),
-    number_option("--queried", 10, "Targets of query attackers."),
+    number_option("--pictures", 100, "Targets of real pictures."),
+    number_option("--queried", 40, "Targets of query attackers."),
     number_option("--budget", 3000, "Queries for each target."),
     work_option,
 )
@@ -51,7 +51,7 @@ def key_attacks(
 ) -> Measured:
     """Attack keys as someone who knows everything else; see docs/threat-model.md."""
     from coverlock_bench.knowing.end_to_end import MANY, end_to_end
-    from coverlock_bench.knowing.study import Study, query_rows
+    from coverlock_bench.knowing.study import ONE_ROTATION, Study, query_rows
     from coverlock_bench.ledger import Ledger, Session, resumable
     from coverlock_sdk.loading import load_hash
 
@@ -68,7 +68,8 @@ def key_attacks(
         for bits in (64, 32):
             study = Study(image_hash, *codes, bits, fpr, seed, run)
             figures["codes"][str(bits)] = {
-                scheme: study.rows(scheme) for scheme in ("keyless", "scheme 1", "scheme 2")
+                scheme: study.rows(scheme)
+                for scheme in ("keyless", "scheme 1", "scheme 2", ONE_ROTATION)
             }
             if bits == 64:
                 figures["queries"][str(bits)] = {

@@ -1,4 +1,4 @@
-"""The main attacks with a real watermark: marked pictures in, forged pictures out."""
+"""The attacks with a real watermark: marked pictures in, forged pictures out."""
 
 from __future__ import annotations
 
@@ -10,20 +10,40 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_bench.attacks.optimisation import Optimisation
 from coverlock_bench.intervals import rate
 from coverlock_bench.keyed import key_of
+from coverlock_bench.knowing.codes import CodeAttack
 from coverlock_bench.knowing.correlation import Correlation
-from coverlock_bench.knowing.pictures import Album, forge, release
+from coverlock_bench.knowing.hidden_salts import HiddenSalts
+from coverlock_bench.knowing.linear import Logistic, Ridge
+from coverlock_bench.knowing.network import SmallNetwork
+from coverlock_bench.knowing.pictures import Album, embedded, forge, predicted, release
+from coverlock_bench.knowing.reembedding import Reembedding
 from coverlock_bench.knowing.residual_regression import ResidualRegression
 from coverlock_bench.ledger import Session
-from coverlock_bench.photos import Picture8
+from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_sdk import load_watermark, wrap
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 VICTIM = "alice"
-FEW, MANY = 20, 200
-"""Released pictures. Correlation is tried with few as well; attacks on codes go on to thousands."""
+FEW, SOME, MANY = 20, 200, 500
+"""Released pictures. Attacks on codes go on to thousands."""
+
+SLOW = 40
+"""Targets at most of attacks that take many steps for each."""
+
+LEARNERS: dict[str, tuple[CodeAttack, Sequence[int]]] = {
+    "correlation": (Correlation(), (FEW, MANY)),
+    "ridge regression": (Ridge(), (MANY,)),
+    "logistic regression": (Logistic(), (MANY,)),
+    "small network": (SmallNetwork(), (MANY,)),
+    "hidden salts": (HiddenSalts(), (MANY,)),
+    "re-embedding": (Reembedding(nearest=False), (MANY,)),
+    "re-embedding, best match": (Reembedding(), (MANY,)),
+}
+"""Attacks by those who have encoder and decoder, and from how many released pictures."""
 
 Forge = Callable[[Album], list[Picture8]]
 
@@ -69,16 +89,44 @@ def end_to_end(
 
 def _attacks(lock: LockedWatermark, targets: list[Picture8]) -> dict[str, Attempt]:
     """Every attack by its name."""
+    few = targets[:SLOW]
+    learners = {
+        name: Attempt(targets, counts, partial(forge, lock, attack, targets=targets))
+        for name, (attack, counts) in LEARNERS.items()
+    }
     return {
-        "correlation": Attempt(
-            targets, [FEW, MANY], lambda album: forge(lock, Correlation(), album, targets)
-        ),
+        **learners,
+        "decoder only": Attempt(few, (MANY,), partial(_optimised, lock, targets=few)),
         "residual regression": Attempt(
             targets,
-            [MANY],
+            (SOME, MANY),
             lambda album: ResidualRegression().forge(album, targets, lock.logits(targets)[1]),
         ),
+        "feature collision": Attempt(few, (MANY,), partial(_collided, lock, targets=few)),
     }
+
+
+def _optimised(lock: LockedWatermark, album: Album, targets: list[Picture8]) -> list[Picture8]:
+    """Targets moved until the decoder reads what correlation says that they should carry."""
+    payloads = predicted(lock, Correlation(), album, targets)
+    views = np.stack([to_float(target) for target in targets])
+    released = to_float(album.marked[0])
+    written = Optimisation().written(views, payloads, lock.watermark, released)
+    return [to_8_bit(view) for view in written]
+
+
+def _collided(lock: LockedWatermark, album: Album, targets: list[Picture8]) -> list[Picture8]:
+    """Targets changed until all their hash logits point as those of a released picture do.
+
+    The public encoder then embeds the payload of that picture.
+    """
+    from coverlock_bench.hashes.collisions import Collision
+    from coverlock_bench.hashes.opponents import opponent
+
+    crowd, views = (np.stack([to_float(p) for p in each]) for each in (album.marked, targets))
+    assert lock.hash_name is not None
+    changed, aimed = Collision(34.0, keyed=True).forged(opponent(lock.hash_name), views, crowd)
+    return embedded(lock, changed, album.seen.payloads[aimed])
 
 
 def _judged(

@@ -65,8 +65,13 @@ def forge(
     forged = targets
     for _ in range(2):
         payloads = predicted(lock, attack, album, forged)
-        forged = [to_8_bit(view) for view in embed(lock.watermark, views, payloads)]
+        forged = embedded(lock, views, payloads)
     return forged
+
+
+def embedded(lock: LockedWatermark, views: Images, payloads: Bits) -> list[Picture8]:
+    """Pictures into which the public encoder puts ``payloads``, saved."""
+    return [to_8_bit(view) for view in embed(lock.watermark, views, payloads)]
 
 
 def predicted(

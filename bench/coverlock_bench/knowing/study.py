@@ -14,6 +14,7 @@ from coverlock_bench.keyed import key_of
 from coverlock_bench.knowing.codes import CodeAttack, Released, Vendor
 from coverlock_bench.knowing.collusion import Collusion
 from coverlock_bench.knowing.correlation import Correlation
+from coverlock_bench.knowing.hardened import HardeningPushes, OneRotation
 from coverlock_bench.knowing.hidden_salts import HiddenSalts
 from coverlock_bench.knowing.known_map import KnownMap
 from coverlock_bench.knowing.linear import Logistic, Ridge
@@ -25,6 +26,7 @@ from coverlock_bench.ledger import Session
 from coverlock_bench.photos import Picture8
 from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keyed_codes import SaltedMap
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import picture_logits
@@ -41,7 +43,11 @@ LEARNERS: dict[str, tuple[CodeAttack, tuple[int, ...]]] = {
 }
 """Attacks on codes, and from how many released pictures each is tried."""
 
-TOLD = (500, 1000, 2000)
+TOLD = (500, 1000, 2000, 4000)
+"""Released pictures of the bounds."""
+ONE_ROTATION = "one rotation"
+"""Scheme 2 as it would be without turns; only the bounds are measured."""
+
 COLLUDING = {"30 identifiers": (30, 2), "250 identifiers": (250, 2)}
 
 
@@ -60,8 +66,9 @@ class Study:
 
     def vendor(self, scheme: str) -> Vendor:
         """Who marks and verifies under ``scheme``."""
-        key = key_of(scheme, self.seed)
-        return Vendor.of(key, self.bits, self.hash.calibration, self.fpr)
+        kind = OneRotation if scheme == ONE_ROTATION else Judge
+        key = key_of("scheme 2" if scheme == ONE_ROTATION else scheme, self.seed)
+        return Vendor.of(key, self.bits, self.hash.calibration, self.fpr, kind)
 
     def rows(self, scheme: str) -> dict[str, dict[str, Any]]:
         """Forgeries accepted, by attack and number of released pictures."""
@@ -70,12 +77,17 @@ class Study:
             known = KnownMap(vendor.judge, VICTIM)
             return {"known map": {"1": self._row(scheme, "known map", 1, lambda: known)}}
         found: dict[str, dict[str, Any]] = {}
-        for name, (attack, counts) in LEARNERS.items():
+        learners = {} if scheme == ONE_ROTATION else LEARNERS
+        for name, (attack, counts) in learners.items():
             found[name] = self._counted(scheme, name, counts, attack)
         terms = vendor.judge.terms(VICTIM, vendor.judge.keys[0])
         if isinstance(terms.code_map, SaltedMap):
             told = ToldAllButRotations(vendor.judge.format, terms.code_map)
             found["told all but the rotations"] = self._counted(scheme, "told", TOLD, told)
+            seen = HardeningPushes(vendor.judge.format, terms.code_map)
+            found["sees hardening"] = self._counted(scheme, "sees hardening", TOLD, seen)
+        if scheme == ONE_ROTATION:
+            return found
         found["collusion"] = {
             name: self._row(scheme, name, 1, partial(self._collusion, scheme, *size))
             for name, size in COLLUDING.items()
