@@ -121,8 +121,9 @@ def transferability_curve(
     seed: int = 0,
     session: Session | None = None,
     side: int = ANY_SIZE_SIDE,
+    depths: Sequence[bool] = (True, False),
 ) -> Curve:
-    """RT@s for every s in ``counts`` that the pictures allow, in floats and in 8 bits.
+    """RT@s for every s in ``counts`` that the pictures allow, in 8 bits (True) and in floats.
 
     The sources of a smaller s are the first ones of a larger, so all counts cost one embedding of
     the largest.
@@ -131,8 +132,8 @@ def transferability_curve(
     _refuse_too_few(len(views), min(counts), targets)
     missing = {s: s + targets - len(views) for s in counts if s + targets > len(views)}
     reached = sorted(s for s in counts if s not in missing)
-    session, depths = session or Session(), [True, False]
-    points = _points(watermark, views, reached, targets, messages, seed, depths, session)
+    shared = session or Session()
+    points = _points(watermark, views, reached, targets, messages, seed, depths, shared)
     return Curve(tuple(points), missing)
 
 

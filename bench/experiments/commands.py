@@ -316,6 +316,18 @@ def code_pairs_command(hashes: Names, folders: tuple[Path, ...]) -> Measured:
     return Measured({"fpr": DEFAULT_FPR}, figures, CODE_PAIRS.markdown(figures))
 
 
+@measurement("residuals", "watermarks seed", unseen_option)
+def residuals_command(watermarks: Names, images: Path, seed: int) -> Measured:
+    """Keep residuals to look at: averaged over covers, and as each attack lifts them."""
+    from experiments.residual_gallery import residual_gallery
+
+    figures = residual_gallery(watermarks, images, seed)
+    lines = [
+        f"{name}: averages correlate {row['correlation']:.2f}" for name, row in figures.items()
+    ]
+    return Measured({"images": images.name, "seed": seed}, figures, "\n".join(lines))
+
+
 @measurement(
     "forgeries",
     "watermarks seed",
@@ -457,6 +469,7 @@ COMMANDS = (
     training_factors_command,
     filters_command,
     code_pairs_command,
+    residuals_command,
     forgeries_command,
     any_size_command,
     choices_command,

@@ -15,6 +15,8 @@ from typing import Any
 from coverlock_bench.auditing.figures import draw_tradeoff, draw_transferability
 from coverlock_bench.deployment.latency_picture import draw_latency
 from coverlock_bench.hashes.kind_picture import draw_kinds
+from experiments.backbone_picture import draw_backbones
+from experiments.residual_pictures import draw_averaged_residuals, draw_lifted_residuals
 
 Draw = Callable[[dict[str, Any], Path], None]
 
@@ -22,6 +24,9 @@ PLOTS: dict[str, tuple[str, Draw]] = {
     "transferability.svg": ("security.json", draw_transferability),
     "tradeoff.svg": ("security.json", draw_tradeoff),
     "kinds.svg": ("hash-kinds.json", draw_kinds),
+    "averaged-residuals.svg": ("residuals.json", draw_averaged_residuals),
+    "lifted-residuals.svg": ("residuals.json", draw_lifted_residuals),
+    "backbones.svg": ("hash-variants.json", draw_backbones),
     "latency.svg": ("latency-mbrs.json", draw_latency),
 }
 """File name, the result file it is drawn from, and what draws it."""

@@ -53,6 +53,12 @@ def _intervention(results: Results, *names: str) -> str:
     return "; ".join(found)
 
 
+def _correlations(results: Results) -> str:
+    rows = results["bench residuals"].items()
+    seen = ", ".join(f"{name} {row['correlation']:.2f}" for name, row in rows)
+    return f"docs/plots/averaged-residuals.svg; correlations {seen}"
+
+
 def _pairs(results: Results) -> str:
     sets = results["bench code-pairs"]["nano"]
     return "; ".join(
@@ -130,8 +136,8 @@ ITEMS = (
         "figure 2a",
         "residuals averaged over covers",
         "bench/coverlock_bench/auditing/signatures.py",
-        "coverlock audit NAME",
-        "drawn by every audit",
+        "coverlock bench residuals",
+        _correlations,
         "",
         "same",
     ),
@@ -224,9 +230,9 @@ ITEMS = (
     Item(
         "figure 4a",
         "what each attack lifts",
-        "bench/coverlock_bench/auditing/exhibits.py",
-        "coverlock audit NAME",
-        "drawn by every audit",
+        "bench/experiments/residual_gallery.py",
+        "coverlock bench residuals",
+        "docs/plots/lifted-residuals.svg; drawn by every audit",
         "",
         "same",
     ),
@@ -245,10 +251,11 @@ ITEMS = (
         "ASR against TPR",
         "bench/coverlock_bench/auditing/figures.py",
         SECURITY,
-        "docs/security-tradeoff.png",
+        "docs/plots/tradeoff.svg, docs/plots/backbones.svg",
         "",
         "reduced",
-        "the series of backbones is missing: DINOv2's weights are not here",
+        "DINOv2's weights are not here: the series of backbones is EfficientNet-Lite0, AugNet and "
+        "our own, as pairs of codes that pass against bits that survive",
     ),
     Item(
         "table 3",

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.rt import residual_transferability
+from coverlock_bench.ledger import Ledger, Session
+from coverlock_bench.rt import transferability_curve
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
@@ -24,6 +25,8 @@ from coverlock_sdk.watermarking.weights import load_network
 from experiments.training_records import COUNTS, covers_seen
 
 CURVE_POINTS = 60
+MEASURED = "measured.sqlite"
+"""In the folder of the runs: RT of each message, so that a repeated command measures none twice."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +79,20 @@ def measure(
         "covers_seen": covers_seen(card, card["recipe"]),
         "images_per_second": card.get("images_per_second"),
         "seconds_share": card.get("seconds_share"),
-        "rt": transferability(watermark, images, seed),
+        "rt": transferability(watermark, images, seed, Session(Ledger(runs / MEASURED))),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
     }
 
 
-def transferability(watermark: Watermark, images: list[Path], seed: int) -> dict[str, Any]:
-    """RT@1, RT@10 and RT@100, as far as there are pictures."""
-    sources, targets = _counts(len(images))
-    return {
-        str(count): asdict(
-            residual_transferability(watermark, images, sources=count, targets=targets, seed=seed)
-        )
-        for count in COUNTS
-        if count <= sources
-    }
+def transferability(
+    watermark: Watermark, images: list[Path], seed: int, session: Session | None = None
+) -> dict[str, Any]:
+    """RT@1, RT@10 and RT@100 in 8 bits, as far as there are pictures."""
+    targets = min(100, len(images) // 2)
+    curve = transferability_curve(
+        watermark, images, COUNTS, targets, seed=seed, session=session, depths=[True]
+    )
+    return {str(point.sources): asdict(point) for point in curve.points}
 
 
 def describe(variant: Variant) -> dict[str, Any]:
@@ -114,12 +116,6 @@ def _require_same(
                 f"{run} was trained with other settings than '{variant.label}' has now: delete it, "
                 "or use another folder for the runs"
             )
-
-
-def _counts(available: int) -> tuple[int, int]:
-    """How many sources and targets there can be, at most the paper's hundred each."""
-    targets = min(100, available // 2)
-    return available - targets, targets
 
 
 def _curve(run: Path, batch: int) -> list[tuple[int, float]]:

@@ -163,13 +163,17 @@ def _theft(assessment: Assessment, collection: Collection) -> list[Exhibit]:
     return shown
 
 
-def _residual(name: str, group: str, caption: str, residual: Images) -> Exhibit:
-    """A residual around mid-grey, amplified until it shows; the caption says how much."""
+def amplified(residual: Images) -> tuple[Picture8, float]:
+    """A residual around mid-grey, amplified until it shows, and how much that was."""
     largest = float(np.quantile(np.abs(residual), 0.995))
     gain = 0.45 / largest if largest > 0 else 1.0
-    return _exhibit(
-        name, group, f"{caption}, amplified {gain:.0f} times", to_8_bit(0.5 + residual * gain)
-    )
+    return to_8_bit(0.5 + residual * gain), gain
+
+
+def _residual(name: str, group: str, caption: str, residual: Images) -> Exhibit:
+    """A residual to look at; the caption says how much it was amplified."""
+    pixels, gain = amplified(residual)
+    return _exhibit(name, group, f"{caption}, amplified {gain:.0f} times", pixels)
 
 
 def _exhibit(name: str, group: str, caption: str, pixels: Picture8) -> Exhibit:
