@@ -10,15 +10,14 @@ from contextlib import contextmanager
 
 import httpx
 import numpy as np
-import uvicorn
 from PIL import Image
 
 from coverlock_sdk.serving.access import Caller, Callers, _digest
 from coverlock_sdk.serving.admission import Limits
-from coverlock_sdk.serving.app import create_app
-from coverlock_sdk.serving.connections import server_config
 from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.listening import listen
+from coverlock_sdk.serving.listening import bind
+from coverlock_sdk.serving.server import ServiceServer
+from coverlock_sdk.serving.service import Service
 
 PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
 EVERYTHING = ("verify", "identify", "embed", "detail")
@@ -36,17 +35,24 @@ def served(verifier, callers=CALLERS, limits=None, names=(), **having):
     """The service on a port of its own, in a thread; ``names`` are what it may identify."""
     verifiers = verifier if isinstance(verifier, tuple) else (verifier,)
     deployment = Deployment(verifiers, callers, **having)
-    limits = limits or Limits()
-    app = create_app(deployment.register(names) if names else deployment, limits)
-    listeners = listen("127.0.0.1", 0, limits)
-    server = uvicorn.Server(server_config(app, limits))
-    thread = threading.Thread(target=server.run, args=(listeners,))
+    deployment = deployment.register(names) if names else deployment
+    with running(ServiceServer(Service(deployment, limits or Limits()))) as client:
+        yield client
+
+
+@contextmanager
+def running(server, **settings):
+    """A client of a server that runs in a thread."""
+    [bound] = bind("127.0.0.1", 0)
+    port = bound.getsockname()[1]
+    thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    port = listeners[0].getsockname()[1]
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        scheme = "https" if server.certificate else "http"
+        url = f"{scheme}://127.0.0.1:{port}"
+        with httpx.Client(base_url=url, timeout=30, **settings) as client:
             yield client
     finally:
         server.should_exit = True

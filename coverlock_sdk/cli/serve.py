@@ -15,9 +15,12 @@ from coverlock_sdk.cli.options import (
     psnr_option,
     refuse_idle,
 )
+from coverlock_sdk.cli.serving import ServicePlan
 from coverlock_sdk.errors import AccessError, MessageError, needs
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.listening import bind
+from coverlock_sdk.serving.tls import Certificate
 
 
 @click.command()
@@ -26,6 +29,21 @@ from coverlock_sdk.serving.admission import Limits
 @bundle_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, help="Port to listen on.")
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Processes, which share all limits.",
+)
+@click.option(
+    "--tls-certificate",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Certificate chain in PEM, for HTTPS.",
+)
+@click.option(
+    "--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its private key, in PEM."
+)
 @click.option(
     "--tokens",
     type=click.Path(path_type=Path),
@@ -50,6 +68,11 @@ from coverlock_sdk.serving.admission import Limits
 @click.option(
     "--max-delay-ms", default=2.0, show_default=True, help="How long one waits for others."
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["json", "text"]),
+    help="Write a line for each request to the standard error.",
+)
 @click.option("--audit", type=click.Path(path_type=Path), help="Append every verdict to this file.")
 @click.option(
     "--ids",
@@ -73,12 +96,16 @@ def serve(
     key_file: Path | None,
     host: str,
     port: int,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
     tokens: Path | None,
     max_bytes: int,
     max_pixels: int,
     max_in_flight: int,
     timeout: float,
     max_rejections: int,
+    log_format: str | None,
+    workers: int,
     ids: Path | None,
     serials: Path | None,
     embed: bool,
@@ -92,8 +119,7 @@ def serve(
     an old and a new one, any may accept a picture, and the first marks.
     """
     with needs("the service", None, "serve"):
-        from coverlock_sdk.serving.app import create_app
-        from coverlock_sdk.serving.connections import run
+        import coverlock_sdk.serving.app  # noqa: F401
     if tokens is None and not is_loopback(host):
         raise AccessError(
             f"a service on {host} without --tokens would answer everybody: "
@@ -114,8 +140,23 @@ def serve(
         {**opening, "max_queue": max_in_flight},
         {"psnr": psnr, "max_pixels": max_pixels} if embed else None,
     )
+    plan = ServicePlan(options, limits, _certificate(tls_certificate, tls_key), log_format)
     deployment = options.open()
+    sockets = bind(host, port)
+    where = shown_address(host, port, secure=plan.certificate is not None)
     named = ", ".join(map(str, bundles))
-    where = shown_address(host, port)
     click.echo(f"{named} on {deployment.first.runtime.name}: {where}", err=True)
-    run(create_app(deployment, limits), limits, host, port)
+    if workers == 1:
+        plan.run(sockets, deployment)
+    else:
+        plan.run_several(sockets, deployment, workers)
+
+
+def _certificate(chain: Path | None, key: Path | None) -> Certificate | None:
+    if chain is None and key is None:
+        return None
+    if chain is None or key is None:
+        raise AccessError("HTTPS needs both --tls-certificate and --tls-key")
+    certificate = Certificate(chain, key)
+    certificate.context()  # what is wrong with it is said now
+    return certificate

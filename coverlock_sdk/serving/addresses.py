@@ -8,12 +8,13 @@ EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 """Hosts that mean every address of the machine, and the one under which it finds itself."""
 
 
-def shown_address(host: str, port: int) -> str:
+def shown_address(host: str, port: int, secure: bool = False) -> str:
     """Where to open a service in a browser; 0.0.0.0 and :: are no address to open."""
+    scheme = "https" if secure else "http"
     bracketed = f"[{host}]" if ":" in host else host
     if host in EVERY_ADDRESS:
-        return f"http://{EVERY_ADDRESS[host]}:{port}/docs (listening on {bracketed}:{port})"
-    return f"http://{bracketed}:{port}/docs"
+        return f"{scheme}://{EVERY_ADDRESS[host]}:{port}/docs (listening on {bracketed}:{port})"
+    return f"{scheme}://{bracketed}:{port}/docs"
 
 
 def is_loopback(host: str) -> bool:

@@ -42,15 +42,10 @@ class Limits:
 class Shares:
     """Something of which there is a ``total``, and for one holder at most ``each``."""
 
-    def __init__(self, total: int, each: int) -> None:
+    def __init__(self, total: int, each: int | None = None) -> None:
         self.total = total
-        self.each = each
+        self.each = total if each is None else each
         self.held: Counter[Hashable] = Counter()
-
-    @classmethod
-    def halves(cls, total: int, several: bool) -> Shares:
-        """At most half for each of ``several`` holders; all for a single one."""
-        return cls(total, max(1, total // 2) if several else total)
 
     def take(self, holder: Hashable, amount: int = 1) -> bool:
         """Take some more, if it is there."""

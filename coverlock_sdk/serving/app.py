@@ -9,8 +9,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
-from coverlock_sdk.serving.admission import Limits
-from coverlock_sdk.serving.deployment import Deployment
 from coverlock_sdk.serving.embedding import HEADERS, Embedding
 from coverlock_sdk.serving.gate import Gate
 from coverlock_sdk.serving.identification import Found, Identifying
@@ -68,13 +66,13 @@ PICTURE = {
 }
 
 
-def create_app(deployment: Deployment, limits: Limits | None = None) -> FastAPI:
-    """The service around ``deployment``, which it closes at shutdown.
+def create_app(service: Service) -> FastAPI:
+    """The service over HTTP; it closes its deployment at shutdown.
 
     Without callers everybody may ask, and nobody is told more than accepted or rejected. What the
     deployment has decides which routes there are besides ``/verify``.
     """
-    service = Service(deployment, limits or Limits())
+    deployment = service.deployment
     app = FastAPI(
         title="CoverLock verification",
         description="Does a picture carry a message?",

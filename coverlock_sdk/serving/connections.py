@@ -7,9 +7,7 @@ parsers may understand in two ways, and resets a connection whose client is stil
 from __future__ import annotations
 
 import asyncio
-import gc
 import re
-import warnings
 from functools import partial
 from typing import Any, cast
 
@@ -18,10 +16,9 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from coverlock_sdk.errors import LossyFormatWarning
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.crowd import Crowd, origin
-from coverlock_sdk.serving.listening import AT_ONCE, allow_files, listen
+from coverlock_sdk.serving.listening import AT_ONCE
 
 MOST_HEADER_BYTES = 16_384
 
@@ -34,7 +31,6 @@ def server_config(app: FastAPI, limits: Limits, **settings: Any) -> uvicorn.Conf
         app,
         http=cast(Any, partial(GuardedConnection, limits=limits, crowd=Crowd(limits.connections))),
         ws="none",
-        loop="asyncio",  # it accepts connections by the methods of a Listener
         backlog=AT_ONCE,
         access_log=False,  # identifiers are in the query
         log_level="warning",
@@ -45,14 +41,6 @@ def server_config(app: FastAPI, limits: Limits, **settings: Any) -> uvicorn.Conf
         timeout_graceful_shutdown=int(2 * limits.seconds) + 1,
         **settings,
     )
-
-
-def run(app: FastAPI, limits: Limits, host: str, port: int) -> None:
-    """Serve until this process is told to stop."""
-    allow_files(limits)
-    warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
-    gc.freeze()  # what is there by now stays, and need not be looked through again and again
-    uvicorn.Server(server_config(app, limits)).run(listen(host, port, limits))
 
 
 class StrictRequests(h11.Connection):

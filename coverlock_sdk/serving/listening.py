@@ -27,8 +27,8 @@ class Listener(socket.socket):
     To refuse one here takes a tenth of the time that it takes to open it and close it again.
     """
 
-    def __init__(self, limits: Limits, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
+    def __init__(self, bound: socket.socket, limits: Limits) -> None:
+        super().__init__(fileno=bound.detach())
         self._limits = limits
         self._arrivals = RateLimit()
 
@@ -47,11 +47,11 @@ class Listener(socket.socket):
         raise BlockingIOError
 
 
-def listen(host: str, port: int, limits: Limits) -> list[socket.socket]:
-    """Sockets that listen on every address of ``host``."""
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets of every address of ``host``, which do not listen yet."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        return [_bound(family, address, limits) for family, _, _, _, address in found]
+        return [_bound(family, address) for family, _, _, _, address in found]
     except OSError as error:
         raise CoverLockError(
             f"the service cannot listen on {host}, port {port} ({error.strerror or error}): "
@@ -59,18 +59,18 @@ def listen(host: str, port: int, limits: Limits) -> list[socket.socket]:
         ) from None
 
 
-def _bound(family: int, address: Any, limits: Limits) -> Listener:
-    listener = Listener(limits, family, socket.SOCK_STREAM)
+def _bound(family: int, address: Any) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         if os.name == "posix":  # elsewhere it would let others take the port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(address)
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(address)
     except OSError:
-        listener.close()
+        bound.close()
         raise
-    return listener
+    return bound
 
 
 def allow_files(limits: Limits) -> None:

@@ -6,11 +6,10 @@ import asyncio
 import io
 import logging
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from coverlock_sdk.images.isolation import DecodingPool
-from coverlock_sdk.verifier.verifier import Verifier
+from coverlock_sdk.serving.deployment import Current
 
 logger = logging.getLogger(__name__)
 
@@ -29,34 +28,35 @@ class Readiness:
         self._lock = asyncio.Lock()
         self._known: tuple[float, str | None] = (-FRESH_SECONDS, None)
 
-    async def problem(self, verifiers: Sequence[Verifier]) -> str | None:
+    async def problem(self, current: Current) -> str | None:
         """What does not work, if anything: nothing that a stranger should not know."""
         async with self._lock:
             since, problem = self._known
             if time.monotonic() - since >= FRESH_SECONDS:
-                problem = await self._rehearsed(verifiers)
+                problem = await self._rehearsed(current)
                 self._known = time.monotonic(), problem
             return problem
 
-    async def _rehearsed(self, verifiers: Sequence[Verifier]) -> str | None:
+    async def _rehearsed(self, current: Current) -> str | None:
         loop = asyncio.get_running_loop()
-        attempt = loop.run_in_executor(self._thread, self._rehearse, verifiers)
+        attempt = loop.run_in_executor(self._thread, self._rehearse, current)
         try:
             return await asyncio.wait_for(attempt, PATIENCE_SECONDS)
         except asyncio.TimeoutError:
             return "an answer takes too long"
 
-    def _rehearse(self, verifiers: Sequence[Verifier]) -> str | None:
+    def _rehearse(self, current: Current) -> str | None:
         step = "pictures cannot be decoded"
         try:
-            for verifier in verifiers:
-                step = "pictures cannot be decoded"
-                size = verifier.bundle.manifest.size
-                pixels = self._pool.pixels(self._picture, size, "readiness")
-                step = "pictures cannot be verified"
-                verifier.logits(pixels)
-            step = "the audit log cannot be written"
-            verifiers[0].require_audit()
+            with current.use() as deployment:
+                for verifier in deployment.verifiers:
+                    step = "pictures cannot be decoded"
+                    size = verifier.bundle.manifest.size
+                    pixels = self._pool.pixels(self._picture, size, "readiness")
+                    step = "pictures cannot be verified"
+                    verifier.logits(pixels)
+                step = "the audit log cannot be written"
+                deployment.first.require_audit()
         except Exception:
             logger.exception("not ready: %s", step)
             return step

@@ -8,6 +8,7 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import datetime, timezone
 from typing import Any
 
 Message = MutableMapping[str, Any]
@@ -20,6 +21,33 @@ _CHOSEN = re.compile(rb"[\w.-]{1,64}", re.ASCII)
 
 logger = logging.getLogger(__name__)
 """Gets one line of JSON a request, at level INFO; identifiers of pictures are never in it."""
+
+
+class Lines(logging.Formatter):
+    """Writes lines of the log as JSON with the time, or as text for people."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        made = datetime.fromtimestamp(record.created, timezone.utc)
+        line = {"time": made.isoformat(timespec="milliseconds"), **record.__dict__["line"]}
+        if self.kind == "json":
+            return json.dumps(line)
+        return "{time} {request} {who} {method} {path} {status} {seconds:.3f} s".format(
+            who=line["caller"] or "-", **line
+        )
+
+
+def show_requests(kind: str) -> None:
+    """Write a line for each request to the standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines(kind))
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 class RequestLog:
@@ -63,4 +91,4 @@ class RequestLog:
                     "status": status,
                     "seconds": round(time.perf_counter() - start, 4),
                 }
-                logger.info(json.dumps(line))
+                logger.info(json.dumps(line), extra={"line": line})

@@ -22,12 +22,13 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import ClientDisconnect
 
-from coverlock_sdk.images.isolation import DecodingPool
+from coverlock_sdk.images.isolation import PROCESSES, DecodingPool
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.access import Caller, RateLimit, Scope
 from coverlock_sdk.serving.admission import Limits, Shares, Stay
 from coverlock_sdk.serving.deployment import Current, Decode, Deployment
+from coverlock_sdk.serving.ledger import Ledger, SharedRates, SharedShares
 from coverlock_sdk.serving.metrics import Metrics
 from coverlock_sdk.serving.readiness import Readiness
 from coverlock_sdk.serving.refusals import HANG_UP, RefusalError, explained
@@ -43,35 +44,57 @@ LONGEST_MESSAGE = 1024
 class Service:
     """What answers requests, and what guards it."""
 
-    def __init__(self, deployment: Deployment, limits: Limits) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        limits: Limits,
+        reopen: Callable[[], Deployment] | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
         self.current = Current(deployment)
         self.limits = limits
+        self._reopen = reopen
         self.metrics = Metrics()
-        self.rate_limit = RateLimit()
-        self.rejections = RateLimit()
-        callers = deployment.callers
-        several = callers is not None and len(callers.all) > 1
-        self.requests = Shares(limits.connections, 2 * limits.in_flight)
-        self.places = Shares.halves(limits.in_flight, several)
-        self.buffered = Shares.halves(limits.buffered, several)
+        # Of what holds for all processes together the ledger keeps account.
+        self.rate_limit = SharedRates(ledger, "rate") if ledger else RateLimit()
+        self.rejections = SharedRates(ledger, "rejections") if ledger else RateLimit()
+        in_flight = limits.in_flight
+        self.places = SharedShares(ledger, "places", in_flight) if ledger else Shares(in_flight)
+        processes = ledger.processes if ledger else 1
+        self.requests = Shares(limits.connections, 2 * in_flight)
+        self.buffered = Shares(limits.buffered // processes)
+        self._share_out()
         # A thread waits for the batch of its picture, so that there is one for each.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock-verify")
         self.decoders = DecodingPool(
-            seconds=limits.decode_seconds, max_pixels=limits.pixels, patience=limits.seconds
+            max(2, PROCESSES // processes),
+            seconds=limits.decode_seconds,
+            max_pixels=limits.pixels,
+            patience=limits.seconds,
         )
         self.readiness = Readiness(self.decoders)
 
     @asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         """Serve; then let what is under way finish, and give everything back."""
-        await self.readiness.problem(
-            self.deployment.verifiers
-        )  # the first caller need not wait for a process
+        await self.readiness.problem(self.current)  # the first caller need not wait for a process
         yield
         await asyncio.to_thread(self.threads.shutdown, wait=True)
         self.readiness.close()
         await asyncio.to_thread(self.decoders.close)
         await asyncio.to_thread(self.deployment.close)
+
+    def reload(self) -> None:
+        """Answer from now on with what files say now; raises if that cannot be used."""
+        if self._reopen is not None:
+            self.current.replace(self._reopen())
+            self._share_out()
+
+    def _share_out(self) -> None:
+        callers = self.deployment.callers
+        several = callers is not None and len(callers.all) > 1
+        for shares in (self.places, self.buffered):
+            shares.each = max(1, shares.total // 2) if several else shares.total
 
     @property
     def deployment(self) -> Deployment:
@@ -87,6 +110,7 @@ class Service:
         caller = callers.holder(token.strip()) if kind.lower() == "bearer" else None
         if caller is None:
             raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
+        request.state.caller = caller  # so that a refusal is counted as theirs
         wait = self.rate_limit.wait(caller.name, caller.rate, caller.burst)
         if wait:
             raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
@@ -113,7 +137,7 @@ class Service:
 
     async def ready(self) -> Response:
         """For load balancers; nothing here that a stranger should not know."""
-        if problem := await self.readiness.problem(self.deployment.verifiers):
+        if problem := await self.readiness.problem(self.current):
             return JSONResponse({"status": "not ready", "error": problem}, 503)
         verifier = self.deployment.first
         manifest = verifier.bundle.manifest
@@ -174,7 +198,7 @@ class Service:
             content = await self._body(request, stay)
             if not stay.take(self.places):  # only now: a slow sender keeps nobody waiting
                 raise RefusalError(503, "too many pictures are waiting: try again later", 1)
-            self.metrics.in_flight.set(self.places.held.total())
+            self.metrics.in_flight.inc()
             start = time.perf_counter()
             loop = asyncio.get_running_loop()
             job = loop.run_in_executor(self.threads, explained, partial(self._work, work, content))
@@ -204,7 +228,7 @@ class Service:
 
     def _leave(self, stay: Stay, job: asyncio.Future[Any]) -> None:
         stay.leave()
-        self.metrics.in_flight.set(self.places.held.total())
+        self.metrics.in_flight.dec()
         if not job.cancelled():
             job.exception()  # looked at, so that a late failure is not reported as forgotten
 

@@ -14,6 +14,7 @@ from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.app import create_app
 from coverlock_sdk.serving.connections import server_config
 from coverlock_sdk.serving.deployment import Deployment
+from coverlock_sdk.serving.service import Service
 from tests.fuzz.mutations import damaged_bytes
 from tests.served import CALLERS, PLAIN
 
@@ -70,7 +71,7 @@ def http_reader(bundle: Path) -> Any:
     loop = asyncio.new_event_loop()
     limits = Limits(seconds=0.5, idle_seconds=0.5)
     verifier = Verifier.open(bundle, "cpu", threads=1)
-    app = create_app(Deployment((verifier,), CALLERS), limits)
+    app = create_app(Service(Deployment((verifier,), CALLERS), limits))
     config = server_config(app, limits, lifespan="off")
     config.load()
 

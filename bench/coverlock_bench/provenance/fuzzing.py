@@ -156,24 +156,21 @@ def _undescribed(case: Any, answer: Any) -> str | None:
 @contextmanager
 def _served(verifier: Verifier, resolver: Resolver) -> Iterator[str]:
     """The service on a port of its own, in a thread."""
-    import uvicorn
-
     from coverlock_sdk.serving.admission import Limits
-    from coverlock_sdk.serving.app import create_app
-    from coverlock_sdk.serving.connections import server_config
     from coverlock_sdk.serving.deployment import Deployment
-    from coverlock_sdk.serving.listening import listen
+    from coverlock_sdk.serving.listening import bind
+    from coverlock_sdk.serving.server import ServiceServer
+    from coverlock_sdk.serving.service import Service
 
-    limits = Limits()
-    app = create_app(Deployment((verifier,), resolver=resolver), limits)
-    listeners = listen("127.0.0.1", 0, limits)
-    server = uvicorn.Server(server_config(app, limits))
-    thread = threading.Thread(target=server.run, args=(listeners,))
+    [socket] = bind("127.0.0.1", 0)
+    port = socket.getsockname()[1]
+    server = ServiceServer(Service(Deployment((verifier,), resolver=resolver), Limits()))
+    thread = threading.Thread(target=server.run, args=([socket],))
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{listeners[0].getsockname()[1]}"
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
         thread.join()

@@ -194,7 +194,7 @@ def test_a_client_that_asks_first_need_not_send_what_is_too_large(service):
 
 
 def test_one_caller_does_not_get_everything():
-    shares = Shares.halves(10, several=True)
+    shares = Shares(10, each=5)
     assert shares.take("greedy", 5)
     assert not shares.take("greedy")
     assert shares.take("modest", 5)
@@ -202,8 +202,7 @@ def test_one_caller_does_not_get_everything():
     shares.give("greedy", 2)
     assert shares.take("third", 2)
     assert shares.held == {"greedy": 3, "modest": 5, "third": 2}
-    alone = Shares.halves(10, several=False)
-    assert alone.take(None, 10)
+    assert Shares(10).take(None, 10)
 
 
 class Broken:

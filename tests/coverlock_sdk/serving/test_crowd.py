@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.crowd import Crowd, origin
-from coverlock_sdk.serving.listening import listen
+from coverlock_sdk.serving.listening import bind
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["enter", "wait", "stop", "leave"]), st.integers(0, 8)), max_size=60
@@ -62,9 +61,9 @@ def test_a_client_counts_under_one_address(client, counted):
 
 
 def test_a_port_that_is_taken_is_an_error_that_names_it():
-    [first] = listen("127.0.0.1", 0, Limits())
+    [first] = bind("127.0.0.1", 0)
     with first:
         first.listen()
         port = first.getsockname()[1]
         with pytest.raises(CoverLockError, match=f"cannot listen on 127.0.0.1, port {port}"):
-            listen("127.0.0.1", port, Limits())
+            bind("127.0.0.1", port)

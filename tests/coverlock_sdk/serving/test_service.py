@@ -13,11 +13,11 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 from click.testing import CliRunner
 
 from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
+from coverlock_sdk.cli.serving import ServicePlan
 from coverlock_sdk.serving.access import Caller, Callers, _digest, add_token
 from coverlock_sdk.serving.admission import Limits
 from tests.served import DETAILED, PLAIN, WATCHER, ask, png, raw_request, served
@@ -297,8 +297,8 @@ def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
     ],
 )
 def test_the_address_it_names_can_be_opened(bundle, tmp_path, monkeypatch, host, address):
-    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: None)
-    monkeypatch.setattr("coverlock_sdk.serving.connections.listen", lambda host, port, limits: [])
+    monkeypatch.setattr(ServicePlan, "run", lambda plan, sockets, deployment: None)
+    monkeypatch.setattr("coverlock_sdk.cli.serve.bind", lambda host, port: [])
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "shop", ("verify",), rate=1, burst=1)
     options = ["--host", host, "--port", "8123", "--tokens", str(tokens), "--runtime", "cpu"]
