@@ -31,7 +31,7 @@ VICTIM = "alice"
 FEW, SOME, MANY = 20, 200, 500
 """Released pictures. Attacks on codes go on to thousands."""
 
-SLOW = 40
+SLOW = 20
 """Targets at most of attacks that take many steps for each."""
 
 LEARNERS: dict[str, tuple[CodeAttack, Sequence[int]]] = {

@@ -43,7 +43,7 @@ LEARNERS: dict[str, tuple[CodeAttack, tuple[int, ...]]] = {
 }
 """Attacks on codes, and from how many released pictures each is tried."""
 
-TOLD = (500, 1000, 2000, 4000)
+TOLD = (500, 1000, 2000)
 """Released pictures of the bounds."""
 ONE_ROTATION = "one rotation"
 """Scheme 2 as it would be without turns; only the bounds are measured."""
