@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.documents import DocumentError, read_file
 from coverlock_sdk.errors import MessageError
-from coverlock_sdk.locking.keys import Key, Keyring, codeword
+from coverlock_sdk.locking.keys import Key, Keyring, codeword, serial_map
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.serials import Serial
 from coverlock_sdk.locking.statistics import Weights
@@ -51,6 +51,7 @@ class MessageBook:
         packed: Mapping[Key | None, Bits],
         bits: int,
         kind: Kind = "bits",
+        maps: Mapping[Key | None, npt.NDArray[np.int64]] | None = None,
     ) -> None:
         if not len(labels):
             raise MessageError("there is no registered message to choose from")
@@ -58,6 +59,7 @@ class MessageBook:
         self.bits = bits
         self.kind = kind
         self._packed = packed
+        self._maps = maps or {}
 
     @classmethod
     def of_messages(cls, messages: Any, bits: int) -> MessageBook:
@@ -90,7 +92,12 @@ class MessageBook:
             for key in _packed_keys(keyring.keys if keyring else (None,), kind)
             if len(identifiers)
         }
-        return cls(list(identifiers), packed, bits, kind)
+        maps: dict[Key | None, npt.NDArray[np.int64]] = {
+            key: np.array([serial_map(name, key) for name in identifiers])
+            for key in packed
+            if key is not None and key.scheme > 1
+        }
+        return cls(list(identifiers), packed, bits, kind, maps)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -106,12 +113,30 @@ class MessageBook:
         """The bits of one registered message, as they stand under ``key``."""
         return np.unpackbits(self._columns(key)[:, index])[: self.bits]
 
-    def best(self, decoded: Bits, weights: Weights | None, key: Key | None) -> int:
-        """Index of the message that agrees most with ``decoded``, each bit weighed if asked."""
+    def by_map(self, key: Key) -> dict[int, npt.NDArray[np.int64]]:
+        """The rows of serials by which of its maps ``key`` locks them under."""
+        maps = self._maps[key]
+        return {int(one): np.flatnonzero(maps == one) for one in np.unique(maps)}
+
+    def best(
+        self,
+        decoded: Bits,
+        weights: Weights | None,
+        key: Key | None,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> int:
+        """Index of the message that agrees most with ``decoded``, each bit weighed if asked.
+
+        With ``rows`` it is one of these.
+        """
         columns = self._columns(key)
+        if rows is not None:
+            columns = columns[:, rows]
         if weights is None:
-            return int(np.argmin(self._mismatches(columns, np.packbits(decoded))))
-        return int(np.argmax(self._weighted_matches(columns, decoded, weights)))
+            best = int(np.argmin(self._mismatches(columns, np.packbits(decoded))))
+        else:
+            best = int(np.argmax(self._weighted_matches(columns, decoded, weights)))
+        return best if rows is None else int(rows[best])
 
     def _columns(self, key: Key | None) -> Bits:
         return self._packed[key] if key in self._packed else self._packed[None]

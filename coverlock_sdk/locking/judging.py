@@ -25,7 +25,7 @@ from coverlock_sdk.locking.keyed_codes import (
     salted_map,
     seen_by,
 )
-from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
+from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text, serial_map
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.statistics import check_fpr, corrected
@@ -86,7 +86,7 @@ class Judge:
         """How ``key`` locks a message.
 
         Under a key of scheme 2 an identifier has a map of its own, and the pads of its salts are
-        its codewords, so that its message is zero. Serials share one map, because each codeword
+        its codewords, so that its message is zero. Serials share a few maps, because each codeword
         is used once; bits share another, with few salts, because ``read`` has to try them all.
         """
         kind = kind_of(message)
@@ -95,12 +95,19 @@ class Judge:
         if kind == "identifier" and key is not None and key.scheme > 1:
             zero = np.zeros(self.bits, dtype=np.uint8)
             return Terms(key, self._identifier_map(key, message), zero, kind)
-        return Terms(key, self._code_map(key, kind), codeword(message, key, self.bits), kind)
+        word = codeword(message, key, self.bits)
+        if kind == "serial" and key is not None and key.scheme > 1:
+            return Terms(key, self._serial_map(key, serial_map(message, key)), word, kind)
+        return Terms(key, self._code_map(key, kind), word, kind)
 
     def _identifier_map(self, key: Key, identifier: str) -> SaltedMap:
         """The map that an identifier has for itself under a key of scheme 2."""
         context = f"identifier/{require_text(identifier)}"
         return salted_map(key, context, self.bits, self._salts(key, "identifier"))
+
+    def _serial_map(self, key: Key, number: int) -> SaltedMap:
+        """One of the maps that serials have under a key of scheme 2."""
+        return salted_map(key, f"serial/{number}", self.bits, 1)
 
     def _code_map(self, key: Key | None, kind: Kind) -> CodeMap:
         """The map that all messages of a kind share."""
@@ -206,6 +213,8 @@ class Judge:
             for key in self.keys:
                 if book.kind == "identifier" and key is not None and key.scheme > 1:
                     attempts += self._best_identifiers(*picture, book, key)
+                elif book.kind == "serial" and key is not None and key.scheme > 1:
+                    attempts += self._best_serials(*picture, book, key)
                 else:
                     attempts += self._nearest(*picture, book, key)
             answers.append(self._identified(attempts, comparisons))
@@ -262,6 +271,18 @@ class Judge:
             [reading] = self.format.readings(decoded, hashed, code_map, salt, key)
             [tries] = self.format.tries(hashed, code_map, [salt])
             attempts.append(Attempt(reading, none, book.labels[row], tries))
+        return attempts
+
+    def _best_serials(
+        self, decoded: Logits, hashed: Logits, book: MessageBook, key: Key
+    ) -> list[Attempt]:
+        """Of each map that serials share, the serial that agrees best with one picture."""
+        attempts = []
+        for number, rows in book.by_map(key).items():
+            code_map = self._serial_map(key, number)
+            [reading] = self.format.readings(decoded, hashed, code_map, key=key)
+            row = book.best(reading.bits, reading.weights(self.rule), key, rows)
+            attempts.append(Attempt(reading, book.message(row, key), book.labels[row]))
         return attempts
 
     def _nearest(

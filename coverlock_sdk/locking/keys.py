@@ -141,6 +141,16 @@ def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
     return _bits((key or PUBLIC_KEY).stream(f"codeword/{require_text(identifier)}"), bits)
 
 
+SERIAL_MAPS = 64
+"""Maps that the serials of a key of scheme 2 are spread over. Hardened pictures with their
+originals show the directions of a map, so not too many pictures may share one."""
+
+
+def serial_map(serial: str, key: Key) -> int:
+    """Which of its maps ``key`` locks the picture of ``serial`` under."""
+    return key.derive(f"serial map/{require_text(serial)}".encode())[0] % SERIAL_MAPS
+
+
 def _below(stream: Iterator[int], bound: int) -> int:
     limit = 65536 - 65536 % bound
     while True:

@@ -5,8 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from coverlock_sdk import Key, wrap
+from coverlock_sdk import Calibration, Key, wrap
 from coverlock_sdk.errors import MessageError
+from coverlock_sdk.locking.judging import Judge
+from coverlock_sdk.locking.keys import SERIAL_MAPS, Keyring
+from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.serials import Serial, SerialRegistry
 
 
@@ -70,6 +73,18 @@ def test_a_serial_is_not_the_identifier_of_the_same_name_under_a_salted_key(addi
 def test_a_book_is_of_one_kind(additive, key):
     with pytest.raises(MessageError, match="identifiers or serials"):
         wrap(additive, key=key).book([Serial("a/1"), "b"])
+
+
+def test_serials_are_spread_over_many_maps(key):
+    judge = Judge(LockFormat(64, Calibration(), Calibration()), Keyring([key]), 1e-6, "soft")
+    logits = np.random.default_rng(0).standard_normal((1, 256)).astype(np.float32)
+    codes = {
+        judge.terms(Serial(f"order/{n}"), key).code_map.seen(logits).tobytes() for n in range(400)
+    }
+    assert len(codes) > SERIAL_MAPS / 2
+    book = judge.book([Serial(f"order/{n}") for n in range(400)])
+    rows = np.concatenate(list(book.by_map(key).values()))
+    assert sorted(rows.tolist()) == list(range(400))
 
 
 def test_a_large_book_of_serials_is_searched_at_once(additive, photos, key):
