@@ -12,6 +12,7 @@ from coverlock_bench.adaptive.command import adaptive
 from coverlock_bench.auditing.security import security_command
 from coverlock_bench.bridges.commands import omniseal_cards
 from coverlock_bench.deployment.commands import (
+    large_verdicts,
     overhead,
     parity,
     scaling,
@@ -68,6 +69,7 @@ for command in (
     siege,
     scaling,
     throughput,
+    large_verdicts,
     omniseal_cards,
 ):
     bench.add_command(command)

@@ -13,7 +13,7 @@ from typing import Any
 
 from coverlock_bench.adaptive.tables import ADAPTIVE
 from coverlock_bench.auditing import security_tables
-from coverlock_bench.deployment.tables import GPU_STEPS, LATENCY, SIEGE, THROUGHPUT
+from coverlock_bench.deployment.tables import GPU_STEPS, LARGE_VERDICTS, LATENCY, SIEGE, THROUGHPUT
 from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS, LINEARITY, VARIANTS
 from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.known_originals import KNOWN_ORIGINALS
@@ -64,6 +64,16 @@ def _by_photos(documents: Documents) -> Any:
 def _with_settings(documents: Documents) -> Any:
     """One row a file: its settings and figures."""
     return [{**document["config"], **document["figures"]} for document in documents]
+
+
+def _beside_settings(documents: Documents) -> Any:
+    """One entry a file: its settings, and the figures apart from them."""
+    return [{**document["config"], "figures": document["figures"]} for document in documents]
+
+
+def _first(documents: Documents) -> Any:
+    """The figures of the only file."""
+    return documents[0]["figures"] if documents else []
 
 
 def _by_precision(documents: Documents) -> Any:
@@ -139,9 +149,10 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "c2pa-unaltered": ("alterations.json", provenance.UNALTERED, _together),
     "overhead": ("overhead.json", tables.OVERHEAD, _with_settings),
     "siege": ("siege.json", SIEGE, _together),
-    "throughput": ("throughput.json", THROUGHPUT, _together),
+    "throughput": ("throughput*.json", THROUGHPUT, _beside_settings),
+    "large-verdicts": ("large-verdicts.json", LARGE_VERDICTS, _first),
     "gpu": ("gpu.json", GPU_STEPS, _together),
-    "scaling": ("scaling.json", tables.SCALING, _with_settings),
+    "scaling": ("scaling*.json", tables.SCALING, _with_settings),
     "parity": ("parity-*.json", tables.PARITY, _by_precision),
     "latency": ("latency*.json", LATENCY, _subjects),
     "latency-stages": ("latency*.json", tables.LATENCY_STAGES, _subjects),

@@ -370,6 +370,7 @@ SCALING = Table(
     list,
     (
         ("watermark+hash", "{watermark}+{hash}"),
+        ("work", "{work|verify}"),
         ("processes", "{workers}"),
         ("pictures a second", below("speed_ratio", RATIO)),
         ("processor time a picture", below("cost_ratio", RATIO)),

@@ -29,6 +29,10 @@ from coverlock_sdk.scaling.results import Key, Results, result_table
 from coverlock_sdk.verifier.audit_log import AuditLog
 from coverlock_sdk.verifier.triton_runtime import ADDRESS_VARIABLE
 
+READER_CPUS = 0.5
+"""Not as many as an actor has: Ray would make one step of the two, and no result would be seen
+before a whole batch of parts is done."""
+
 Columns = dict[str, Any]
 """A batch as Ray Data hands it over: arrays by column name."""
 
@@ -86,11 +90,13 @@ def _judged(
     needs = {"num_gpus": 1 if gpus else 0, **_environment()}
     if problem := cluster.get(cluster.remote(_problem).options(**needs).remote(job)):
         raise CoverLockError(f"a worker of the cluster cannot verify: {problem}")
-    dataset: Any = ray.data.from_items([{"part": pickle.dumps(part)} for part in parts])
+    rows = [{"part": pickle.dumps(part)} for part in parts]
+    dataset: Any = ray.data.from_items(rows, override_num_blocks=len(rows))
     return dataset.map_batches(
         _read,
         fn_kwargs={"size": size, "job": job, "done": done},
         batch_size=1,
+        num_cpus=READER_CPUS,
     ).map_batches(
         _Judge,
         fn_constructor_args=(job,),

@@ -106,6 +106,7 @@ def siege(bundle: Path, images: Path | None, side: int, **load: Any) -> Measured
     number_option("--workers", 2),
     number_option("--batch", 8),
     number_option("--turns", 3),
+    click.option("--embed", is_flag=True, help="Mark pictures instead of verifying them."),
 )
 def scaling(
     bundle: Path,
@@ -115,28 +116,29 @@ def scaling(
     batch: int,
     turns: int,
     runtime: str,
+    embed: bool,
 ) -> Measured:
     """Compare several processes of one thread each with a single one, turn by turn.
 
     The speed ratio is of pictures a second, and means something on a quiet machine only. The cost
     ratio is of processor time a picture, and shows how far the processes hinder each other.
     """
+    from coverlock_bench.deployment.scaling import scaled_marking
     from coverlock_bench.deployment.scaling import scaling as measure
 
-    figures = measure(bundle, find_photos(images), count, workers, batch, turns, runtime)
-    config = {"pictures": count, "workers": workers, "batch": batch, "runtime": runtime}
+    photos = find_photos(images)
+    config: dict[str, Any] = {"pictures": count, "workers": workers, "batch": batch}
+    if embed:
+        config |= {"work": "embed"}
+        figures = scaled_marking(bundle, photos, count, workers, batch, turns)
+    else:
+        config |= {"runtime": runtime}
+        figures = measure(bundle, photos, count, workers, batch, turns, runtime)
     return Measured({**_networks(bundle), **config}, figures)
 
 
-@measurement(
-    "throughput",
-    "bundle images seed",
-    count_option(200, "Pictures of 3 to 48 megapixels on which verdicts are compared."),
-    number_option("--rounds", 5),
-)
-def throughput(
-    bundle: Path, images: Path | None, count: int, rounds: int, seed: int
-) -> Iterator[Measured]:
+@measurement("throughput", "bundle images seed", number_option("--rounds", 5))
+def throughput(bundle: Path, images: Path | None, rounds: int, seed: int) -> Iterator[Measured]:
     """Compare verifying and embedding with what it was before and with dwtDctSvd, on one core.
 
     Large pictures are photos that were enlarged and given the noise of a camera.
@@ -144,8 +146,34 @@ def throughput(
     from coverlock_bench.deployment.throughput import throughput as measure
 
     config = {**_networks(bundle), "rounds": rounds, "seed": seed}
-    for figures in measure(bundle, find_photos(images), count, rounds, seed):
+    for figures in measure(bundle, find_photos(images), rounds, seed):
         yield Measured(config, figures)
+
+
+@measurement(
+    "large-verdicts",
+    "bundle images seed",
+    count_option(200, "Marked pictures."),
+    click.option(
+        "--work",
+        type=click.Path(dir_okay=False, path_type=Path),
+        required=True,
+        help="File for the verdicts so far; an interrupted run goes on there.",
+    ),
+)
+def large_verdicts(
+    bundle: Path, images: Path | None, count: int, seed: int, work: Path
+) -> Iterator[Measured]:
+    """Compare verdicts on large JPEG files with those on all of their pixels.
+
+    Photos of two megapixels and more are taken as they are. Others are enlarged to 3 to 48
+    megapixels and given the noise of a camera.
+    """
+    from coverlock_bench.deployment.large_verdicts import large_verdicts as measure
+    from coverlock_bench.deployment.large_verdicts import summary
+
+    for rows in measure(bundle, find_photos(images), count, seed, work):
+        yield Measured({**_networks(bundle), "pictures": len(rows), "seed": seed}, summary(rows))
 
 
 def _networks(bundle: Path) -> dict[str, Any]:

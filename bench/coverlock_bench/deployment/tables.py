@@ -37,19 +37,40 @@ LATENCY = Table(
 
 def _throughput(figures: Any) -> Iterator[Row]:
     """One row for each way to do a thing; ratios are to the first of its kind."""
-    for what, ways in figures.items():
-        if what != "verdicts":
-            yield from ({"what": what, "way": way, **timed} for way, timed in ways.items())
+    for run in figures:
+        for what, ways in run["figures"].items():
+            for way, timed in ways.items():
+                if isinstance(timed, dict):
+                    yield {**run, "what": what, "way": way, **timed}
 
 
 THROUGHPUT = Table(
     "Verifying and embedding on one core",
     _throughput,
     (
+        ("watermark+hash", "{watermark}+{hash}"),
         ("what", "{what}"),
         ("how", "{way}"),
         ("processor time a picture", "{seconds:.3f} s"),
         ("pictures a second, to the first", "{ratio:.2f} x"),
+    ),
+)
+
+LARGE_VERDICTS = Table(
+    "Verdicts on large JPEG files against those on all of their pixels",
+    lambda figures: (
+        {**row, "kind": "enlarged photos" if row["enlarged"] else "photos as they are"}
+        for row in figures
+    ),
+    (
+        ("megapixels", "{megapixels}"),
+        ("", "{kind}"),
+        ("marked pictures", "{pictures}"),
+        ("verdicts", "{verdicts}"),
+        ("equal", "{equal}"),
+        ("accepted", "{accepted}"),
+        ("decoded twice", "{decoded_twice}"),
+        ("bits that differ", "{bits}"),
     ),
 )
 

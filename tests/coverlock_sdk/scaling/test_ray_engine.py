@@ -50,7 +50,8 @@ def assert_same(rows: list[dict], plain: dict[str, dict]) -> None:
         if row["status"] == "error":
             assert row["error"]
         else:
-            assert row["p_value"] == pytest.approx(expected["p_value"], rel=1e-3)
+            # Weights are rounded to a grid, so that other batches may tip one of them over.
+            assert row["p_value"] == pytest.approx(expected["p_value"], rel=0.02)
 
 
 @pytest.mark.slow
@@ -110,7 +111,8 @@ def test_parquet_of_paths_goes_on_where_it_was(cluster, toy, folder, plain, tmp_
     late = tmp_path / "late.png"
     half = [*sorted(plain)[::2], str(late)]
     pq.write_table(pa.table({"path": half}), tmp_path / "half.parquet")
-    counts = verify_on_ray(job, [str(tmp_path / "half.parquet")], tmp_path / "out")
+    out, roots = tmp_path / "out", [str(folder)]
+    counts = verify_on_ray(job, [str(tmp_path / "half.parquet")], out, roots=roots)
     assert sum(counts.values()) == len(half)
     [missing] = [row for row in rows_in(tmp_path / "out") if row["file"] == str(late)]
     assert "does not exist" in missing["error"]
@@ -118,7 +120,7 @@ def test_parquet_of_paths_goes_on_where_it_was(cluster, toy, folder, plain, tmp_
     late.write_bytes((folder / "000.png").read_bytes())
     expected = {**plain, str(late): {**plain[str(folder / "000.png")], "file": str(late)}}
     pq.write_table(pa.table({"path": list(expected)}), tmp_path / "all.parquet")
-    verify_on_ray(job, [str(tmp_path / "all.parquet")], tmp_path / "out")
+    verify_on_ray(job, [str(tmp_path / "all.parquet")], out, roots=roots)
     assert_same(rows_in(tmp_path / "out"), expected)
     with pytest.raises(CoverLockError, match="results of another job"):
         verify_on_ray(replace(job, message="bob"), [str(folder)], tmp_path / "out")
@@ -136,7 +138,8 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder,
     table = {"file": list(copies), "path": list(copies.values())}
     pq.write_table(pa.table(table), tmp_path / "in.parquet", row_group_size=64)
     job = VerificationJob(str(toy), "alice", runtime="cpu", max_batch=16)
-    verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
+    out, roots = tmp_path / "out", [str(folder)]
+    verify_on_ray(job, [str(tmp_path / "in.parquet")], out, roots=roots)
     thread.join()
     assert killed
     rows = rows_in(tmp_path / "out")
