@@ -13,6 +13,7 @@ from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.access import Callers
+from coverlock_sdk.serving.tracing import span
 from coverlock_sdk.verifier.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -59,9 +60,12 @@ class Deployment:
         def verdicts() -> Iterator[Verdict]:
             for verifier in able:
                 size = verifier.bundle.manifest.size
-                yield verifier.verify(
-                    decode(size, True), message, source=source, whole=_whole(decode, size)
-                )
+                pixels = decode(size, True)
+                with span("verify"):
+                    verdict = verifier.verify(
+                        pixels, message, source=source, whole=_whole(decode, size)
+                    )
+                yield verdict
 
         return self._corrected(_best(verdicts(), lambda verdict: verdict))
 
@@ -71,8 +75,9 @@ class Deployment:
         def found() -> Iterator[Identification]:
             for verifier, book in zip(self.verifiers, self.books, strict=True):
                 given = Given(decode(verifier.bundle.manifest.size, False))
-                [answer] = verifier.judge.identify(*verifier.logits(given.items[0]), book)
-                verifier.announce([answer.verdict], given, {**source, "id": answer.label})
+                with span("identify"):
+                    [answer] = verifier.judge.identify(*verifier.logits(given.items[0]), book)
+                    verifier.announce([answer.verdict], given, {**source, "id": answer.label})
                 yield answer
 
         best = _best(found(), lambda answer: answer.verdict)

@@ -18,6 +18,7 @@ from coverlock_sdk.images.turns import Turns
 from coverlock_sdk.locking.binding import Marked
 from coverlock_sdk.serving.deployment import Deployment
 from coverlock_sdk.serving.refusals import RefusalError
+from coverlock_sdk.serving.tracing import span
 
 if TYPE_CHECKING:
     from coverlock_sdk.serving.service import Service
@@ -95,7 +96,10 @@ class Embedding:
             message = deployment.serials.issue(message, source["request"])
             source = {**source, "id": message}
             headers[SERIAL] = quote(message)
-        file, marked = deployment.embedder.mark_content(content, message, FORMATS[kind], quality)
+        with span("embed"):
+            file, marked = deployment.embedder.mark_content(
+                content, message, FORMATS[kind], quality
+            )
         _require_strength(marked, strict)
         digests = {"original": content, "sha256": file}
         made = {name: hashlib.sha256(value).hexdigest() for name, value in digests.items()}

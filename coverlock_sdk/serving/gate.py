@@ -12,6 +12,7 @@ from starlette.requests import Request
 from coverlock_sdk.serving.admission import Stay
 from coverlock_sdk.serving.refusals import RefusalError
 from coverlock_sdk.serving.request_log import App, Message, Receive, Send
+from coverlock_sdk.serving.tracing import request_span
 
 if TYPE_CHECKING:
     from coverlock_sdk.serving.service import Service
@@ -39,7 +40,12 @@ class Gate:
             answer = await self.service.refuse(request, refusal)
             await answer(scope, receive, send)
             return
+        known = {
+            "coverlock.caller": caller.name if caller else None,
+            "coverlock.request": request.state.request_id,
+        }
         try:
-            await self.app(scope, receive, send)
+            with request_span(scope, send, **known) as observed:
+                await self.app(scope, receive, observed)
         finally:
             stay.leave()

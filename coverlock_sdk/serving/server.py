@@ -17,6 +17,7 @@ from coverlock_sdk.errors import CoverLockError, LossyFormatWarning
 from coverlock_sdk.serving.app import create_app
 from coverlock_sdk.serving.connections import server_config
 from coverlock_sdk.serving.listening import Listener, allow_files
+from coverlock_sdk.serving.tracing import start_tracing
 
 if TYPE_CHECKING:
     from coverlock_sdk.serving.service import Service
@@ -92,6 +93,7 @@ def run(
 ) -> None:
     """Serve in this process, which is there for nothing else, until it is told to stop."""
     allow_files(service.limits)
+    start_tracing()
     warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
     server = ServiceServer(service, certificate)
     gc.freeze()  # what is there by now stays, and need not be looked through again and again

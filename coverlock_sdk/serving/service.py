@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -22,11 +23,11 @@ from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import ClientDisconnect
 
-from coverlock_sdk.images.isolation import PROCESSES, DecodingPool
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.access import Caller, RateLimit, Scope
 from coverlock_sdk.serving.admission import Limits, Shares, Stay
+from coverlock_sdk.serving.decoding import decoding, decoding_pool
 from coverlock_sdk.serving.deployment import Current, Decode, Deployment
 from coverlock_sdk.serving.ledger import Ledger, SharedRates, SharedShares
 from coverlock_sdk.serving.metrics import Metrics
@@ -66,12 +67,7 @@ class Service:
         self._share_out()
         # A thread waits for the batch of its picture, so that there is one for each.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock-verify")
-        self.decoders = DecodingPool(
-            max(2, PROCESSES // processes),
-            seconds=limits.decode_seconds,
-            max_pixels=limits.pixels,
-            patience=limits.seconds,
-        )
+        self.decoders = decoding_pool(limits, processes)
         self.readiness = Readiness(self.decoders)
 
     @asynccontextmanager
@@ -183,9 +179,7 @@ class Service:
 
     def decoding(self, content: bytes, caller: str | None) -> Decode:
         """How a picture file of a caller is decoded, in a process of its own."""
-        return lambda size, at_a_fraction: self.decoders.pixels(
-            content, size, caller, at_a_fraction
-        )
+        return decoding(self.decoders, content, caller)
 
     async def process(
         self, request: Request, work: Callable[[Deployment, bytes], Result]
@@ -201,7 +195,8 @@ class Service:
             self.metrics.in_flight.inc()
             start = time.perf_counter()
             loop = asyncio.get_running_loop()
-            job = loop.run_in_executor(self.threads, explained, partial(self._work, work, content))
+            in_thread = partial(copy_context().run, explained, partial(self._work, work, content))
+            job = loop.run_in_executor(self.threads, in_thread)
             # A thread cannot be stopped: one that is too late keeps its place until it is done.
             job.add_done_callback(lambda done: self._leave(stay, done))
             result = await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.cli.deployment import DeploymentOptions
-from coverlock_sdk.errors import AccessError
+from coverlock_sdk.errors import AccessError, MissingModelError
 from coverlock_sdk.locking.keys import generate_key
 from coverlock_sdk.serving import request_log
 from coverlock_sdk.serving.access import add_token
@@ -33,6 +33,7 @@ from coverlock_sdk.serving.request_log import show_requests
 from coverlock_sdk.serving.server import ServiceServer
 from coverlock_sdk.serving.service import Service
 from coverlock_sdk.serving.tls import Certificate
+from coverlock_sdk.serving.tracing import start_tracing
 from tests.served import ask, png, running
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -337,3 +338,40 @@ def test_several_processes_are_one_service(bundle, marked, tmp_path):
         left = children(process.pid)
         process.kill()
         until(lambda: not any(b"spawn_main" in command_of(child) for child in left))
+
+
+def test_a_request_is_traced_as_a_part_of_what_its_sender_traces(
+    bundle, marked, photos, monkeypatch
+):
+    pytest.importorskip("opentelemetry.sdk.trace")
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("opentelemetry.trace.get_tracer", provider.get_tracer)
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    chosen = options(bundle, marking={})
+    with running(server_of(chosen)) as client:
+        for path, picture in (("/verify", marked), ("/embed", png(photos[1]))):
+            headers = {"traceparent": parent, "X-Request-ID": "traced"}
+            answer = client.post(f"{path}?id=alice", content=picture, headers=headers)
+            assert answer.status_code == 200
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    assert set(spans) == {"POST /verify", "POST /embed", "decode", "verify", "embed"}
+    whole = spans["POST /verify"]
+    assert whole.parent.span_id == int(parent.split("-")[2], 16)
+    assert whole.attributes["http.response.status_code"] == 200
+    assert whole.attributes["coverlock.request"] == "traced"
+    assert "alice" not in str(whole.attributes)
+    assert spans["verify"].parent.span_id == whole.context.span_id
+    assert spans["embed"].parent.span_id == spans["POST /embed"].context.span_id
+    assert {span.context.trace_id for span in spans.values()} == {int(parent.split("-")[1], 16)}
+
+
+def test_traces_that_cannot_be_sent_say_what_to_install(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(MissingModelError, match=r"coverlock-sdk\[otel\]"):
+        start_tracing()
