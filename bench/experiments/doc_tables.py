@@ -24,6 +24,7 @@ from experiments import tables
 from experiments.code_pairs import CODE_PAIRS
 from experiments.fidelity import FIDELITY
 from experiments.forgeries import FORGERIES, FORGERIES_POOLED
+from experiments.headline import HEADLINE
 
 _BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -137,6 +138,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "lock-schemes-similar": ("lock-schemes.json", knowing.SIMILAR, _together),
     "lock-schemes-nulls": ("lock-schemes.json", knowing.NULLS, _together),
     "known-originals": ("known-originals.json", KNOWN_ORIGINALS, _together),
+    "headline": ("*.json", HEADLINE, _by_command),
     "paper": ("*.json", FIDELITY, _by_command),
     "code-pairs": ("code-pairs.json", CODE_PAIRS, _together),
     "forgeries": ("forgeries.json", FORGERIES, _together),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from coverlock_bench.auditing import paper
 from coverlock_bench.tables import Row, Table
+from coverlock_sdk.loading import DEFAULT_HASH
 
 Results = Mapping[str, Any]
 """The figures of result files, by the command that made them."""
@@ -60,7 +61,7 @@ def _correlations(results: Results) -> str:
 
 
 def _pairs(results: Results) -> str:
-    sets = results["bench code-pairs"]["nano"]
+    sets = results["bench code-pairs"][DEFAULT_HASH]
     return "; ".join(
         f"{bits} bits "
         + ", ".join(f"{100 * row[bits]['rate']:.3f} % {name}" for name, row in sets.items())
@@ -69,12 +70,12 @@ def _pairs(results: Results) -> str:
 
 
 def _hash_error(results: Results) -> str:
-    error = results["bench hash"]["hashes"]["nano"]["bit_error_mean_of_six"]
-    return f"nano {100 * error:.1f} %"
+    error = results["bench hash"]["hashes"][DEFAULT_HASH]["bit_error_mean_of_six"]
+    return f"{DEFAULT_HASH} {100 * error:.1f} %"
 
 
 def _calibration(results: Results) -> str:
-    locked = results["bench calibration"]["mbrs"]["locked, nano"]
+    locked = results["bench calibration"]["mbrs"][f"locked, {DEFAULT_HASH}"]
     return (
         f"variance over binomial {locked['variance_ratio']['mean']:.2f} on "
         f"{locked['pictures']} photos x {locked['messages']} messages"

@@ -105,9 +105,7 @@ class Robbery:
         return {
             "targets": hit.tolist(),
             "matches": [outcome.matches for outcome in judged],
-            "psnr": [
-                min(read(a).psnr(read(b)), 100.0) for a, b in zip(targets, forged, strict=True)
-            ],
+            "psnr": [_psnr(a, b) for a, b in zip(targets, forged, strict=True)],
             **{rule: [bool(outcome.accepted[rule]) for outcome in judged] for rule in RULES},
         }
 
