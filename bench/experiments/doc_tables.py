@@ -98,8 +98,19 @@ def _subjects(documents: Documents) -> Any:
 
 
 def _by_command(documents: Documents) -> Any:
-    """The figures of every file, by the command that made it."""
-    return {document.get("command"): document.get("figures") for document in documents}
+    """The figures of every file, by the command that made it; files of one command add up."""
+    figures: dict[str, Any] = {}
+    for document in documents:
+        command = document.get("command")
+        figures[command] = _merged(figures.get(command), document.get("figures"))
+    return figures
+
+
+def _merged(first: Any, second: Any) -> Any:
+    """Both mappings in one; where they hold the same key, the second's value."""
+    if not (isinstance(first, dict) and isinstance(second, dict)):
+        return second
+    return first | {key: _merged(first.get(key), value) for key, value in second.items()}
 
 
 TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
@@ -125,6 +136,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "training-factors": ("training-factors.json", tables.TRAINING_FACTORS, _together),
     "training-speed": ("training-factors.json", tables.TRAINING_SPEED, _together),
     "filters": ("filters.json", tables.FILTERS, _together),
+    "calibration-keen": ("calibration-keen.json", tables.CALIBRATION, _together),
     "calibration-classical": ("calibration-classical.json", tables.CALIBRATION, _together),
     "choices": ("choices.json", tables.CHOICES, _together),
     "any-size": ("any-size*.json", tables.ANY_SIZE, _by_photos),
