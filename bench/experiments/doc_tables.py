@@ -101,7 +101,7 @@ def _by_command(documents: Documents) -> Any:
     """The figures of every file, by the command that made it; files of one command add up."""
     figures: dict[str, Any] = {}
     for document in documents:
-        command = document.get("command")
+        command = str(document.get("command"))
         figures[command] = _merged(figures.get(command), document.get("figures"))
     return figures
 
