@@ -97,7 +97,7 @@ def _subjects(documents: Documents) -> Any:
     return {"subjects": subjects}
 
 
-def _by_command(documents: Documents) -> Any:
+def by_command(documents: Documents) -> Any:
     """The figures of every file, by the command that made it; files of one command add up."""
     figures: dict[str, Any] = {}
     for document in documents:
@@ -150,8 +150,8 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "lock-schemes-similar": ("lock-schemes.json", knowing.SIMILAR, _together),
     "lock-schemes-nulls": ("lock-schemes.json", knowing.NULLS, _together),
     "known-originals": ("known-originals.json", KNOWN_ORIGINALS, _together),
-    "headline": ("*.json", HEADLINE, _by_command),
-    "paper": ("*.json", FIDELITY, _by_command),
+    "headline": ("*.json", HEADLINE, by_command),
+    "paper": ("*.json", FIDELITY, by_command),
     "code-pairs": ("code-pairs.json", CODE_PAIRS, _together),
     "forgeries": ("forgeries.json", FORGERIES, _together),
     "forgeries-pooled": ("forgeries.json", FORGERIES_POOLED, _together),
