@@ -24,6 +24,8 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 SIDE = 512
+CLEAN = 42.0
+"""Decibels at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
 IDENTIFIER = "demo-studio"
 ARMS = ("none", "coverlock")
 DEMO_KEY = Key(b"a fixed key, so that runs agree.", id="demo")
@@ -45,6 +47,13 @@ class Arm:
 @watermark_option
 @click.option("--limit", default=6, show_default=True, help="How many photos to use at most.")
 @click.option(
+    "--psnr",
+    type=click.FloatRange(20, 60),
+    default=CLEAN,
+    show_default=True,
+    help="Decibels that marked photos have.",
+)
+@click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path),
@@ -53,7 +62,9 @@ class Arm:
     help="Where the picture goes.",
 )
 @json_option
-def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bool) -> None:
+def demo(
+    images: Path | None, watermark: str, limit: int, psnr: float, out: Path, as_json: bool
+) -> None:
     """Mark photos, paste each one's residual onto the others, and see what verification says."""
     photos = find_photos(images)[:limit]
     if len(photos) < 2:
@@ -65,7 +76,7 @@ def demo(images: Path | None, watermark: str, limit: int, out: Path, as_json: bo
     with Progress(console=console, transient=True) as progress:
         for name in ARMS:
             options = {"key": DEMO_KEY} if name == "coverlock" else {}
-            protected = load_defense(name, **options).protect(system)
+            protected = load_defense(name, psnr=psnr, **options).protect(system)
             assert isinstance(protected, LockedWatermark)
             task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
             arms[name] = _steal(protected, covers, lambda task=task: progress.advance(task))

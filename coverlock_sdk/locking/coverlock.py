@@ -85,9 +85,11 @@ class NoDefense(Defense):
 
     fpr: float = DEFAULT_FPR
     rule: Rule = DEFAULT_RULE
+    psnr: float | None = None
 
     def protect(self, watermark: Watermark) -> LockedWatermark:
         """Give ``watermark`` messages and verdicts, and nothing more."""
         layout = LockFormat(watermark.bits, watermark.calibration, None)
         judge = Judge(layout, None, self.fpr, self.rule)
-        return LockedWatermark(watermark, None, Binder(Networks(watermark, None), judge))
+        binder = Binder(Networks(watermark, None), judge, psnr=self.psnr)
+        return LockedWatermark(watermark, None, binder)
