@@ -39,9 +39,7 @@ def _throughput(figures: Any) -> Iterator[Row]:
     """One row for each way to do a thing; ratios are to the first of its kind."""
     for run in figures:
         for what, ways in run["figures"].items():
-            for way, timed in ways.items():
-                if isinstance(timed, dict):
-                    yield {**run, "what": what, "way": way, **timed}
+            yield from ({**run, "what": what, "way": way, **timed} for way, timed in ways.items())
 
 
 THROUGHPUT = Table(
