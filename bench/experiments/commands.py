@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
@@ -212,6 +213,11 @@ def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
     click.option("--variant", "variants", multiple=True, help="Only these; may be repeated."),
     seeds_option,
     bf16_option,
+    click.option(
+        "--keep",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Result file whose other variants and seeds stay in the new one.",
+    ),
 )
 def interventions(
     photos: Path,
@@ -220,6 +226,7 @@ def interventions(
     variants: Names,
     seeds: tuple[int, ...],
     bf16: bool,
+    keep: Path | None,
     picture: Path | None,
 ) -> Measured:
     """Train the paper's architectural variants on PHOTOS and compare their RT."""
@@ -227,7 +234,8 @@ def interventions(
     from experiments.interventions import interventions as measure
 
     measured = find_photos(images)
-    figures = measure(variants, photos, measured, runs, seeds, bf16)
+    earlier = json.loads(keep.read_text())["figures"] if keep else None
+    figures = measure(variants, photos, measured, runs, seeds, bf16, earlier)
     if picture:
         draw_interventions(figures, picture)
     config = {"photos": photos.name, **_trained(images, measured, seeds, bf16)}

@@ -258,6 +258,8 @@ def _over_seeds(row: Row) -> Row:
     if runs:
         means |= {name: fmean(run[name] for run in runs) for name in ("bit_accuracy", "psnr")}
         means["covers"] = covers_seen(runs[0], row["recipe"])
+        counted = {point.get("messages") for run in runs for point in run["rt"].values()}
+        means["messages"] = " or ".join(map(str, sorted(counted - {None})))
     for count in map(str, COUNTS):
         values = [run["rt"][count]["rt"] for run in runs if count in run["rt"]]
         spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
@@ -287,7 +289,8 @@ def _intervention_columns(figures: Any) -> Columns:
 
     pairs = zip(MEASURED, published, strict=True)
     compared = [(f"{heading} (paper)", beside(ours, theirs)) for (heading, ours), theirs in pairs]
-    return [("variant", "{variant}"), *TRAINED, *compared]
+    bits, messages = ("bits", "{settings/bits|-}"), ("messages of RT", "{messages|-}")
+    return [("variant", "{variant}"), bits, *TRAINED, *compared, messages]
 
 
 INTERVENTIONS = Table(

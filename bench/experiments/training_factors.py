@@ -20,8 +20,17 @@ from experiments.trained import Variant, describe, measure
 
 SHORTER: dict[str, dict[str, Any]] = {
     "hidden": {"steps": 600, "message_first": 200, "decay": 150},
-    "mbrs": {"steps": 200, "message_first": 50, "decay": 70},
+    "mbrs": {
+        "rate": 1e-3,
+        "batch": 16,
+        "steps": 200,
+        "message_first": 50,
+        "early_fidelity": 0.02,
+        "decay": 70,
+    },
 }
+SETTINGS: dict[str, dict[str, Any]] = {"hidden": {}, "mbrs": {"bits": 64, "blocks": 4}}
+"""What differs from the networks of the interventions."""
 LENGTHS = {"hidden": (8, 30), "mbrs": (16, 256)}
 """Messages shorter and longer than that of the base run."""
 WEIGHTS = (0.5, 2.0)
@@ -33,7 +42,8 @@ def factors(system: str) -> dict[str, Variant]:
     """The base run of a system and one run per changed training choice, by name of the change."""
     published = next(variant for variant in VARIANTS if variant.label == system)
     recipe = replace(published.recipe, **SHORTER[system])
-    base = replace(published, label=f"{system}-base", recipe=recipe)
+    settings = {**published.settings, **SETTINGS[system]}
+    base = replace(published, label=f"{system}-base", settings=settings, recipe=recipe)
 
     def changed(change: str, **changes: Any) -> Variant:
         return replace(base, label=f"{system}-{change}", paper={}, **changes)

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("kornia")
 
 from coverlock_plugins.cin import convert as convert_cin  # noqa: E402
-from coverlock_plugins.cin.network import CinNetwork  # noqa: E402
+from coverlock_plugins.cin.network import CinNetwork, Haar, UndecimatedHaar  # noqa: E402
 from coverlock_plugins.cin.selector import JpegSelector  # noqa: E402
 from coverlock_plugins.hidden import PublishedHidden  # noqa: E402
 from coverlock_plugins.hidden import convert as convert_hidden  # noqa: E402
@@ -80,6 +80,33 @@ def test_networks_keep_their_shapes_and_learn_through_both_ends(name: str) -> No
         (logits.square().sum() + own_loss).backward(retain_graph=True)
     untrained = [n for n, p in network.named_parameters() if p.requires_grad and p.grad is None]
     assert untrained == []
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if "broadcast and pooling" in name])
+def test_broadcasting_lays_nothing_out_in_space(name: str) -> None:
+    torch.manual_seed(0)
+    network = SMALL[name]().eval()
+    message = torch.randint(0, 2, (1, network.bits)).float()
+    with torch.inference_mode():
+        marked = network.encode(torch.full((1, 3, 96, 96), 0.5), message)
+    inner = marked[:, :, 40:56, 40:56]  # borders differ
+    torch.testing.assert_close(inner, inner[:, :, :1, :1].expand_as(inner))
+
+
+@pytest.mark.parametrize("haar", [Haar(), UndecimatedHaar()])
+def test_wavelets_of_cin_are_inverted(haar: Haar) -> None:
+    images = torch.from_numpy(scenes(2))[:, :, :32, :32]
+    torch.testing.assert_close(haar.inverse(haar(images)), images)
+
+
+def test_every_bit_reaches_the_picture_that_cin_hides() -> None:
+    torch.manual_seed(0)
+    network = CinNetwork(16, 32, 2, 4, 0, broadcast_gap=True).eval()
+    covers = torch.from_numpy(scenes(1))[:, :, :32, :32].expand(17, -1, -1, -1)
+    messages = torch.cat([torch.zeros(1, 16), torch.eye(16)])
+    with torch.inference_mode():
+        pictures = network.message_picture(messages, covers).flatten(1)
+    assert torch.linalg.matrix_rank(pictures[1:] - pictures[0]) == 16  # more than its 12 bands
 
 
 def test_the_selector_of_cin_is_taught_and_not_asked_in_training() -> None:

@@ -80,7 +80,19 @@ def test_variants_are_trained_and_measured_once(
     again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
     assert weights.stat().st_mtime_ns == first
     assert again["trained"]["mbrs"]["seeds"]["0"] == run
-    assert "vine with broadcast gap | 0" in INTERVENTIONS.markdown(figures)
+    low = "mbrs-with-broadcast-gap"
+    kept = figures["trained"] | {"mbrs": {**figures["trained"]["mbrs"], "seeds": {"7": run}}}
+    again = interventions.interventions(
+        ["mbrs"], photos, images, tmp_path, [0], bfloat16=False, earlier={"trained": kept}
+    )
+    assert set(again["trained"]["mbrs"]["seeds"]) == {"0", "7"}
+    assert again["trained"][low] == figures["trained"][low]
+    kept["mbrs"]["settings"] = {"bits": 256}
+    again = interventions.interventions(
+        ["mbrs"], photos, images, tmp_path, [0], bfloat16=False, earlier={"trained": kept}
+    )
+    assert set(again["trained"]["mbrs"]["seeds"]) == {"0"}  # those of other settings do not stay
+    assert "vine with broadcast gap | - | 0" in INTERVENTIONS.markdown(figures)
     draw_interventions(figures, tmp_path / "picture.png")
     assert Image.open(tmp_path / "picture.png").width > 1000
     json.dumps(figures)
@@ -94,8 +106,11 @@ def measured(rts: list[float], twins: bool, paper: dict[str, object]) -> dict[st
         "images_seen": 4000,
         "curve": [(2000, 0.7), (4000, 0.9)],
     }
-    seeds = {str(seed): {**run, "rt": {"100": {"rt": rt}}} for seed, rt in enumerate(rts)}
-    return {"recipe": {"inverted_twins": twins}, "paper": paper, "seeds": seeds}
+    seeds = {
+        str(seed): {**run, "rt": {"100": {"rt": rt, "messages": 20}}} for seed, rt in enumerate(rts)
+    }
+    recipe, settings = {"inverted_twins": twins}, {"bits": 8}
+    return {"settings": settings, "recipe": recipe, "paper": paper, "seeds": seeds}
 
 
 FIGURES = {
@@ -109,8 +124,9 @@ FIGURES = {
 
 def test_the_paper_stands_beside_what_was_measured() -> None:
     _, _, one, twins, vine, failed = INTERVENTIONS.markdown(FIGURES).splitlines()
-    assert one == "| one | 1 | 4,000 | 0.900 (0.998) | 30.0 dB (28.23 dB) | - | - | 0.20 (0.214) |"
-    assert twins == "| twins | 2 | 2,000 | 0.900 | 30.0 dB | - | - | 0.30 ± 0.14 (0.500) |"
+    read = "0.900 (0.998) | 30.0 dB (28.23 dB)"
+    assert one == f"| one | 8 | 1 | 4,000 | {read} | - | - | 0.20 (0.214) | 20 |"
+    assert twins == "| twins | 8 | 2 | 2,000 | 0.900 | 30.0 dB | - | - | 0.30 ± 0.14 (0.500) | 20 |"
     assert "| - (1.000) | - (35.47 dB) | - (0.964) | - (0.981) | - (0.986) |" in vine
     assert "| - (0.600) | - (6.97 dB) | - (training failure) |" in failed
 

@@ -5,7 +5,8 @@ out is added to the cover. Decoding runs the couplings backwards, which is close
 added pattern, so the pattern says the same on every picture. A second decoder, after MBRS, reads
 pictures that a selector takes for JPEG files, whose loss no inversion can undo.
 
-``broadcast_gap`` repeats the message at every place and pools the read-out: the intervention.
+``broadcast_gap`` is the paper's intervention: the message is repeated at every pixel and fused with
+the cover before it becomes a picture, and the read-out is pooled over all pixels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from torch.nn import functional
 
 from coverlock_plugins.cin.selector import JpegSelector
 from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
-from coverlock_sdk.watermarking.network import PooledReadout, WatermarkNetwork, repeated
+from coverlock_sdk.watermarking.network import (
+    ConvBNRelu,
+    PooledReadout,
+    WatermarkNetwork,
+    repeated,
+)
 
 if TYPE_CHECKING:
     from coverlock_sdk.training.watermarks.noise import NoiseLayer
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 BANDS = 12  # three colours in four Haar bands
 GRID = 16
 BRANCHES = (1, 2, 3)
+BROADCAST_WIDTH = 16  # of the fusion with the cover, at least; more where there are more bits
 
 
 class Haar(nn.Module):
@@ -51,12 +58,33 @@ class Haar(nn.Module):
         return functional.conv_transpose2d(by_colour, self.haar_weights, stride=2, groups=3)
 
 
+class UndecimatedHaar(Haar):
+    """The same bands at every pixel, around the edges: a constant in a band of detail is nothing.
+
+    In every second pixel it would be stripes, which are easily read on any picture.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, 3, H, W) -> (N, 12, H, W)."""
+        around = functional.pad(images, (0, 1, 0, 1), mode="circular")
+        bands = functional.conv2d(around, self.haar_weights, groups=3) / 4
+        return bands.reshape(-1, 3, 4, *bands.shape[2:]).transpose(1, 2).flatten(1, 2)
+
+    def inverse(self, bands: Tensor) -> Tensor:
+        """(N, 12, H, W) -> (N, 3, H, W)."""
+        by_band = bands.reshape(-1, 4, 3, *bands.shape[2:])
+        by_colour = by_band.transpose(1, 2).flatten(1, 2)
+        around = functional.pad(by_colour, (1, 0, 1, 0), mode="circular")
+        kernels = self.haar_weights.flip(2, 3).view(3, 4, 2, 2)
+        return functional.conv2d(around, kernels, groups=3) / 4
+
+
 class HaarStages(nn.Module):
     """One Haar transform, under the name it has in the published checkpoint."""
 
-    def __init__(self) -> None:
+    def __init__(self, decimated: bool) -> None:
         super().__init__()
-        self.operations = nn.ModuleList([Haar()])
+        self.operations = nn.ModuleList([Haar() if decimated else UndecimatedHaar()])
 
 
 class DenseBlock(nn.Module):
@@ -154,12 +182,36 @@ class Fusion(nn.Module):
 
 
 class BroadcastFusion(nn.Module):
-    """The intervention: the message at every place, and a read-out averaged over all places."""
+    """The intervention, at pixel resolution: the message meets the cover in at least L channels.
+
+    Only then is it squeezed into three planes. Constant over the picture, they could not hold L
+    bits; mixed with the cover they can.
+    """
+
+    READOUT_BLOCKS = 3
 
     def __init__(self, bits: int) -> None:
         super().__init__()
-        self.planes = nn.Conv2d(bits, BANDS, 1)
-        self.readout = PooledReadout(BANDS, bits)
+        width = max(bits, BROADCAST_WIDTH)
+        self.features = ConvBNRelu(3, width)
+        self.mixing = ConvBNRelu(bits + width + 3, width)
+        self.planes = nn.Conv2d(width, 3, 1)
+        self.reading = nn.Sequential(
+            ConvBNRelu(3, width),
+            *(ConvBNRelu(width, width) for _ in range(self.READOUT_BLOCKS - 1)),
+        )
+        self.readout = PooledReadout(width, bits)
+
+    def forward(self, message: Tensor, cover: Tensor) -> Tensor:
+        """(N, L) and (N, 3, H, W) -> (N, 3, H, W)."""
+        fused = torch.cat([repeated(message, cover), self.features(cover), cover], dim=1)
+        planes: Tensor = self.planes(self.mixing(fused))
+        return planes
+
+    def inverse(self, planes: Tensor) -> Tensor:
+        """(N, 3, H, W) -> (N, L)."""
+        message: Tensor = self.readout(self.reading(planes))
+        return message
 
 
 class CinNetwork(WatermarkNetwork):
@@ -188,7 +240,7 @@ class CinNetwork(WatermarkNetwork):
         }
         self.invertible_model = Invertible(couplings, growth)
         self.fusion_model = BroadcastFusion(bits) if broadcast_gap else Fusion(bits, size)
-        self.invDown = HaarStages()
+        self.invDown = HaarStages(decimated=not broadcast_gap)
         self.has_jpeg_path = jpeg_channels > 0
         if self.has_jpeg_path:
             self.decoder2 = MbrsDecoder(bits, size, jpeg_channels, 4, GRID**2, False)
@@ -204,15 +256,14 @@ class CinNetwork(WatermarkNetwork):
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """The cover plus the message half of what the couplings make of both."""
         cover = self.haar(2 * images - 1)
-        _, mark = self.invertible_model(cover, self.message_bands(messages, cover))
+        _, mark = self.invertible_model(cover, self.haar(self.message_picture(messages, images)))
         return (self.haar.inverse(cover + mark) + 1) / 2
 
-    def message_bands(self, messages: Tensor, cover: Tensor) -> Tensor:
-        """The message in the shape of a picture's bands: (N, L) -> (N, 12, H/2, W/2)."""
+    def message_picture(self, messages: Tensor, images: Tensor) -> Tensor:
+        """The message in the shape of a picture: (N, L) -> (N, 3, H, W)."""
         if isinstance(self.fusion_model, BroadcastFusion):
-            bands: Tensor = self.fusion_model.planes(repeated(messages, cover))
-            return bands
-        return self.haar(self.fusion_model(messages))
+            return self.fusion_model(messages, 2 * images - 1)
+        return self.fusion_model(messages)
 
     def decode(self, images: Tensor) -> Tensor:
         """By inversion, or by the second decoder where the selector sees a JPEG file."""
@@ -237,10 +288,7 @@ class CinNetwork(WatermarkNetwork):
         """Run the couplings backwards on the picture, twice over, and read the message half."""
         bands = self.haar(2 * images - 1)
         _, mark = self.invertible_model.inverse(bands, bands)
-        if isinstance(self.fusion_model, BroadcastFusion):
-            message: Tensor = self.fusion_model.readout(mark)
-        else:
-            message = self.fusion_model.inverse(self.haar.inverse(mark))
+        message: Tensor = self.fusion_model.inverse(self.haar.inverse(mark))
         return message - 0.5
 
     def decode_jpeg(self, images: Tensor) -> Tensor:

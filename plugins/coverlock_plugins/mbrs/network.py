@@ -120,9 +120,9 @@ class MbrsEncoder(nn.Module):
         doublings = int(math.log2(size // self.side))
         self.image_pre_layer = ConvBNRelu(3, channels)
         self.image_first_layer = same_width(channels, blocks)
-        self.broadcast_gap, message_channels = broadcast_gap, channels
+        self.broadcast_gap, message_channels, mixed = broadcast_gap, channels, channels
         if broadcast_gap:
-            message_channels = bits
+            message_channels, mixed = bits, max(channels, bits)
         else:
             grow = Chain(*(Doubling(channels, channels) for _ in range(doublings)))
             settle = same_width(channels, max(blocks - doublings, 1))
@@ -134,8 +134,8 @@ class MbrsEncoder(nn.Module):
                 self.message_pre_layer = nn.Sequential(ConvBNRelu(1, channels), grow, settle)
             self.message_first_layer = same_width(channels, blocks)
         self.diffusion = diffusion
-        self.after_concat_layer = ConvBNRelu(channels + message_channels, channels)
-        self.final_layer = nn.Conv2d(channels + 3, 3, 1)
+        self.after_concat_layer = ConvBNRelu(channels + message_channels, mixed)
+        self.final_layer = nn.Conv2d(mixed + 3, 3, 1)
 
     def forward(self, cover: Tensor, message: Tensor) -> Tensor:
         """The output is the picture itself, with the cover as three of its inputs."""
@@ -164,12 +164,14 @@ class MbrsDecoder(nn.Module):
     ) -> None:
         super().__init__()
         halvings = int(math.log2(size // math.isqrt(diffusion or bits)))
+        kept = 1 if diffusion else max(blocks - halvings, 0)
+        if broadcast_gap:
+            channels, halvings, kept = max(channels, bits), 0, blocks
         self.first_layers = nn.Sequential(
             ConvBNRelu(3, channels),
             halving(channels, halvings),
             ConvBNRelu(channels * 2**halvings, channels),
         )
-        kept = 1 if diffusion else max(blocks - halvings, 0)
         self.keep_layers = same_width(channels, kept)
         self.final_layer = (
             PooledReadout(channels, bits) if broadcast_gap else ConvBNRelu(channels, 1)
