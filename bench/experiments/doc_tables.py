@@ -162,6 +162,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "c2pa-edits": ("alterations.json", provenance.EDITED, _together),
     "c2pa-unaltered": ("alterations.json", provenance.UNALTERED, _together),
     "overhead": ("overhead.json", tables.OVERHEAD, _with_settings),
+    "service": ("service.json", SERVICE, _together),
     "siege": ("siege.json", SIEGE, _together),
     "throughput": ("throughput*.json", THROUGHPUT, _beside_settings),
     "large-verdicts": ("large-verdicts.json", LARGE_VERDICTS, _first),

@@ -1,4 +1,4 @@
-"""The tables of ``coverlock bench latency``, ``throughput``, ``siege``, and of ``gpu_check.sh``."""
+"""The tables of ``coverlock bench latency``, ``throughput``, ``service``, ``siege``, and ``gpu_check.sh``."""
 
 from __future__ import annotations
 
@@ -69,6 +69,28 @@ LARGE_VERDICTS = Table(
         ("accepted", "{accepted}"),
         ("decoded twice", "{decoded_twice}"),
         ("bits that differ", "{bits}"),
+    ),
+)
+
+
+def _loads(figures: Any) -> Iterator[Row]:
+    """One row for each kind of load, with what was answered and what was refused."""
+    for load in ("steady", "overload"):
+        statuses = figures[load]["statuses"]
+        asked, answered = sum(statuses.values()), statuses.get("200", 0)
+        yield {**figures[load], "load": load, "answered": answered, "refused": asked - answered}
+
+
+SERVICE = Table(
+    "The service under load",
+    _loads,
+    (
+        ("load", "{load}"),
+        ("answered", "{answered:,}"),
+        ("refused at once", "{refused:,}"),
+        ("a second", "{answered_per_second:.0f}"),
+        ("median", "{p50_ms:.0f} ms"),
+        ("99 % within", "{p99_ms:.0f} ms"),
     ),
 )
 
