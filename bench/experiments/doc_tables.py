@@ -13,7 +13,14 @@ from typing import Any
 
 from coverlock_bench.adaptive.tables import ADAPTIVE
 from coverlock_bench.auditing import security_tables
-from coverlock_bench.deployment.tables import GPU_STEPS, LARGE_VERDICTS, LATENCY, SIEGE, THROUGHPUT
+from coverlock_bench.deployment.tables import (
+    GPU_STEPS,
+    LARGE_VERDICTS,
+    LATENCY,
+    SERVICE,
+    SIEGE,
+    THROUGHPUT,
+)
 from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS, LINEARITY, VARIANTS
 from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.known_originals import KNOWN_ORIGINALS

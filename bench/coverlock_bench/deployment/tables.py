@@ -1,4 +1,4 @@
-"""The tables of ``coverlock bench latency``, ``throughput``, ``service``, ``siege``, and ``gpu_check.sh``."""
+"""The tables of what measures a deployment: latency, throughput, the service, GPU hosts."""
 
 from __future__ import annotations
 
