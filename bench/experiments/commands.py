@@ -350,6 +350,9 @@ def residuals_command(watermarks: Names, images: Path, seed: int) -> Measured:
         default=("gt", "averaging", "wmforger"),
         show_default=True,
     ),
+    click.option(
+        "--groups", type=click.IntRange(2), help="Residuals to steal at most, where time is short."
+    ),
     work_option,
 )
 def forgeries_command(
@@ -357,6 +360,7 @@ def forgeries_command(
     folders: tuple[Path, ...],
     defenses: Names,
     attacks: Names,
+    groups: int | None,
     work: Path,
     seed: int,
 ) -> Iterator[Measured]:
@@ -365,13 +369,14 @@ def forgeries_command(
     from experiments.forgeries import BARE, FORGERIES, SCALES, forgeries
 
     session = Session(Ledger(work), quiet=False)
-    config = {"seed": seed, "scales": {name: asdict(scale) for name, scale in SCALES.items()}}
+    scales = {name: SCALES[name].at_most(groups) for name in attacks}
+    config = {"seed": seed, "scales": {name: asdict(scale) for name, scale in scales.items()}}
     figures: dict[str, Any] = {}
     with resumable(work):
         for folder, name, attack in product(folders, watermarks, attacks):
             pictures = load_squares(find_photos(folder), SIDE)
             cells = figures.setdefault(name, {}).setdefault(folder.name, {}).setdefault(attack, {})
-            for defense, scale in {"none": BARE, **dict.fromkeys(defenses, SCALES[attack])}.items():
+            for defense, scale in {"none": BARE, **dict.fromkeys(defenses, scales[attack])}.items():
                 cells[defense] = forgeries(
                     named_watermark(name), defense, attack, pictures, scale, seed, session
                 )

@@ -134,6 +134,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-variants": ("hash-variants.json", tables.HASH_VARIANTS, _together),
     "hash-kinds": ("hash-kinds.json", KINDS, _together),
     "hash-collisions": ("hash-collisions.json", COLLISIONS, _together),
+    "hash-collisions-keen": ("hash-collisions-keen.json", COLLISIONS, _together),
     "hash-linearity": ("hash-collisions.json", LINEARITY, _together),
     "keen-variants": ("hash/keen.json", VARIANTS, _together),
     "hash-bars": ("hash-kinds.json", BARS, _together),

@@ -42,6 +42,10 @@ class Scale:
     groups: int
     each: int
 
+    def at_most(self, groups: int | None) -> Scale:
+        """The same with no more than so many residuals."""
+        return self if groups is None else Scale(min(groups, self.groups), self.each)
+
 
 SCALES: Mapping[str, Scale] = {
     "gt": Scale(350, 36),
