@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,11 @@ def by_command(documents: Documents) -> Any:
     return figures
 
 
+def _added_up(documents: Documents) -> Any:
+    """The figures of several files of one command as one."""
+    return reduce(_merged, (document["figures"] for document in documents))
+
+
 def _merged(first: Any, second: Any) -> Any:
     """Both mappings in one; where they hold the same key, the second's value."""
     if not (isinstance(first, dict) and isinstance(second, dict)):
@@ -161,8 +167,8 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "headline": ("*.json", HEADLINE, by_command),
     "paper": ("*.json", FIDELITY, by_command),
     "code-pairs": ("code-pairs.json", CODE_PAIRS, _together),
-    "forgeries": ("forgeries.json", FORGERIES, _together),
-    "forgeries-pooled": ("forgeries.json", FORGERIES_POOLED, _together),
+    "forgeries": ("forgeries*.json", FORGERIES, _added_up),
+    "forgeries-pooled": ("forgeries*.json", FORGERIES_POOLED, _added_up),
     "c2pa-round-trips": ("provenance*.json", provenance.ROUND_TRIPS, _together),
     "c2pa-transplants": ("provenance*.json", provenance.TRANSPLANTS, _together),
     "c2pa-fingerprints": ("fingerprints.json", provenance.DISTANCES, _together),

@@ -30,6 +30,11 @@ def test_transplants_pass_without_the_lock_and_not_with_it(additive, tmp_path):
     assert "0.243 %" in FORGERIES_POOLED.markdown(figures)
 
 
+def test_fewer_residuals_are_stolen_where_time_is_short():
+    assert Scale(4, 3).at_most(2) == Scale(2, 3)
+    assert Scale(4, 3).at_most(9) == Scale(4, 3).at_most(None) == Scale(4, 3)
+
+
 def test_a_run_goes_on_where_it_stopped(additive, tmp_path):
     pictures = natural_pictures(12, (64, 64))
     kept = Session(Ledger(tmp_path / "kept.sqlite"))
