@@ -39,7 +39,7 @@ HEADLINE = Table(
     "Forged without the lock and with it",
     _rows,
     [
-        ("system", "{system} †"),
+        ("system", "{system}"),
         ("RT@100", "{rt/rt:.3f}"),
         *((f"{name} accepted", _forged(attack)) for attack, name in ATTACKS.items()),
         (
