@@ -24,6 +24,7 @@ from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
 from coverlock_bench.knowing.commands import (
     key_attacks,
+    key_pictures,
     known_originals_command,
     lock_schemes_command,
 )
@@ -55,6 +56,7 @@ for command in (
     calibration,
     adaptive,
     key_attacks,
+    key_pictures,
     lock_schemes_command,
     known_originals_command,
     fingerprints,

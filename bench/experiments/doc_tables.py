@@ -158,7 +158,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "levers": ("levers.json", tables.LEVERS, _together),
     "key-attacks": ("key-attacks.json", knowing.KEY_ATTACKS, _together),
     "key-attacks-bounds": ("key-attacks.json", knowing.KEY_BOUNDS, _together),
-    "key-attacks-pictures": ("key-attacks.json", knowing.END_TO_END, _together),
+    "key-attacks-pictures": ("key-pictures.json", knowing.END_TO_END, _together),
     "key-attacks-queries": ("key-attacks.json", knowing.QUERIES, _together),
     "lock-schemes": ("lock-schemes.json", knowing.LOCK_SCHEMES, _together),
     "lock-schemes-similar": ("lock-schemes.json", knowing.SIMILAR, _together),

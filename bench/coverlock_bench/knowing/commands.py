@@ -1,4 +1,4 @@
-"""``coverlock bench key-attacks`` and ``coverlock bench lock-schemes``"""
+"""``coverlock bench key-attacks``, ``key-pictures``, ``lock-schemes`` and ``known-originals``"""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 import click
 import numpy as np
 
-from coverlock_bench.knowing.tables import KEY_ATTACKS, LOCK_SCHEMES
+from coverlock_bench.knowing.tables import END_TO_END, KEY_ATTACKS, LOCK_SCHEMES
 from coverlock_bench.known_originals import DEFENSES, KNOWN_ORIGINALS
 from coverlock_bench.measurement import FOLDER, Measured, measurement, number_option
 from coverlock_bench.photos import find_photos, load_squares
 from coverlock_sdk.locking.coverlock import DEFAULT_RULE
+
+QUERIED_BITS = 64
+"""The payloads that query attackers are set upon."""
 
 released_option = click.option("--released", type=FOLDER, required=True, help="Photos to release.")
 targets_option = click.option("--targets", type=FOLDER, required=True, help="Photos to forge.")
@@ -27,30 +30,35 @@ work_option = click.option(
 
 @measurement(
     "key-attacks",
-    "watermarks hash fpr seed",
+    "hash fpr seed",
     released_option,
     targets_option,
     number_option("--count", 400, "Targets of attacks on codes."),
-    number_option("--pictures", 100, "Targets of real pictures."),
     number_option("--queried", 40, "Targets of query attackers."),
     number_option("--budget", 3000, "Queries for each target."),
+    click.option(
+        "--bits",
+        type=int,
+        multiple=True,
+        default=(64, 32),
+        show_default=True,
+        help="Length of payloads. May be repeated.",
+    ),
     work_option,
 )
 def key_attacks(
-    watermarks: tuple[str, ...],
     released: Path,
     targets: Path,
     hash: str,
     count: int,
-    pictures: int,
     queried: int,
     budget: int,
+    bits: tuple[int, ...],
     fpr: float,
     seed: int,
     work: Path,
 ) -> Measured:
-    """Attack keys as someone who knows everything else; see docs/threat-model.md."""
-    from coverlock_bench.knowing.end_to_end import MANY, end_to_end
+    """Attack keys as someone who knows everything else, on codes; see docs/threat-model.md."""
     from coverlock_bench.knowing.study import ONE_ROTATION, Study, query_rows
     from coverlock_bench.ledger import Ledger, Session, resumable
     from coverlock_sdk.loading import load_hash
@@ -61,27 +69,61 @@ def key_attacks(
         find_photos(targets),
     )
     image_hash = load_hash(hash)
-    figures: dict[str, dict[str, Any]] = {"codes": {}, "queries": {}, "pictures": {}}
+    figures: dict[str, dict[str, Any]] = {"codes": {}, "queries": {}}
     with resumable(work):
         codes = _codes(hash, ours, work), _codes(hash, theirs[:count], work)
         sources, wanted = load_squares(ours[:50], 256), load_squares(theirs[:queried], 256)
-        for bits in (64, 32):
-            study = Study(image_hash, *codes, bits, fpr, seed, run)
-            figures["codes"][str(bits)] = {
+        for length in bits:
+            study = Study(image_hash, *codes, length, fpr, seed, run)
+            figures["codes"][str(length)] = {
                 scheme: study.rows(scheme)
                 for scheme in ("keyless", "scheme 1", "scheme 2", ONE_ROTATION)
             }
-            if bits == 64:
-                figures["queries"][str(bits)] = {
+            if length == QUERIED_BITS:
+                figures["queries"][str(length)] = {
                     scheme: query_rows(study, scheme, sources, wanted, budget)
                     for scheme in ("scheme 1", "scheme 2")
                 }
-        for name in watermarks:
-            stolen, forged = (load_squares(p, 128) for p in (ours[:MANY], theirs[:pictures]))
-            figures["pictures"][name] = end_to_end(name, hash, stolen, forged, fpr, seed, run, work)
     config: dict[str, Any] = {"hash": hash, "fpr": fpr, "seed": seed, "released": len(ours)}
-    config |= {"targets": count, "pictures": pictures, "queried": queried, "rule": "soft"}
+    config |= {"targets": count, "queried": queried, "rule": "soft"}
     return Measured(config, figures, KEY_ATTACKS.markdown(figures))
+
+
+@measurement(
+    "key-pictures",
+    "watermarks hash fpr seed",
+    released_option,
+    targets_option,
+    number_option("--album", 500, "Pictures to release."),
+    number_option("--count", 100, "Targets."),
+    number_option("--slow", 40, "Targets of attacks that take many steps for each."),
+    work_option,
+)
+def key_pictures(
+    watermarks: tuple[str, ...],
+    released: Path,
+    targets: Path,
+    hash: str,
+    album: int,
+    count: int,
+    slow: int,
+    fpr: float,
+    seed: int,
+    work: Path,
+) -> Measured:
+    """The attacks on keys with real pictures: marked ones in, forged ones out."""
+    from coverlock_bench.knowing.end_to_end import end_to_end
+    from coverlock_bench.ledger import Ledger, Session, resumable
+
+    run, figures = Session(Ledger(work / "rows.sqlite")), {}
+    stolen, forged = (find_photos(released)[:album], find_photos(targets)[:count])
+    with resumable(work):
+        for name in watermarks:
+            pictures = load_squares(stolen, 128), load_squares(forged, 128)
+            figures[name] = end_to_end(name, hash, *pictures, slow, fpr, seed, run, work)
+    config: dict[str, Any] = {"hash": hash, "fpr": fpr, "seed": seed, "album": album}
+    config |= {"count": count, "slow": slow, "rule": DEFAULT_RULE}
+    return Measured(config, figures, END_TO_END.markdown(figures))
 
 
 def _codes(hash: str, photos: list[Path], work: Path) -> Any:

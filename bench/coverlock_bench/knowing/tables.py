@@ -74,11 +74,15 @@ KEY_BOUNDS = Table(
 
 
 def _pictures(figures: Any) -> Iterator[Row]:
-    for watermark, schemes in figures["pictures"].items():
-        for attack, counts in schemes["scheme 1"].items():
-            for count in counts:
-                cells = {s: schemes[s].get(attack, {}).get(count) or {} for s in SCHEMES}
-                yield {"watermark": watermark, "attack": attack, "released": count, **cells}
+    for watermark, schemes in figures.items():
+        for attack in schemes["scheme 2"]:
+            cells = {s: _from(schemes[s].get(attack, {})) for s in SCHEMES}
+            yield {"watermark": watermark, "attack": attack, **cells}
+
+
+def _from(counts: dict[str, Any]) -> dict[str, Any]:
+    """The row with the most released pictures, which are named."""
+    return {**list(counts.values())[-1], "released": list(counts)[-1]} if counts else {}
 
 
 END_TO_END = Table(
@@ -87,8 +91,10 @@ END_TO_END = Table(
     (
         ("watermark", "{watermark}"),
         ("attack", "{attack}"),
-        ("released", "{released}"),
-        *((s, below(s, RATE + ", {psnr:.1f} dB").replace("s}", "s|-}")) for s in SCHEMES),
+        *(
+            (s, below(s, RATE + " from {released}, {psnr:.1f} dB").replace("s}", "s|-}"))
+            for s in SCHEMES
+        ),
     ),
 )
 
