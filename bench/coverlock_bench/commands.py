@@ -27,6 +27,7 @@ from coverlock_bench.knowing.commands import (
     key_pictures,
     known_originals_command,
     lock_schemes_command,
+    salt_costs_command,
 )
 from coverlock_bench.provenance.commands import (
     alterations_command,
@@ -58,6 +59,7 @@ for command in (
     key_attacks,
     key_pictures,
     lock_schemes_command,
+    salt_costs_command,
     known_originals_command,
     fingerprints,
     provenance_command,

@@ -1,4 +1,4 @@
-"""``coverlock bench key-attacks``, ``key-pictures``, ``lock-schemes`` and ``known-originals``"""
+"""``coverlock bench key-attacks``, ``key-pictures``, ``lock-schemes``, ``salt-costs`` and more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from coverlock_bench.knowing.tables import END_TO_END, KEY_ATTACKS, LOCK_SCHEMES
+from coverlock_bench.knowing.tables import END_TO_END, KEY_ATTACKS, LOCK_SCHEMES, NULLS
 from coverlock_bench.known_originals import DEFENSES, KNOWN_ORIGINALS
 from coverlock_bench.measurement import FOLDER, Measured, measurement, number_option
 from coverlock_bench.photos import find_photos, load_squares
@@ -147,11 +147,6 @@ def _codes(hash: str, photos: list[Path], work: Path) -> Any:
     ),
     click.option("--images", type=FOLDER, multiple=True, required=True, help="Unseen photos."),
     number_option("--count", 100, "Photos to mark of each kind."),
-    click.option(
-        "--unmarked",
-        multiple=True,
-        help="A watermark of which only false positives are measured. May be repeated.",
-    ),
     work_option,
 )
 def lock_schemes_command(
@@ -160,29 +155,53 @@ def lock_schemes_command(
     images: tuple[Path, ...],
     hash: str,
     count: int,
-    unmarked: tuple[str, ...],
     fpr: float,
     seed: int,
     work: Path,
 ) -> Measured:
-    """Compare ways to lock: genuine pictures, false positives with all salts, and time."""
+    """Compare ways to lock: genuine pictures that pass after distortions."""
     from coverlock_bench.ledger import Ledger, Session, resumable
     from coverlock_bench.lock_schemes import lock_schemes
-    from coverlock_bench.salt_costs import SIMULATED, false_positives, simulated, times
-    from coverlock_bench.similar_pictures import similar_pictures
-    from coverlock_sdk import load_hash, wrap
-    from coverlock_sdk.images.conversion import read
 
     unseen = [photo for folder in images for photo in find_photos(folder)]
     kinds = {"held out": find_photos(held_out, held_out=True)[:count], "unseen": unseen[:count]}
-    figures: dict[str, Any] = {"genuine": {}, "false_positives": {}}
+    figures: dict[str, Any] = {"genuine": {}}
     run = Session(Ledger(work / "rows.sqlite"))
     with resumable(work):
         for kind, photos in kinds.items():
             figures["genuine"][kind] = {
                 name: lock_schemes(name, hash, photos, fpr, seed, run) for name in watermarks
             }
-        for name in (*watermarks, *unmarked):
+    config = {"hash": hash, "count": count, "fpr": fpr, "seed": seed}
+    return Measured(config, figures, LOCK_SCHEMES.markdown(figures))
+
+
+@measurement(
+    "salt-costs",
+    "watermarks hash fpr seed",
+    click.option("--images", type=FOLDER, multiple=True, required=True, help="Unseen photos."),
+    work_option,
+)
+def salt_costs_command(
+    watermarks: tuple[str, ...],
+    images: tuple[Path, ...],
+    hash: str,
+    fpr: float,
+    seed: int,
+    work: Path,
+) -> Measured:
+    """What trying all salts costs: false positives, time, and payloads of similar pictures."""
+    from coverlock_bench.ledger import Ledger, Session, resumable
+    from coverlock_bench.salt_costs import SIMULATED, false_positives, simulated, times
+    from coverlock_bench.similar_pictures import similar_pictures
+    from coverlock_sdk import load_hash, wrap
+    from coverlock_sdk.images.conversion import read
+
+    unseen = [photo for folder in images for photo in find_photos(folder)]
+    figures: dict[str, Any] = {"false_positives": {}}
+    run = Session(Ledger(work / "rows.sqlite"))
+    with resumable(work):
+        for name in watermarks:
             lock = wrap(name, hash=hash)
             logits = _logits(lock, unseen, work)
             figures["false_positives"][name] = false_positives(lock.format, *logits, fpr, 2, run)
@@ -193,8 +212,8 @@ def lock_schemes_command(
             )
     figures["similar"] = {str(bits): similar_pictures(hash, 12, bits, fpr) for bits in (64, 32)}
     figures["milliseconds"] = times(watermarks[0], hash, read(unseen[0]).to_bytes(), 30)
-    config = {"hash": hash, "count": count, "fpr": fpr, "seed": seed, "unseen": len(unseen)}
-    return Measured(config, figures, LOCK_SCHEMES.markdown(figures))
+    config = {"hash": hash, "fpr": fpr, "seed": seed, "unseen": len(unseen)}
+    return Measured(config, figures, NULLS.markdown(figures))
 
 
 def _logits(lock: Any, photos: list[Path], work: Path) -> tuple[Any, Any]:
