@@ -15,6 +15,7 @@ from typing import Any
 from coverlock_bench.adaptive.tables import ADAPTIVE
 from coverlock_bench.auditing import security_tables
 from coverlock_bench.deployment.tables import (
+    FUZZING,
     GPU_STEPS,
     LARGE_VERDICTS,
     LATENCY,
@@ -83,6 +84,19 @@ def _beside_settings(documents: Documents) -> Any:
 def _first(documents: Documents) -> Any:
     """The figures of the only file."""
     return documents[0]["figures"] if documents else []
+
+
+def _readers(documents: Documents) -> Any:
+    """One row for each reader that was fuzzed, and how many findings there were."""
+    return [
+        {
+            **figures,
+            "reader": reader,
+            "findings": sum(found["reader"] == reader for found in document["findings"]),
+        }
+        for document in documents
+        for reader, figures in document["readers"].items()
+    ]
 
 
 def _by_precision(documents: Documents) -> Any:
@@ -179,6 +193,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "service": ("service.json", SERVICE, _together),
     "siege": ("siege.json", SIEGE, _together),
     "throughput": ("throughput*.json", THROUGHPUT, _beside_settings),
+    "fuzzing": ("fuzz*.json", FUZZING, _readers),
     "large-verdicts": ("large-verdicts.json", LARGE_VERDICTS, _first),
     "gpu": ("gpu.json", GPU_STEPS, _together),
     "scaling": ("scaling*.json", tables.SCALING, _with_settings),

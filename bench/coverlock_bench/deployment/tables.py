@@ -94,6 +94,19 @@ SERVICE = Table(
     ),
 )
 
+FUZZING = Table(
+    "Damaged inputs for every reader of files",
+    list,
+    (
+        ("reader", "{reader}"),
+        ("inputs", "{inputs:,}"),
+        ("refused with an error of ours", "{refused:,}"),
+        ("findings", "{findings}"),
+        ("slowest", "{slowest_s:.2f} s"),
+        ("most memory", "{most_mb} MB"),
+    ),
+)
+
 SIEGE = Table(
     "What other callers notice of an attack",
     lambda figures: ({**row, "attack": name} for name, row in figures.items() if "asked" in row),

@@ -16,10 +16,14 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
 from coverlock_sdk.verifier import runtimes
+from coverlock_sdk.verifier.audit_log import check_chain
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
+from tests.toy_bundle import write_toy_bundle
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
 pa = pytest.importorskip("pyarrow")
+
+from coverlock_sdk.scaling.results import Results  # noqa: E402 (which needs pyarrow)
 
 MARKER = f"coverlock-test-{os.getpid()}"
 
@@ -127,8 +131,14 @@ def test_parquet_of_paths_goes_on_where_it_was(cluster, toy, folder, plain, tmp_
 
 
 @pytest.mark.slow
-def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder, plain, tmp_path):
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(
+    cluster, toy, folder, plain, tmp_path, monkeypatch
+):
     from coverlock_sdk.scaling.ray_engine import verify_on_ray
+
+    arrivals: list[int] = []
+    add = Results.add
+    monkeypatch.setattr(Results, "add", lambda *given: (arrivals.append(1), add(*given)))
 
     killed: list[int] = []
     thread = threading.Thread(target=kill_a_judge, args=(killed,))
@@ -142,9 +152,24 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder,
     verify_on_ray(job, [str(tmp_path / "in.parquet")], out, roots=roots)
     thread.join()
     assert killed
+    assert len(arrivals) > 5  # or a driver that dies would lose more than the last parts
     rows = rows_in(tmp_path / "out")
     expected = {copy: {**plain[name], "file": copy} for copy, name in copies.items()}
     assert_same(rows, expected)
+
+
+@pytest.mark.slow
+def test_pictures_are_marked_on_ray_and_a_second_run_skips_them(cluster, folder, tmp_path):
+    bundle = write_toy_bundle(tmp_path / "bundle", embedding=True).path
+    line = ["embed", str(folder / "02*.png"), "-o", str(tmp_path / "marked"), "--id", "alice"]
+    line += ["--bundle", str(bundle), "--no-harden", "--engine", "ray", "--workers", "1"]
+    line += ["--audit", str(tmp_path / "log.jsonl"), "--json"]
+    for more, done in (([], None), (["--resume"], "before")):
+        result = CliRunner().invoke(build_cli(), [*line, *more])
+        assert result.exit_code == 0, result.output
+        rows = json.loads(result.stdout)["results"]
+        assert {(row["status"], row.get("done")) for row in rows} == {("accepted", done)}
+    assert check_chain(tmp_path / "log.jsonl")[0] == 2 * len(rows) == 20
 
 
 def kill_a_judge(killed: list[int]) -> None:
