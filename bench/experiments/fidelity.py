@@ -182,8 +182,7 @@ ITEMS = (
         lambda r: _intervention(r, "cin", "cin-with-broadcast-gap"),
         "1.00; 0.09",
         "reduced",
-        "64 pixels, one seed; the variant has 16 bits and a short schedule, the original is an "
-        "earlier run with 30 bits",
+        "64 pixels, 16 bits, one seed, a short schedule; the original learned at half the rate",
     ),
     Item(
         "figure 3 right",
