@@ -236,7 +236,7 @@ def _inspected(
             keys = _keys(file.read(_present(file, "file", "path", "id")))
             numbers = range(file.num_row_groups)
             sizes = [file.metadata.row_group(number).num_rows for number in numbers]
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise PictureError(f"{table.name} is not Parquet of pictures ({error})") from None
     starts = [0, *accumulate(sizes)]
     return keys, [RowGroup(table, roots, n, starts[n], with_message) for n in numbers]

@@ -191,7 +191,7 @@ def _table(part: Path, columns: list[str] | None = None) -> pa.Table:
     try:
         with pq.ParquetFile(part) as file:  # read_table takes a folder run=1/ for a column
             return file.read(columns)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CoverLockError(f"{part} is not a file of results ({error})") from None
 
 

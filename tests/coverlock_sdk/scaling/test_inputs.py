@@ -267,3 +267,11 @@ def test_a_picture_that_is_named_twice_is_refused(tmp_path):
     again = table(tmp_path / "again.parquet", **columns, id=["alice", "alice", "alice"])
     with pytest.raises(PictureError, match="x for 'alice' is named twice"):
         find_parts([again], with_message=False)
+
+
+def test_parquet_whose_columns_have_no_readable_names_is_refused(tmp_path):
+    file = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"path": ["a.png"], "zzzz": ["b"]}), file, store_schema=False)
+    file.write_bytes(file.read_bytes().replace(b"zzzz", b"\xffzzz"))
+    with pytest.raises(PictureError, match="is not Parquet of pictures"):
+        find_parts([str(file)], with_message=True)
