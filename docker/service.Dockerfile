@@ -7,7 +7,9 @@ RUN pip wheel --no-deps --wheel-dir /wheels /src
 
 FROM python:3.12-slim
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir "$(ls /wheels/*.whl)[cpu,serve,sign]" \
+    --mount=type=bind,source=docker/service.lock,target=/service.lock \
+    pip install --no-cache-dir --require-hashes -r /service.lock \
+    && pip install --no-cache-dir --no-deps /wheels/*.whl \
     && useradd --system --uid 10001 coverlock
 USER coverlock
 ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
