@@ -30,7 +30,7 @@ def _rows(results: Mapping[str, Any]) -> Iterator[Row]:
 def _forged(attack: str) -> str:
     bare, locked = (f"forged/{attack}/{defense}/soft" for defense in ("none", LOCK))
     return (
-        f"{{{bare}/successes|-}} of {{{bare}/trials}} → {{{locked}/successes}} of "
+        f"{{{bare}/successes|-}} of {{{bare}/trials}} → {{{locked}/successes|-}} of "
         f"{{{locked}/trials}} (at most {{{locked}/high:%3}} %)"
     )
 
