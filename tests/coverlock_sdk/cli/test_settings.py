@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import hookimpl
+from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.locking.keys import generate_key
 from coverlock_sdk.named_options import parse_setting
@@ -140,6 +141,9 @@ def test_a_bundle_verifies_and_identifies(folder, toy, tmp_path, photos):
     assert "is not a bundle" in complaint("identify", marked, "--bundle", tmp_path, "--ids", ids)
     strict = complaint("identify", marked, *bundle, "--ids", ids, "--trust", tmp_path / "no.pub")
     assert "no.pub does not exist" in strict
+    public = generate_signing_key(tmp_path / "signing.key")
+    strict = complaint("identify", marked, *bundle, "--ids", ids, "--trust", public)
+    assert "is not signed" in strict
 
 
 def test_a_rejected_picture_names_no_key(folder, tmp_path):
