@@ -69,6 +69,8 @@ class Manifest:
     fpr: float
     rule: Rule
     opset: int
+    floor: float | None = None
+    """The agreement that pictures need under this rule; None, as in older ones, is its default."""
     key_fingerprint: str | None = None
     """The key that pictures are marked with, where the export was told; never the key itself."""
     graphs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -114,6 +116,7 @@ class Manifest:
             "message_bits": self.format.bits,
             "fpr": self.fpr,
             "rule": self.rule,
+            "floor": self.floor,
             "key_fingerprint": self.key_fingerprint,
             "opset": self.opset,
             "graphs": {name: dict(files) for name, files in self.graphs.items()},
@@ -176,6 +179,7 @@ class Manifest:
             fpr=document.number("fpr", 0, 1),
             rule=cast("Rule", document.text("rule")),
             opset=document.integer("opset"),
+            floor=document.number("floor", 0, 1) if "floor" in document else None,
             key_fingerprint=(
                 document.text("key_fingerprint") if "key_fingerprint" in document else None
             ),

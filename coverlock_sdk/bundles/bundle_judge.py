@@ -11,15 +11,27 @@ from coverlock_sdk.locking.keys import Keyring, as_keyring
 from coverlock_sdk.locking.verdict import Rule
 
 
-def bundle_judge(bundle: Bundle, key: Any, fpr: float | None, rule: Rule | None) -> Judge:
-    """The judge of a bundle under ``key``; ``fpr`` and ``rule`` replace the bundle's own."""
+def bundle_judge(
+    bundle: Bundle,
+    key: Any,
+    fpr: float | None = None,
+    rule: Rule | None = None,
+    floor: float | None = None,
+) -> Judge:
+    """The judge of a bundle under ``key``; the other settings replace the bundle's own.
+
+    The floor of a bundle goes with its rule: under another rule that one's default holds.
+    """
     manifest, keyring = bundle.manifest, as_keyring(key)
     _require_key(bundle, keyring)
+    if floor is None and rule in (None, manifest.rule):
+        floor = manifest.floor
     return Judge(
         manifest.format,
         keyring,
         manifest.fpr if fpr is None else fpr,
         manifest.rule if rule is None else rule,
+        floor,
     )
 
 

@@ -12,6 +12,7 @@ from coverlock_sdk.cli.c2pa_saving import save_found
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import (
+    floor_option,
     fpr_option,
     json_option,
     key_option,
@@ -54,6 +55,7 @@ COLUMNS = {
 )
 @fpr_option
 @rule_option
+@floor_option
 @click.option(
     "--save",
     type=click.Path(file_okay=False, path_type=Path),
@@ -69,6 +71,7 @@ def resolve(
     trust: Path | None,
     fpr: float | None,
     rule: Any,
+    floor: float | None,
     save: Path | None,
     as_json: bool,
 ) -> None:
@@ -79,7 +82,7 @@ def resolve(
     maps where a picture seems to differ from the signed thumbnail.
     """
     kept = ManifestRepository(repository)
-    locks = _locks(kept, watermark, key_file=key_file, fpr=fpr, rule=rule)
+    locks = _locks(kept, watermark, key_file=key_file, fpr=fpr, rule=rule, floor=floor)
     resolver = Resolver(kept, locks, trust_anchors(trust) if trust else None)
 
     def work(source: Source) -> dict[str, Any]:

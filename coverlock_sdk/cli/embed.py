@@ -123,7 +123,7 @@ def _require_one(watermark: str | None, bundle: Path | None) -> None:
     if bundle is None:
         refuse_idle("without --bundle", "trust", "threads")
     else:
-        refuse_idle("with --bundle, which has its own", "hash", "fpr", "rule")
+        refuse_idle("with --bundle, which has its own", "hash", "fpr", "rule", "floor")
 
 
 def _engine(name: str) -> Callable[[MarkingJob, list[Task], int], Iterator[dict[str, Any]]]:

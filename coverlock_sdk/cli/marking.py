@@ -21,7 +21,10 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
-OF_LOCKS = ("watermark", "hash", "key_file", "fpr", "rule", "max_pixels", "harden", "psnr")
+OF_LOCKS = (
+    *("watermark", "hash", "key_file", "fpr", "rule", "floor"),
+    *("max_pixels", "harden", "psnr"),
+)
 OF_BUNDLES = ("trust", "threads", "max_pixels", "harden", "psnr")
 
 

@@ -34,6 +34,7 @@ def open_lock(
     key_file: Path | None,
     fpr: float | None,
     rule: Any,
+    floor: float | None = None,
     max_pixels: int = MAX_PIXELS,
     harden: bool = True,
     psnr: float | None = None,
@@ -46,6 +47,7 @@ def open_lock(
         key=chosen_keyring(key_file),
         fpr=DEFAULT_FPR if fpr is None else fpr,
         rule=rule,
+        floor=floor,
         harden=harden,
         psnr=psnr,
     )
@@ -61,18 +63,19 @@ def open_verifier(
     key_file: Path | None,
     fpr: float | None,
     rule: Any,
+    floor: float | None,
     max_pixels: int,
     **opening: Any,
 ) -> Iterator[LockedWatermark | Verifier]:
     """The verifier that ``verifier_options`` describe, of a watermark or of a bundle."""
     require_one(watermark, bundle)
     if watermark is not None:
-        yield open_lock(watermark, hash, key_file, fpr, rule, max_pixels)
+        yield open_lock(watermark, hash, key_file, fpr, rule, floor, max_pixels)
         return
     assert bundle is not None
     keyring = chosen_keyring(key_file)
     # Nobody else asks this verifier, so that a picture need not wait for others.
-    settings = {"fpr": fpr, "rule": rule, "max_pixels": max_pixels, **opening}
+    settings = {"fpr": fpr, "rule": rule, "floor": floor, "max_pixels": max_pixels, **opening}
     with Verifier.open(bundle, key=keyring, max_delay_ms=0, **settings) as verifier:
         yield verifier
 

@@ -14,6 +14,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.locking.judging import FLOORS
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.verifier.runtimes import AUTO
@@ -82,6 +83,12 @@ trust_option = click.option(
 rule_option = click.option(
     "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
 )
+floor_option = click.option(
+    "--floor",
+    type=float,
+    help="Share of the message that must be read, from 0 to 1.  "
+    f"[default: {FLOORS['soft']} soft, {FLOORS['hard']} hard, or the bundle's]",
+)
 max_pixels_option = click.option(
     "--max-pixels",
     type=click.IntRange(1, MOST_PIXELS),
@@ -144,6 +151,7 @@ lock_options = together(
     key_option,
     fpr_option,
     rule_option,
+    floor_option,
     max_pixels_option,
 )
 marker_options = together(
@@ -159,6 +167,7 @@ marker_options = together(
     key_option,
     fpr_option,
     rule_option,
+    floor_option,
     max_pixels_option,
     click.option("--threads", type=click.IntRange(1), help="Threads of a bundle's runtime."),
     trust_option,
@@ -180,6 +189,7 @@ verifier_options = together(
         help=f"False-positive rate.  [default: {DEFAULT_FPR:g}, or the bundle's]",
     ),
     rule_option,
+    floor_option,
     bundle_options,
     max_pixels_option,
 )

@@ -12,7 +12,7 @@ from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.scaling.job import VerificationJob
 
 OF_JOBS = (
-    *("fpr", "rule", "runtime", "precision", "threads"),
+    *("fpr", "rule", "floor", "runtime", "precision", "threads"),
     *("max_pixels", "accept_unlocked", "isolate"),
 )
 """Options of the command that a job takes as they are."""

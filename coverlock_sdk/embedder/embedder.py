@@ -53,7 +53,7 @@ class Embedder(PictureMarker):
         ``watermark`` is the plugin with options, for a bundle that names one.
         """
         bundle = Bundle.given(bundle, trust)
-        judge = bundle_judge(bundle, key, None, None)
+        judge = bundle_judge(bundle, key)
         networks = open_networks(bundle, threads, watermark)
         hardener = Hardener(_with_gradients(networks.hash)) if harden else None
         embedder = cls(bundle, Binder(networks, judge, DEFAULT_ROUNDS, hardener, psnr))

@@ -33,6 +33,7 @@ def wrap(
     rule: Rule | None = None,
     harden: bool = True,
     psnr: float | None = None,
+    floor: float | None = None,
 ) -> LockedWatermark:
     """Lock a watermark to its pictures.
 
@@ -43,10 +44,12 @@ def wrap(
     ``harden``, embedding takes up to twice as long and costs up to half a decibel, and the mark
     survives distortions better; verification does not change. ``psnr`` is how good marked pictures
     should be, in decibels: the mark is made weaker or stronger for it. Without it a mark is as
-    strong as its vendor made it.
+    strong as its vendor made it. ``floor`` is the share of the message that must be read whatever
+    the p-value, weighed as the rule does: a higher one stops more forgers who have the weights of
+    the hash, and more cropped pictures. None is the default of the rule.
     """
     rule = rule or DEFAULT_RULE
-    defense = CoverLock(hash=hash, key=key, fpr=fpr, rule=rule, harden=harden, psnr=psnr)
+    defense = CoverLock(hash, key, fpr, rule, harden=harden, psnr=psnr, floor=floor)
     return defense.protect(load_watermark(watermark))
 
 
@@ -66,13 +69,15 @@ class CoverLock(Defense):
     """Whether marked pictures are moved a little so that distortions do not move their code."""
     psnr: float | None = None
     """Decibels that marked pictures should have; None leaves a mark as strong as it is."""
+    floor: float | None = None
+    """The least agreement of an accepted picture; None is the default of the rule."""
 
     def protect(self, watermark: Watermark) -> LockedWatermark:
         """Put ``watermark`` behind the lock."""
         image_hash = load_hash(self.hash)
         hardener = Hardener(image_hash) if self.harden else None
         layout = LockFormat(watermark.bits, watermark.calibration, image_hash.calibration)
-        judge = Judge(layout, as_keyring(self.key), self.fpr, self.rule)
+        judge = Judge(layout, as_keyring(self.key), self.fpr, self.rule, self.floor)
         binder = Binder(Networks(watermark, image_hash), judge, self.rounds, hardener, self.psnr)
         return LockedWatermark(watermark, image_hash, binder)
 

@@ -20,13 +20,6 @@ from coverlock_sdk.locking.statistics import (
 )
 from coverlock_sdk.locking.verdict import Rule
 
-FLOORS: dict[Rule, float] = {"hard": 0.78, "soft": 0.83}
-"""Least agreement of a locked picture, bits counted or weighed by confidence.
-
-Chosen on photos that training holds out, so that it costs genuine pictures under the six
-distortions at most half a point of acceptance.
-"""
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -68,10 +61,6 @@ class LockFormat:
     payload_bits: int
     decoder: Calibration
     hash: Calibration | None
-
-    def floor(self, rule: Rule) -> float:
-        """The agreement that a locked picture needs; without a lock there is no floor."""
-        return 0.0 if self.hash is None else FLOORS[rule]
 
     @property
     def bits(self) -> int:

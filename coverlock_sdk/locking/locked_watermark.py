@@ -33,7 +33,8 @@ class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
     def __repr__(self) -> str:
         return (
             f"LockedWatermark({self.watermark_name!r}, hash={self.hash_name!r}, "
-            f"keyring={self.keyring!r}, fpr={self.fpr:g}, rule={self.rule!r})"
+            f"keyring={self.keyring!r}, fpr={self.fpr:g}, rule={self.rule!r}, "
+            f"floor={self.floor:g})"
         )
 
     @property

@@ -93,7 +93,7 @@ class Census:
         total = max(int(weights.sum()), 1)
         least = int(np.argmax(tail <= p_value)) if tail[-1] <= p_value else total + 1
         share = (least - 0.5) / total  # sums are whole numbers, the normal distribution is not
-        return weights / total, max(layout.floor(rule), share)
+        return weights / total, max(self.judge.floor, share)
 
 
 def _odds(agreement: Floats, margins: Logits, weights: Floats, needed: float) -> Floats:

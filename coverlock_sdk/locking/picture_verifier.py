@@ -79,6 +79,11 @@ class PictureVerifier(ABC):
         return self.judge.rule
 
     @property
+    def floor(self) -> float:
+        """The agreement that a locked picture needs, whatever its p-value."""
+        return self.judge.floor
+
+    @property
     def keyring(self) -> Keyring | None:
         """The keys in use, if any."""
         return self.judge.keyring

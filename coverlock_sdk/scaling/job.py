@@ -49,6 +49,7 @@ class VerificationJob:
     precision: str = "fp32"
     fpr: float | None = None
     rule: Rule | None = None
+    floor: float | None = None
     threads: int | None = None
     max_batch: int = 32
     accept_unlocked: bool = False
@@ -77,6 +78,7 @@ class VerificationJob:
             key=self.key_file,
             fpr=self.fpr,
             rule=self.rule,
+            floor=self.floor,
             threads=self.threads,
             max_batch=self.max_batch,
             max_pixels=self.max_pixels,
@@ -96,7 +98,7 @@ class VerificationJob:
         This needs no runtime, so any machine can report what is wrong with a job.
         """
         bundle = Bundle.open(self.bundle, self.trust)
-        judge = bundle_judge(bundle, self.key_file, self.fpr, self.rule)
+        judge = bundle_judge(bundle, self.key_file, self.fpr, self.rule, self.floor)
         if self.message is not None:
             [message] = judge.messages(self.message, 1)
             judge.terms(message, judge.keys[0])
@@ -114,6 +116,7 @@ class VerificationJob:
             "keys": [key.fingerprint for key in judge.keys if key is not None],
             "fpr": judge.fpr,
             "rule": judge.rule,
+            "floor": judge.floor,
             "precision": self.precision,
             "accept_unlocked": self.accept_unlocked,
         }

@@ -52,6 +52,7 @@ class Verifier(PictureVerifier):
         trust: Any = None,
         fpr: float | None = None,
         rule: Rule | None = None,
+        floor: float | None = None,
         threads: int | None = None,
         max_batch: int = 32,
         max_delay_ms: float = 2.0,
@@ -66,13 +67,13 @@ class Verifier(PictureVerifier):
         ``runtime`` is "tensorrt", "cuda", "openvino", "cpu", or "auto" for the first of these
         that works here. ``key`` is a ``Key``, a ``Keyring`` or a key file, and never comes from
         the bundle; ``trust`` names the public keys or trust files of which one must have signed
-        it, or "any" for a bundle that needs no check. ``fpr`` and ``rule`` replace those of the
-        bundle; ``threads`` limits the runtime (OMP_NUM_THREADS does too). Single pictures wait for
-        up to ``max_batch`` others for at most ``max_delay_ms``; one more than ``max_queue``
-        waiting ones is refused. ``audit`` names a file that gets a line for every verdict.
-        Picture files of more than ``max_pixels`` are refused. A bundle whose watermark is not a
-        network decodes with the installed plugin; ``watermark`` is that plugin with options,
-        which a bundle does not hold.
+        it, or "any" for a bundle that needs no check. ``fpr``, ``rule`` and ``floor``
+        replace those of the bundle, whose floor goes with its own rule; ``threads`` limits the
+        runtime (OMP_NUM_THREADS does too). Single pictures wait for up to ``max_batch`` others for
+        at most ``max_delay_ms``; one more than ``max_queue`` waiting ones is refused.
+        ``audit`` names a file that gets a line for every verdict. Picture files of more than
+        ``max_pixels`` are refused. A bundle whose watermark is not a network decodes with the
+        installed plugin; ``watermark`` is that plugin with options, which a bundle does not hold.
         """
         if max_batch < 1 or max_queue < 1 or max_delay_ms < 0:
             raise CoverLockError(
@@ -80,7 +81,7 @@ class Verifier(PictureVerifier):
                 f"and max_delay_ms {max_delay_ms} not negative"
             )
         bundle = Bundle.given(bundle, trust)
-        judge = bundle_judge(bundle, key, fpr, rule)
+        judge = bundle_judge(bundle, key, fpr, rule, floor)
         log = AuditLog(audit, bundle.manifest.version) if audit is not None else None
         choice = choose(bundle, runtime, precision, threads)
         verifier = cls(judge, bundle.manifest.watermark, bundle.manifest.hash, [log] if log else [])

@@ -14,13 +14,12 @@ from coverlock_export.triton import write_model_repository
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION
 from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.opening import open_lock
-from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.cli.options import floor_option, json_option, rule_option
 from coverlock_sdk.errors import BundleError, needs
 from coverlock_sdk.images.folders import find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
-from coverlock_sdk.locking.verdict import RULES
 
 PRECISIONS = ("fp32", "fp16", "int8")
 
@@ -65,7 +64,8 @@ PRECISIONS = ("fp32", "fp16", "int8")
 )
 @click.option("--version", help="Name of this bundle among others, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
-@click.option("--rule", type=click.Choice(RULES), help="How matching bits are weighed.")
+@rule_option
+@floor_option
 @click.option("--seed", default=0, show_default=True)
 @click.option(
     "--triton",
@@ -93,6 +93,7 @@ def export(
     version: str | None,
     fpr: float,
     rule: str | None,
+    floor: float | None,
     seed: int,
     repository: Path | None,
     site: Path | None,
@@ -107,7 +108,7 @@ def export(
         raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")
     with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import Request, export_bundle
-    lock = open_lock(watermark, hash, key_file, fpr, rule)
+    lock = open_lock(watermark, hash, key_file, fpr, rule, floor)
     if site is not None:
         from coverlock_web.site import require_page, write_site
 

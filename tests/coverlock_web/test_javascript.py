@@ -14,7 +14,7 @@ from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.calibration import MAX_CONFIDENCE, Calibration
 from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keys import PUBLIC_SECRET, bit_selection, codeword
-from coverlock_sdk.locking.lock_format import FLOORS, LockFormat
+from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.statistics import MAX_WEIGHT, soft_tail
 from coverlock_web.inlining import PAGE
 
@@ -70,13 +70,13 @@ def test_the_tail_of_weighted_coins_is_the_same_to_the_last_digit() -> None:
 
 
 @pytest.mark.parametrize("rule", ["soft", "hard"])
-@pytest.mark.parametrize("payload_bits", [32, 64, 300])
-def test_verdicts_are_those_of_the_judge(rule: str, payload_bits: int) -> None:
+@pytest.mark.parametrize(("payload_bits", "floor"), [(32, None), (64, 0.9), (300, None)])
+def test_verdicts_are_those_of_the_judge(rule: str, payload_bits: int, floor: float | None) -> None:
     rng = np.random.default_rng(payload_bits)
     layout = LockFormat(payload_bits, Calibration(1.7, 0.8), Calibration(3.1, 0.6))
     message = codeword("acme-photos", None, layout.bits)
     judges = {
-        True: Judge(layout, None, 1e-6, rule),
+        True: Judge(layout, None, 1e-6, rule, floor),
         False: Judge(LockFormat(payload_bits, layout.decoder, None), None, 1e-6, rule),
     }
     bare = codeword("acme-photos", None, judges[False].bits)
@@ -98,7 +98,7 @@ def test_verdicts_are_those_of_the_judge(rule: str, payload_bits: int) -> None:
         "selection": bit_selection(None, CODE_BITS, layout.bits).tolist(),
         "maxConfidence": MAX_CONFIDENCE,
         "maxWeight": MAX_WEIGHT,
-        "floors": FLOORS,
+        "floor": judges[True].floor,
         "fpr": 1e-6,
         "rule": rule,
     }

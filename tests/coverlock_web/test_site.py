@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from coverlock_sdk.bundles.bundle import Bundle, seal
 from coverlock_sdk.errors import BundleError, MissingModelError
 from coverlock_web.command import web
 from coverlock_web.inlining import PAGE
@@ -55,6 +56,14 @@ def test_the_page_names_its_watermark_and_rate(page: str) -> None:
     assert "additive with CoverLock" in page
     assert "10⁻⁶" in page
     assert "{{" not in page
+
+
+def test_the_page_asks_for_the_floor_of_its_bundle(tmp_path: Path, runtime: None) -> None:
+    bundle = write_toy_bundle(tmp_path / "bundle")
+    seal(bundle.path, replace(bundle.manifest, floor=0.875))
+    page = write_site(Bundle.open(bundle.path), toy_lock(), tmp_path / "site").read_text()
+    assert json.loads(element(page, 'id="settings"'))["format"]["floor"] == 0.875
+    assert "87.5 %" in page
 
 
 def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
@@ -129,7 +138,7 @@ def test_the_command_writes_the_page(
     tmp_path: Path, runtime: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_toy_bundle(tmp_path / "bundle")
-    monkeypatch.setattr("coverlock_web.command.open_lock", lambda *given: toy_lock())
+    monkeypatch.setattr("coverlock_web.command.open_lock", lambda *given, **settings: toy_lock())
     out = tmp_path / "site"
     result = CliRunner().invoke(web, [str(tmp_path / "bundle"), "--out", str(out)])
     assert result.exit_code == 0, result.output

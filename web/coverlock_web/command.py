@@ -32,7 +32,12 @@ def web(folder: Path, out: Path, watermark: str | None, open_page: bool, trust: 
     bundle = Bundle.open(folder, trust)
     manifest = bundle.manifest
     lock = open_lock(
-        watermark or manifest.watermark, manifest.hash, None, manifest.fpr, manifest.rule
+        watermark or manifest.watermark,
+        manifest.hash,
+        key_file=None,
+        fpr=manifest.fpr,
+        rule=manifest.rule,
+        floor=manifest.floor,
     )
     page = write_site(bundle, lock, out)
     click.echo(f"page: {page} ({page.stat().st_size / 1e6:.1f} MB)")

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
+from coverlock_sdk.bundles.bundle_judge import bundle_judge
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.locking.calibration import MAX_CONFIDENCE
 from coverlock_sdk.locking.keys import PUBLIC_SECRET, bit_selection
-from coverlock_sdk.locking.lock_format import FLOORS
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.statistics import MAX_WEIGHT
 from coverlock_sdk.models.assets import locate
@@ -98,7 +98,7 @@ def _page(bundle: Bundle, lock: LockedWatermark) -> str:
         "rule_text": ", bits weighed by confidence" if manifest.rule == "soft" else "",
         "fpr": rate_text(manifest.fpr),
         "one_in": f"{round(1 / manifest.fpr):,}",
-        "floor": f"{layout.floor(manifest.rule):.0%}".replace("%", " %"),
+        "floor": f"{100 * bundle_judge(bundle, None).floor:g} %",
         "runtime": f"ONNX Runtime Web {VERSION} (MIT, Microsoft), WebAssembly on one thread",
         "credits": CREDITS,
         "version": metadata.version("coverlock-sdk"),
@@ -151,7 +151,7 @@ def _settings(bundle: Bundle, lock: LockedWatermark) -> dict[str, Any]:
             "publicKey": PUBLIC_SECRET.decode(),
             "maxConfidence": MAX_CONFIDENCE,
             "maxWeight": MAX_WEIGHT,
-            "floors": FLOORS,
+            "floor": bundle_judge(bundle, None).floor,
             "fpr": manifest.fpr,
             "fprText": rate_text(manifest.fpr),
             "rule": manifest.rule,

@@ -117,7 +117,17 @@ def test_a_damaged_manifest_is_refused(bundle, content):
         Bundle.open(bundle)
 
 
-SECTIONS = ("watermark", "hash", "preprocessing", "fpr", "rule", "opset", "graphs", "engines")
+SECTIONS = (
+    "watermark",
+    "hash",
+    "preprocessing",
+    "fpr",
+    "rule",
+    "floor",
+    "opset",
+    "graphs",
+    "engines",
+)
 
 
 @pytest.mark.parametrize("section", [*SECTIONS, "parity", "made", "files"])

@@ -57,6 +57,18 @@ def test_a_false_positive_rate_lies_between_0_and_1(rate, folder, toy, tmp_path)
         assert "must be strictly between 0 and 1" in complaint(*arguments, "--fpr", rate)
 
 
+@pytest.mark.parametrize("floor", ["-0.1", "1.5", "nan"])
+def test_a_floor_is_a_share(floor, folder, toy):
+    ids, bundle = folder / "notes.txt", ("--bundle", toy, "--runtime", "cpu")
+    for arguments in (
+        ("verify", folder, *LOCK),
+        ("verify", folder, *bundle, "--id", "x", "--workers", "1"),
+        ("embed", folder, *LOCK),
+        ("identify", folder, *bundle, "--ids", ids),
+    ):
+        assert "is a share from 0 to 1, not" in complaint(*arguments, "--floor", floor)
+
+
 def test_an_export_refuses_such_a_rate_too(folder, tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("onnxscript")

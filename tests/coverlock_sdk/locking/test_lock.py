@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -281,6 +281,51 @@ def test_a_long_message_needs_more_than_a_small_p_value(rule, floor):
 def test_without_a_lock_there_is_no_floor(additive, photos):
     bare = NoDefense().protect(additive)
     assert bare.verify(bare.embed(photos[0], "studio"), "studio").floor == 0
+    with pytest.raises(CoverLockError, match="without a lock there is no floor"):
+        Judge(bare.format, None, 1e-6, "soft", floor=0.9)
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(RULES),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.integers(0, 20),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_higher_floor_never_accepts_what_a_lower_one_rejects(rule, one, other, wrong, seed):
+    layout = LockFormat(64, Calibration(), Calibration())
+    rng = np.random.default_rng(seed)
+    hashed = rng.standard_normal((1, 256)).astype(np.float32)
+    payload = layout.payload(message(64)[None], layout.code(hashed, PlainMap.of(None, 64)))
+    payload[0, rng.permutation(64)[:wrong]] ^= 1
+    decoded = ((2.0 * payload - 1) * rng.exponential(4.0, 64)).astype(np.float32)
+    lower, higher = (
+        Judge(layout, None, 1e-6, rule, floor).verify(decoded, hashed, message(64))[0]
+        for floor in sorted((one, other))
+    )
+    assert lower.accepted or not higher.accepted
+    for verdict in (lower, higher):
+        asked = verdict.p_value <= 1e-6 and verdict.agreement >= verdict.floor
+        assert verdict.accepted is asked
+
+
+def test_a_strict_lock_says_so_and_rejects_what_is_damaged(additive, photos):
+    usual, strict = wrap(additive), wrap(additive, floor=1.0)
+    marked = usual.embed(photos[0], "studio")
+    assert strict.verify(marked, "studio").floor == strict.floor == 1.0
+    noise = np.random.default_rng(0).normal(0, 60, np.shape(marked))
+    damaged = np.clip(marked + noise, 0, 255).astype(np.uint8)
+    verdicts = [lock.verify(damaged, "studio") for lock in (usual, strict)]
+    assert [verdict.accepted for verdict in verdicts] == [True, False]
+    assert "of 1.00" in str(verdicts[1])
+    assert "floor=1)" in repr(strict)
+
+
+@pytest.mark.parametrize("wrong", [-0.01, 1.01, 90, float("nan"), "high"])
+def test_a_floor_is_a_share_from_0_to_1(additive, wrong):
+    with pytest.raises(CoverLockError, match="a floor on agreement is a share from 0 to 1, not"):
+        wrap(additive, floor=wrong)
 
 
 # Keys that released pictures give away

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.locking.judging import FLOORS
 from coverlock_sdk.scaling.job import VerificationJob
 from tests.coverlock_sdk.scaling.conftest import rows_in
 from tests.toy_bundle import write_toy_bundle
@@ -131,7 +132,8 @@ def keyed(tmp_path_factory) -> VerificationJob:
         ("keys", {"key_file": "two.json"}),
         ("keys", {"key_file": None}),
         ("fpr", {"fpr": 1e-3}),
-        ("rule", {"rule": "hard"}),
+        ("floor, rule", {"rule": "hard"}),
+        ("floor", {"floor": 0.9}),
         ("precision", {"precision": "int8"}),
         ("accept_unlocked", {"accept_unlocked": True}),
     ],
@@ -148,7 +150,9 @@ def test_verdicts_of_another_job_are_never_taken_for_ones_own(keyed, tmp_path, t
 def test_the_same_job_in_other_words_goes_on(keyed, tmp_path):
     with results_of(keyed, tmp_path) as results:
         results.add([row("a")])
-    spelled_out = replace(keyed, fpr=1e-6, rule="soft", runtime="cpu", max_batch=7)
+    spelled_out = replace(
+        keyed, fpr=1e-6, rule="soft", floor=FLOORS["soft"], runtime="cpu", max_batch=7
+    )
     assert results_of(spelled_out, tmp_path).done() == {("a", None)}
 
 

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import Key, Verifier
-from coverlock_sdk.bundles.bundle import seal
+from coverlock_sdk.bundles.bundle import MANIFEST, seal, stamped
 from coverlock_sdk.errors import (
     BundleError,
     CoverLockError,
@@ -24,6 +24,7 @@ from coverlock_sdk.errors import (
     PictureError,
     RuntimeUnavailableError,
 )
+from coverlock_sdk.locking.judging import FLOORS
 from coverlock_sdk.verifier import onnx_runtime, runtimes
 from coverlock_sdk.verifier.batching import Batcher, run_in_parts
 from tests.toy_bundle import BITS, put_runtime, toy_lock, write_toy_bundle
@@ -166,6 +167,29 @@ def test_fpr_and_rule_can_be_replaced(bundle, marked):
     assert (verdict.fpr, verdict.rule) == (1e-3, "hard")
     with pytest.raises(CoverLockError, match="not a rule"):
         Verifier.open(bundle, "cpu", rule="strict")
+
+
+def test_the_floor_of_a_bundle_goes_with_its_rule_and_can_be_replaced(tmp_path, marked):
+    """A bundle that says nothing about it, as older ones do, has the default floor of the rule."""
+    bundle = write_toy_bundle(tmp_path / "bundle").path
+    manifest = json.loads((bundle / MANIFEST).read_text())
+
+    def floor(**settings):
+        with Verifier.open(bundle, "cpu", **settings) as verifier:
+            assert verifier.verify(marked[0], MESSAGE).floor == verifier.floor
+            return verifier.floor
+
+    for added in ("schema", "sha256", "floor"):
+        del manifest[added]
+    (bundle / MANIFEST).write_bytes(stamped(manifest))
+    assert floor() == FLOORS["soft"]
+    assert floor(floor=0.9) == 0.9
+    (bundle / MANIFEST).write_bytes(stamped({**manifest, "floor": 0.95}))
+    assert floor() == floor(rule="soft") == 0.95
+    assert floor(floor=0.5) == 0.5
+    assert floor(rule="hard") == FLOORS["hard"]
+    with pytest.raises(CoverLockError, match="a share from 0 to 1, not 90"):
+        Verifier.open(bundle, "cpu", floor=90)
 
 
 def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch):

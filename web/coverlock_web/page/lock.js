@@ -3,8 +3,8 @@
 import { hardPValue, softPValue, softWeights, sum } from "./statistics.js";
 
 /**
- * The verdict on one picture. `format` is what the page was built with (bits, calibrations, floors,
- * selection, rule, fpr); without `locked` the payload is judged as it is, as the bare watermark does,
+ * The verdict on one picture. `format` is what the page was built with (bits, calibrations, selection,
+ * rule, fpr, floor); without `locked` the payload is judged as it is, as the bare watermark does,
  * and the message is as long as the payload.
  */
 export function judge(format, { decoded, hashed }, message, { locked = true } = {}) {
@@ -28,7 +28,7 @@ function verdict(format, matches, weights, locked) {
   const pValue = soft ? softPValue(matches, weights) : hardPValue(matches);
   const counted = soft && weights.some(Boolean) ? weights : matches.map(() => 1);
   const agreement = sum(counted.filter((_, bit) => matches[bit])) / sum(counted);
-  const floor = locked ? format.floors[format.rule] : 0;
+  const floor = locked ? format.floor : 0;
   return {
     accepted: pValue <= format.fpr && agreement >= floor,
     pValue,
