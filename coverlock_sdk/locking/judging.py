@@ -42,7 +42,7 @@ FEW_SALTS = 16
 """Fewer salts than these are worth a warning."""
 
 FLOORS: dict[Rule, float] = {"hard": 0.78, "soft": 0.83}
-"""Least agreement of a locked picture, bits counted or weighed by confidence.
+"""Least agreement of a locked picture, bits counted or weighed by how legible they are.
 
 Chosen on photos that training holds out, so that it costs genuine pictures under the six
 distortions at most half a point of acceptance.

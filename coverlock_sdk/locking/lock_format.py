@@ -27,6 +27,8 @@ class Reading:
 
     bits: Bits
     confidence: Floats
+    legibility: Floats
+    """How far the decoder alone can be trusted, whatever the hash makes of the picture."""
     key: Key | None = None
     locked: bool = True
 
@@ -35,9 +37,13 @@ class Reading:
         return None if rule == "hard" else soft_weights(self.confidence)
 
     def agreement(self, message: Bits, rule: Rule) -> float:
-        """The share of ``message`` that was read, bits weighed as ``rule`` does."""
-        matches, weights = self.bits == message, self.weights(rule)
-        if weights is None or not weights.any():
+        """The share of ``message`` that was read, under the soft rule by how legible bits are.
+
+        Bits that the decoder misread say nothing of the picture's code. That its hash is unsure of
+        a bit is no excuse: the code of a picture that was made to resemble another's is, too.
+        """
+        matches, weights = self.bits == message, soft_weights(self.legibility)
+        if rule == "hard" or not weights.any():
             return float(matches.mean())
         return float(weights[matches].sum() / weights.sum())
 
@@ -101,19 +107,19 @@ class LockFormat:
         """What each picture shows to the holder of ``key``, who undoes the lock by its map."""
         odds = self.log_odds(decoder_logits)
         bits = (odds > 0).astype(np.uint8) ^ self.code(hash_logits, code_map, salt)
-        right = _confidence(odds)
+        read = right = _confidence(odds)
         if self.hash is not None:
             certain = self.hash.confidence(code_map.selected(hash_logits, salt))
-            right = right * certain + (1 - right) * (1 - certain)
+            right = read * certain + (1 - read) * (1 - certain)
         locked = self.hash is not None
-        return [Reading(b, c, key, locked) for b, c in zip(bits, right, strict=True)]
+        return [Reading(*row, key, locked) for row in zip(bits, right, read, strict=True)]
 
     def unlocked_readings(self, decoder_logits: Logits) -> list[Reading]:
         """What each picture shows when it was marked before there was a lock."""
         odds = self.log_odds(decoder_logits)
         bits = (odds > 0).astype(np.uint8)
         pairs = zip(bits, _confidence(odds), strict=True)
-        return [Reading(b, c, locked=False) for b, c in pairs]
+        return [Reading(b, c, c, locked=False) for b, c in pairs]
 
     def payload_view(self, decoder_logits: Logits, rule: Rule) -> Floats:
         """What the decoder sees of one picture (1, ...), from -1 to 1 for each bit.

@@ -72,7 +72,10 @@ class Census:
         weights, needed = self._threshold(own, self.judge.fpr / (tries * len(self.judge.keys)))
         margins = own / max(float(typical), 1e-12)
         by_level = np.zeros(CODE_BITS + 1)
-        by_level[levels] = _odds(levels / CODE_BITS, margins, weights, needed)
+        alike, even = levels / CODE_BITS, np.full(len(own), 1 / len(own))
+        by_level[levels] = np.minimum(
+            _odds(alike, margins, weights, needed), _odds(alike, margins, even, self.judge.floor)
+        )
         odds = by_level[matches]
         of_kinds = np.rint(np.bincount(self.crowd.kind, odds)).astype(int)
         return Lookalikes(
@@ -83,7 +86,7 @@ class Census:
         )
 
     def _threshold(self, own: Logits, p_value: float) -> tuple[Floats, float]:
-        """What each bit weighs, in sum one, and the sum that is accepted."""
+        """What each bit weighs, in sum one, and the sum that is unlikely enough."""
         layout, rule = self.judge.format, self.judge.rule
         if rule == "hard" or layout.hash is None:
             weights, tail = np.ones(len(own), dtype=np.int64), binomial_tail(len(own))
@@ -93,7 +96,7 @@ class Census:
         total = max(int(weights.sum()), 1)
         least = int(np.argmax(tail <= p_value)) if tail[-1] <= p_value else total + 1
         share = (least - 0.5) / total  # sums are whole numbers, the normal distribution is not
-        return weights / total, max(self.judge.floor, share)
+        return weights / total, share
 
 
 def _odds(agreement: Floats, margins: Logits, weights: Floats, needed: float) -> Floats:

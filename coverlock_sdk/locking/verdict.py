@@ -26,12 +26,12 @@ class Verdict:
     """The false-positive rate that was asked for: accepted needs ``p_value <= fpr``."""
     rule: Rule
     agreement: float = 0.0
-    """The share of the message that was read, each bit weighed as the rule does."""
+    """The share of the message that was read; the soft rule weighs bits by how legible they are."""
     floor: float = 0.0
     """The agreement that a locked picture needs besides, whatever its p-value.
 
-    The p-value bounds unmarked pictures. The floor bounds forgeries between similar pictures,
-    whose codes agree in more than half of their bits.
+    The p-value bounds unmarked pictures. The floor bounds forgeries between pictures that are
+    similar, or were made so for the hash: their codes agree in more than half of their bits.
     """
     key_id: str | None = None
     """Which key of the ring the picture was marked with; None when rejected, or without keys."""

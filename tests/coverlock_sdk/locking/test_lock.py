@@ -278,6 +278,26 @@ def test_a_long_message_needs_more_than_a_small_p_value(rule, floor):
         assert verdict.accepted is accepted
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(0, 64))
+def test_agreement_excuses_what_the_decoder_is_unsure_of_and_not_what_the_hash_is(seed, wrong):
+    layout = LockFormat(64, Calibration(), Calibration())
+    rng = np.random.default_rng(seed)
+    hashed = (rng.standard_normal((1, 256)) + 1e-3).astype(np.float32)
+    payload = layout.payload(message(64)[None], layout.code(hashed, PlainMap.of(None, 64)))
+    damaged = np.isin(np.arange(64), rng.permutation(64)[:wrong])
+    judge = Judge(layout, None, 1e-6, "soft")
+
+    def agreement(decoded, hashed):
+        [verdict] = judge.verify(decoded.astype(np.float32), hashed, message(64))
+        return verdict.agreement
+
+    sure = np.where(payload ^ damaged, 4.0, -4.0)
+    assert agreement(sure, hashed) == pytest.approx(1 - wrong / 64)
+    assert agreement(sure, hashed * 1e-3) == pytest.approx(1 - wrong / 64)
+    unsure = np.where(damaged, sure / 8, sure)
+    assert agreement(unsure, hashed) >= agreement(sure, hashed) - 1e-12
+
+
 def test_without_a_lock_there_is_no_floor(additive, photos):
     bare = NoDefense().protect(additive)
     assert bare.verify(bare.embed(photos[0], "studio"), "studio").floor == 0

@@ -10,7 +10,8 @@ import { hardPValue, softPValue, softWeights, sum } from "./statistics.js";
 export function judge(format, { decoded, hashed }, message, { locked = true } = {}) {
   const odds = logOdds(format, decoded, message.length);
   let read = odds.map((value) => Number(value > 0));
-  let confidence = odds.map((value) => trust(value, { scale: 1, power: 1 }, format.maxConfidence));
+  const legible = odds.map((value) => trust(value, { scale: 1, power: 1 }, format.maxConfidence));
+  let confidence = legible;
   if (locked) {
     const chosen = format.selection.map((index) => hashed[index]);
     read = read.map((bit, index) => bit ^ Number(chosen[index] > 0));
@@ -20,13 +21,14 @@ export function judge(format, { decoded, hashed }, message, { locked = true } = 
     });
   }
   const matches = read.map((bit, index) => bit === message[index]);
-  return verdict(format, matches, softWeights(confidence, format.maxWeight), locked);
+  const weigh = (trusted) => softWeights(trusted, format.maxWeight);
+  return verdict(format, matches, weigh(confidence), weigh(legible), locked);
 }
 
-function verdict(format, matches, weights, locked) {
+function verdict(format, matches, weights, legible, locked) {
   const soft = format.rule === "soft";
   const pValue = soft ? softPValue(matches, weights) : hardPValue(matches);
-  const counted = soft && weights.some(Boolean) ? weights : matches.map(() => 1);
+  const counted = soft && legible.some(Boolean) ? legible : matches.map(() => 1);
   const agreement = sum(counted.filter((_, bit) => matches[bit])) / sum(counted);
   const floor = locked ? format.floor : 0;
   return {
