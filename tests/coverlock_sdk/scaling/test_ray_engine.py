@@ -64,7 +64,7 @@ def test_a_folder_on_ray_and_in_the_plain_loop_agree(
     monkeypatch.chdir(toy.parent)  # where no worker is
     monkeypatch.setattr(runtimes, "RUNTIMES", {})  # the driver may be a small machine
     line = ["verify", f"file://{folder}", "--bundle", toy.name, "--engine", "ray", "--id", "alice"]
-    line += ["--out", str(tmp_path / "out"), "--json"]
+    line += ["--runtime", "cpu", "--out", str(tmp_path / "out"), "--json"]
     result = CliRunner().invoke(build_cli(), line)
     assert result.exit_code == 2, result.output
     answer = json.loads(result.stdout)
