@@ -15,7 +15,7 @@ import numpy as np
 from coverlock_bench.intervals import rate
 from coverlock_bench.keyed import key_of
 from coverlock_bench.ledger import Session
-from coverlock_sdk import load_watermark, wrap
+from coverlock_sdk import Marked, load_watermark, wrap
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.errors import WeakMarkWarning
 from coverlock_sdk.images.conversion import read
@@ -52,15 +52,22 @@ def lock_schemes(
 
 def _judged(lock: LockedWatermark, photo: Path, identifier: str, seed: list[int]) -> dict[str, Any]:
     """p-value, agreement and floor of one photo as marked and under each distortion, by rule."""
+    marked, logits = marked_versions(lock, photo, identifier, seed)
+    return {"psnr": marked.psnr} | {
+        rule: _verdicts(lock, logits, identifier, rule) for rule in RULES
+    }
+
+
+def marked_versions(
+    lock: LockedWatermark, photo: Path, identifier: str, seed: list[int]
+) -> tuple[Marked, tuple[Logits, Logits]]:
+    """One photo marked, and what decoder and hash make of it as it is and under each distortion."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)
         marked = lock.mark(read(photo).to_bytes(), identifier)
     rng = np.random.default_rng(seed)
     pictures = [marked.picture, *(change(marked.picture, rng) for change in EVALUATION.values())]
-    logits = lock.logits(pictures)
-    return {"psnr": marked.psnr} | {
-        rule: _verdicts(lock, logits, identifier, rule) for rule in RULES
-    }
+    return marked, lock.logits(pictures)
 
 
 def _verdicts(

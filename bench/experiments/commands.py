@@ -13,6 +13,7 @@ import click
 
 from coverlock_bench.adaptive.command import chosen, work_option
 from coverlock_bench.auditing.collection import SIDE
+from coverlock_bench.hashes.collision_report import TARGETS
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import (
     FOLDER,
@@ -122,6 +123,43 @@ def lookalikes(
     for name, hash_name in product(watermarks, hashes):
         figures[f"{name}, {hash_name}"] = measure(name, hash_name, photos, count, fpr)
         yield Measured(config, figures, declared.LOOKALIKES.markdown(figures))
+
+
+@measurement(
+    "floors",
+    "watermarks images hash held_out seed",
+    count_option(100),
+    click.option(
+        "--targets",
+        type=click.IntRange(0, TARGETS),
+        default=TARGETS,
+        show_default=True,
+        help="Photos that forgers attack, of those that 'bench hash' attacks.",
+    ),
+    click.option(
+        "--work",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=Path("runs/floors.sqlite"),
+        show_default=True,
+        help="Measurements made so far; an interrupted run goes on there.",
+    ),
+)
+def floors_command(
+    watermarks: Names, images: Path | None, held_out: bool, work: Path, **common: Any
+) -> Measured:
+    """What each floor on agreement costs genuine pictures, and what it stops of white-box forgers.
+
+    With --held-out it is how the default floors are chosen.
+    """
+    from experiments.floors import affordable, floors
+
+    photos = find_photos(images, held_out)
+    with resumable(work):
+        session = Session(Ledger(work), quiet=False)
+        figures = floors(watermarks, photos=photos, run=session, **common)
+    config = {"held_out": held_out, "watermarks": list(watermarks), **common}
+    notes = (affordable(figures),)
+    return Measured(config, figures, declared.FLOORS.markdown(figures), notes)
 
 
 @measurement(
@@ -473,6 +511,7 @@ COMMANDS = (
     rules,
     hardening,
     lookalikes,
+    floors_command,
     documents,
     levers,
     hash_variants_command,

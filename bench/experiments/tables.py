@@ -105,6 +105,24 @@ LOOKALIKES = Table(
         ("rank correlation with forgeries accepted", "{rank_correlation|-:.2f}"),
     ),
 )
+FLOORS = Table(
+    "Genuine pictures and white-box forgeries that each floor on agreement accepts",
+    nested("rule", "floor"),
+    lambda figures: (
+        ("rule", "{rule}"),
+        ("floor", lambda row: row["floor"] if float(row["floor"]) else "none"),
+        *(
+            (f"genuine, {name}", f"{{tpr/{name}:%1}} %")
+            for name in next(iter(figures["soft"].values()))["tpr"]
+        ),
+        ("cost of the floor, points", "{cost:%2}"),
+        ("genuine, 80 % crop", "{tpr_by_distortion/crop:%1} %"),
+        *(
+            (f"forged, {search}", below(f"collisions/{search}", "{accepted:.1f} of {targets}"))
+            for search in next(iter(figures["soft"].values()))["collisions"]
+        ),
+    ),
+)
 LOOKALIKE_KINDS = Table(
     "The estimate and forgeries by kind",
     lambda figures: [

@@ -43,6 +43,26 @@ def test_hardening_is_measured_with_its_cost_and_its_forgeries(photo_folder):
     assert hardened["soft"]["asr_gt1"] == 0
 
 
+def test_a_higher_floor_costs_genuine_pictures_and_stops_forgeries(photo_folder, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr("experiments.floors.SEARCHES", {"24 dB": {"psnr": 24.0, "steps": 2}})
+    options = ["-w", "additive", "--images", str(photo_folder), "--count", "1", "--targets", "1"]
+    arguments = ["bench", "floors", *options, "--hash", "nano", "--work", "w.sqlite", "-o"]
+    result = CliRunner().invoke(build_cli(), [*arguments, "first.json"])
+    assert result.exit_code == 0, result.output
+    assert "the highest floors that cost at most 0.5 points: hard " in result.stderr
+    figures = json.loads(Path("first.json").read_text())["figures"]
+    for rows in figures.values():
+        costs = [row["cost"] for row in rows.values()]
+        forged = [row["collisions"]["24 dB"]["accepted"] for row in rows.values()]
+        assert costs[0] == 0
+        assert costs == sorted(costs)
+        assert forged == sorted(forged, reverse=True)
+    monkeypatch.setattr("experiments.floors.marked_versions", pytest.fail)  # all is kept
+    assert CliRunner().invoke(build_cli(), [*arguments, "again.json"]).exit_code == 0
+    assert json.loads(Path("again.json").read_text())["figures"] == figures
+
+
 def test_pages_of_text_are_measured(tmp_path):
     out = tmp_path / "d.json"
     arguments = ["bench", "documents", "-w", "additive", "--pages", "2", "-o", str(out)]

@@ -11,10 +11,14 @@ import numpy as np
 from coverlock_bench.hashes.assets import NEURAL_HASH
 from coverlock_bench.ledger import Ledger, digest
 from coverlock_bench.photos import load_squares, to_float
+from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError, needs
 
 CROWD = 110
 """Released pictures among which the forger chooses the nearest."""
+
+TARGETS = 60
+"""Pictures that the bars are about."""
 
 SIDE = 256
 
@@ -48,17 +52,11 @@ def collision_report(
     and the crowd are different ones. What was found is kept, so that an
     interrupted run goes on from there.
     """
-    if len(photos) < count + 2:
-        raise CoverLockError(
-            f"{count} collisions need more than the {len(photos)} photos there are"
-        )
     with needs("a search for collisions", "PyTorch", "torch"):
         from coverlock_bench.hashes.collisions import Collision
         from coverlock_bench.hashes.opponents import opponent
-    order = np.random.default_rng(seed).permutation(len(photos))
-    chosen = [photos[row] for row in order[: count + CROWD]]
-    pictures = np.stack([to_float(square) for square in load_squares(chosen, SIDE)])
-    targets, crowd = pictures[:count], pictures[count:]
+    chosen = attacked_photos(photos, count, seed)
+    targets, crowd = targets_and_crowd(chosen, count)
     few = targets[: -(-count // FEW)]
     ledger = Ledger(KEPT)
     report: dict[str, dict[str, Any]] = {}
@@ -81,3 +79,19 @@ def collision_report(
                 ledger.keep(figures, **key)
             report[name][search] = figures
     return report
+
+
+def attacked_photos(photos: list[Path], count: int, seed: int) -> list[Path]:
+    """The ``count`` photos that are attacked, and after them the crowd of released ones."""
+    if len(photos) < count + 2:
+        raise CoverLockError(
+            f"{count} collisions need more than the {len(photos)} photos there are"
+        )
+    order = np.random.default_rng(seed).permutation(len(photos))
+    return [photos[row] for row in order[: count + CROWD]]
+
+
+def targets_and_crowd(chosen: list[Path], count: int) -> tuple[Images, Images]:
+    """The same as pictures (N, 3, H, W)."""
+    pictures = np.stack([to_float(square) for square in load_squares(chosen, SIDE)])
+    return pictures[:count], pictures[count:]

@@ -71,18 +71,21 @@ class Collision:
         self, opponent: Opponent, targets: Images, crowd: Images, seed: int = 0
     ) -> tuple[Images, npt.NDArray[np.int64]]:
         """The targets changed and saved in 8 bits, and which of the crowd each is to pass for."""
-        bits = self._bits(opponent)
-        known = _logits(opponent, crowd)
-        forged, aimed = [], []
-        starts = range(0, len(targets), TOGETHER)
-        for start in progress(starts, f"{opponent.name}, {self}"):
-            here = torch.from_numpy(targets[start : start + TOGETHER])
-            rng = np.random.default_rng([seed, start])
-            chosen = self._nearest(_logits(opponent, here.numpy()), known, bits)
-            change, aim = self._best(opponent, here, known, chosen, bits, rng)
-            forged.append((here + change).clamp(0, 1).mul(255).round().div(255).numpy())
-            aimed.append(aim)
+        starts = progress(range(0, len(targets), TOGETHER), f"{opponent.name}, {self}")
+        parts = [self.forged_from(start, opponent, targets, crowd, seed) for start in starts]
+        forged, aimed = zip(*parts, strict=True)
         return np.concatenate(forged), np.concatenate(aimed)
+
+    def forged_from(
+        self, start: int, opponent: Opponent, targets: Images, crowd: Images, seed: int = 0
+    ) -> tuple[Images, npt.NDArray[np.int64]]:
+        """The same of those targets alone that are attacked together, from ``start`` on."""
+        bits, known = self._bits(opponent), _logits(opponent, crowd)
+        here = torch.from_numpy(targets[start : start + TOGETHER])
+        rng = np.random.default_rng([seed, start])
+        chosen = self._nearest(_logits(opponent, here.numpy()), known, bits)
+        change, aimed = self._best(opponent, here, known, chosen, bits, rng)
+        return (here + change).clamp(0, 1).mul(255).round().div(255).numpy(), aimed
 
     def _bits(self, opponent: Opponent) -> npt.NDArray[np.int64]:
         """The code bits that count; with a key, all may."""

@@ -16,7 +16,7 @@ from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keys import Key, Keyring
 from coverlock_sdk.locking.lock_format import LockFormat
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.verdict import Rule, Verdict
 from coverlock_sdk.training.hashes.kind_figures import SELECTED
 
 KEYS = 16
@@ -38,9 +38,16 @@ class IdealLock:
 
     def accepted(self, sources: Logits, forged: Logits, rule: Rule) -> npt.NDArray[np.float64]:
         """For each forgery with the mark of a source: the share of keys that accept it."""
-        return np.mean([self._verdicts(key, sources, forged, rule) for key in self._keys], axis=0)
+        verdicts = self.verdicts(sources, forged, rule)
+        return np.mean([[bool(verdict) for verdict in row] for row in verdicts], axis=0)
 
-    def _verdicts(self, key: Key | None, sources: Logits, forged: Logits, rule: Rule) -> list[bool]:
+    def verdicts(self, sources: Logits, forged: Logits, rule: Rule) -> list[list[Verdict]]:
+        """By key, the verdict on each forgery with the mark of a source."""
+        return [self._verdicts(key, sources, forged, rule) for key in self._keys]
+
+    def _verdicts(
+        self, key: Key | None, sources: Logits, forged: Logits, rule: Rule
+    ) -> list[Verdict]:
         keyring = Keyring([key]) if key is not None else None
         judge = Judge(self._layout, keyring, DEFAULT_FPR, rule)
         terms = judge.terms(CUSTOMER, judge.keys[0])
@@ -50,6 +57,5 @@ class IdealLock:
             code = self._layout.code(source[None], terms.code_map, salt)
             payload = self._layout.payload(terms.message[None], code)
             decoded = np.where(payload, CERTAIN, -CERTAIN).astype(np.float32)
-            [verdict] = judge.verify(decoded, picture[None], CUSTOMER)
-            verdicts.append(verdict.accepted)
+            verdicts += judge.verify(decoded, picture[None], CUSTOMER)
         return verdicts
