@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from coverlock_bench.hashes.collisions import Collision
     from coverlock_bench.hashes.opponents import Opponent
 
-FLOORS = (0.0, 0.78, 0.80, 0.83, 0.85, 0.87, 0.90, 0.92, 0.94)
+FLOORS = (0.0, 0.78, 0.79, 0.80, 0.82, 0.84, 0.85, 0.86, 0.87, 0.88, 0.90, 0.92, 0.94)
 WAYS = {"keyless": "", "scheme 2": ", key"}
 
 AFFORDED = 0.005
@@ -73,20 +74,25 @@ def floors(
     figures: dict[str, Any] = {}
     for rule in RULES:
         rows = {f"{floor:.2f}": _row(floor, rule, genuine, forged) for floor in FLOORS}
-        free = rows[f"{FLOORS[0]:.2f}"]["tpr_mean"]
+        free = rows[f"{FLOORS[0]:.2f}"]["tpr"]
         for row in rows.values():
-            row["cost"] = free - row["tpr_mean"]
+            row["cost"] = {
+                way: fmean(free[f"{name}{key}"] - row["tpr"][f"{name}{key}"] for name in watermarks)
+                for way, key in WAYS.items()
+            }
         figures[rule] = rows
     return figures
 
 
 def affordable(figures: dict[str, Any]) -> str:
-    """Of each rule the highest floor that may be the default."""
-    highest = (
-        f"{rule} {max(floor for floor, row in rows.items() if row['cost'] <= AFFORDED)}"
+    """Of each rule, without a key and with one, the highest floor that may be the default."""
+    highest = [
+        f"{rule}{key} {max(f for f, row in rows.items() if row['cost'][way] <= AFFORDED)}"
         for rule, rows in figures.items()
-    )
-    return f"the highest floors that cost at most {100 * AFFORDED:g} points: {', '.join(highest)}"
+        for way, key in WAYS.items()
+    ]
+    limit = f"{100 * AFFORDED:g} points"
+    return f"the highest floors that cost at most {limit}: {'; '.join(highest)}"
 
 
 def _row(floor: float, rule: str, genuine: Mapping[str, Any], forged: Any) -> dict[str, Any]:

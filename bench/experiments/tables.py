@@ -115,7 +115,8 @@ FLOORS = Table(
             (f"genuine, {name}", f"{{tpr/{name}:%1}} %")
             for name in next(iter(figures["soft"].values()))["tpr"]
         ),
-        ("cost of the floor, points", "{cost:%2}"),
+        ("cost of the floor, points", "{cost/keyless:%2}"),
+        ("with a key", "{cost/scheme 2:%2}"),
         ("genuine, 80 % crop", "{tpr_by_distortion/crop:%1} %"),
         *(
             (f"forged, {search}", below(f"collisions/{search}", "{accepted:.1f} of {targets}"))

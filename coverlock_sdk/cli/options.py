@@ -14,7 +14,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
-from coverlock_sdk.locking.judging import FLOORS
+from coverlock_sdk.locking.judging import FLOORS, KEYED_FLOORS
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.verifier.runtimes import AUTO
@@ -87,7 +87,8 @@ floor_option = click.option(
     "--floor",
     type=float,
     help="Share of the message that must be read, from 0 to 1.  "
-    f"[default: {FLOORS['soft']} soft, {FLOORS['hard']} hard, or the bundle's]",
+    f"[default: {FLOORS['soft']} soft, {FLOORS['hard']} hard, with a key {KEYED_FLOORS['soft']} "
+    f"and {KEYED_FLOORS['hard']}, or the bundle's]",
 )
 max_pixels_option = click.option(
     "--max-pixels",

@@ -255,7 +255,7 @@ def _manifest(
         format=lock.format,
         fpr=lock.fpr,
         rule=lock.rule,
-        floor=lock.floor,
+        floor=lock.judge.asked_floor,
         opset=OPSET,
         key_fingerprint=lock.keyring.primary.fingerprint if lock.keyring else None,
         graphs=graphs,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.locking.judging import FLOORS
+from coverlock_sdk.locking.judging import KEYED_FLOORS
 from coverlock_sdk.scaling.job import VerificationJob
 from tests.coverlock_sdk.scaling.conftest import rows_in
 from tests.toy_bundle import write_toy_bundle
@@ -151,7 +151,7 @@ def test_the_same_job_in_other_words_goes_on(keyed, tmp_path):
     with results_of(keyed, tmp_path) as results:
         results.add([row("a")])
     spelled_out = replace(
-        keyed, fpr=1e-6, rule="soft", floor=FLOORS["soft"], runtime="cpu", max_batch=7
+        keyed, fpr=1e-6, rule="soft", floor=KEYED_FLOORS["soft"], runtime="cpu", max_batch=7
     )
     assert results_of(spelled_out, tmp_path).done() == {("a", None)}
 
