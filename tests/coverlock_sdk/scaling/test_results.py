@@ -130,7 +130,7 @@ def keyed(tmp_path_factory) -> VerificationJob:
         ("message", {"message": (0, 1) * 24}),
         ("message", {"message": None}),
         ("keys", {"key_file": "two.json"}),
-        ("keys", {"key_file": None}),
+        ("floor, keys", {"key_file": None}),
         ("fpr", {"fpr": 1e-3}),
         ("floor, rule", {"rule": "hard"}),
         ("floor", {"floor": 0.9}),
