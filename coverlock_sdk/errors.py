@@ -26,6 +26,10 @@ class KeyringError(CoverLockError):
     """A key is missing, malformed, readable by others, or not the one that is needed."""
 
 
+class CrowdFileError(CoverLockError):
+    """A file of codes of one's own pictures cannot be used, or is that of another hash."""
+
+
 class UnknownNameError(CoverLockError):
     """Nothing is registered under the name that was asked for."""
 

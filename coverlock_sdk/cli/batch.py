@@ -17,6 +17,7 @@ from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.exit_codes import ACCEPTED, ERROR, REJECTED
 from coverlock_sdk.errors import (
     CoverLockError,
+    CrowdFileError,
     ExposedKeyWarning,
     KeyringError,
     MessageError,
@@ -26,7 +27,13 @@ from coverlock_sdk.errors import (
 from coverlock_sdk.images.folders import Found, Source
 from coverlock_sdk.progress import progress
 
-ABOUT_SETTINGS = (KeyringError, MessageError, MissingModelError, UnknownNameError)
+ABOUT_SETTINGS = (
+    CrowdFileError,
+    KeyringError,
+    MessageError,
+    MissingModelError,
+    UnknownNameError,
+)
 """Errors that no picture is to blame for: they end the command."""
 COLOURS = {"accepted": "green", "rejected": "red", "error": "yellow"}
 UNBROKEN = 10_000

@@ -12,9 +12,10 @@ import click
 from coverlock_sdk.cli.batch import report
 from coverlock_sdk.cli.chosen_messages import message_source
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.marking import MarkingJob, Task, recorded
+from coverlock_sdk.cli.marking import MarkingJob, SurveyJob, Task, in_this_process, recorded
 from coverlock_sdk.cli.options import (
     audit_option,
+    crowd_option,
     json_option,
     marker_options,
     message_options,
@@ -48,6 +49,7 @@ COLUMNS = {
 @message_options
 @serials_option
 @marker_options
+@crowd_option
 @click.option("--strict", is_flag=True, help="Refuse pictures that other pictures would pass for.")
 @click.option(
     "--format",
@@ -92,9 +94,9 @@ def embed(
     SOURCES are files, folders or patterns; pictures that this command wrote there before are not
     marked again. A marked picture that would not verify counts as rejected. A file that carries
     another message is not replaced. With --serials each picture carries a serial of --id, such as
-    order-4711/000001, which keeps a key safe however many pictures are released. A picture whose
-    code many others share, such as a page of a common layout, is marked with a warning, or refused
-    with --strict.
+    order-4711/000001, which keeps a key safe however many pictures are released. A picture that
+    others would pass for, such as a page of one layout, is marked with a warning, or refused with
+    --strict: others are reference pictures, all of SOURCES, and those in --crowd.
     """
     _require_one(opening["watermark"], opening["bundle"])
     job = MarkingJob.of(opening, quality, resume, overwrite, strict, audit is not None)
@@ -111,10 +113,15 @@ def embed(
         ]
         left = Found(list(targets), found.skipped)
         record = partial(recorded, marker, audit, list(bits) if bits else identifier)
-        if not workers and engine == "local":
-            rows = (row for task in tasks for row in job.check(marker, [task]))
-            report(left, record(rows), COLUMNS, as_json)
-    report(left, record(_engine(engine)(job, tasks, workers or 1)), COLUMNS, as_json)
+        here = not workers and engine == "local"
+        run = (
+            partial(in_this_process, marker)
+            if here
+            else partial(_engine(engine), workers=workers or 1)
+        )
+        if len(tasks) > 1:
+            job = job.knowing(marker, run(SurveyJob(job), tasks), len(tasks))
+        report(left, record(run(job, tasks)), COLUMNS, as_json)
 
 
 def _require_one(watermark: str | None, bundle: Path | None) -> None:
@@ -126,7 +133,7 @@ def _require_one(watermark: str | None, bundle: Path | None) -> None:
         refuse_idle("with --bundle, which has its own", "hash", "fpr", "rule", "floor")
 
 
-def _engine(name: str) -> Callable[[MarkingJob, list[Task], int], Iterator[dict[str, Any]]]:
+def _engine(name: str) -> Callable[..., Iterator[dict[str, Any]]]:
     if name == "local":
         return in_processes
     with needs("--engine ray", "Ray", "ray"):

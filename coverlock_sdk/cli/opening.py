@@ -38,6 +38,7 @@ def open_lock(
     max_pixels: int = MAX_PIXELS,
     harden: bool = True,
     psnr: float | None = None,
+    crowd: Path | None = None,
 ) -> LockedWatermark:
     """The lock that ``lock_options`` describe."""
     hash_name, hash_options = parse_setting(hash or DEFAULT_HASH)
@@ -50,6 +51,7 @@ def open_lock(
         floor=floor,
         harden=harden,
         psnr=psnr,
+        crowd=crowd,
     )
     lock.max_pixels = max_pixels
     return lock

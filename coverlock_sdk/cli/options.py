@@ -102,6 +102,12 @@ audit_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Append every verdict to this file; 'coverlock check-log' checks it.",
 )
+crowd_option = click.option(
+    "--crowd",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that keeps the codes of your pictures, to compare with those of earlier runs, too; "
+    "made if it is not there.",
+)
 serials_option = click.option(
     "--serials",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -10,6 +10,7 @@ import click
 from coverlock_sdk.cli.deployment import DeploymentOptions
 from coverlock_sdk.cli.options import (
     bundle_options,
+    crowd_option,
     key_option,
     max_pixels_option,
     psnr_option,
@@ -86,6 +87,7 @@ from coverlock_sdk.serving.tls import Certificate
 )
 @click.option("--embed", is_flag=True, help="Mark pictures, too: /embed.")
 @psnr_option
+@crowd_option
 @click.option(
     "--resolution",
     type=click.Path(file_okay=False, path_type=Path),
@@ -110,6 +112,7 @@ def serve(
     serials: Path | None,
     embed: bool,
     psnr: float | None,
+    crowd: Path | None,
     resolution: Path | None,
     **opening: Any,
 ) -> None:
@@ -128,7 +131,7 @@ def serve(
     if ids and serials:
         raise MessageError("name either a file of identifiers with --ids or a registry: --serials")
     if not embed:
-        refuse_idle("without --embed", "psnr")
+        refuse_idle("without --embed", "psnr", "crowd")
     limits = Limits(max_bytes, max_pixels, max_in_flight, timeout, max_rejections)
     options = DeploymentOptions(
         bundles,
@@ -138,7 +141,7 @@ def serve(
         serials,
         resolution,
         {**opening, "max_queue": max_in_flight},
-        {"psnr": psnr, "max_pixels": max_pixels} if embed else None,
+        {"psnr": psnr, "crowd": crowd, "max_pixels": max_pixels} if embed else None,
     )
     plan = ServicePlan(options, limits, _certificate(tls_certificate, tls_key), log_format)
     deployment = options.open()

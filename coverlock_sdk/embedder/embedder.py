@@ -6,6 +6,7 @@ the rounding of views to 8 bits.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
@@ -43,20 +44,21 @@ class Embedder(PictureMarker):
         threads: int | None = None,
         max_pixels: int = PictureMarker.max_pixels,
         watermark: Watermark | None = None,
+        crowd: str | Path | None = None,
     ) -> Embedder:
         """Open the bundle in a folder.
 
         ``key`` is a ``Key``, a ``Keyring`` or a key file, of which the first key marks; ``trust``
         names the public keys or trust files of which one must have signed the bundle, or "any"
-        for a bundle that needs no check. ``psnr`` and ``harden`` are those of ``wrap``;
-        ``threads`` limits ONNX Runtime. Picture files of more than ``max_pixels`` are refused.
-        ``watermark`` is the plugin with options, for a bundle that names one.
+        for a bundle that needs no check. ``psnr``, ``harden`` and ``crowd`` are those of
+        ``wrap``; ``threads`` limits ONNX Runtime. Picture files of more than ``max_pixels`` are
+        refused. ``watermark`` is the plugin with options, for a bundle that names one.
         """
         bundle = Bundle.given(bundle, trust)
         judge = bundle_judge(bundle, key)
         networks = open_networks(bundle, threads, watermark)
         hardener = Hardener(_with_gradients(networks.hash)) if harden else None
-        embedder = cls(bundle, Binder(networks, judge, DEFAULT_ROUNDS, hardener, psnr))
+        embedder = cls(bundle, Binder(networks, judge, DEFAULT_ROUNDS, hardener, psnr, crowd))
         embedder.max_pixels = max_pixels
         return embedder
 

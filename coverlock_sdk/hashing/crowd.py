@@ -48,6 +48,12 @@ class Crowd:
         """The crowd of ``codes`` (N, 256)."""
         return cls(np.packbits(codes, axis=1), kind, kinds, probe)
 
+    @classmethod
+    def empty(cls) -> Crowd:
+        """The crowd of a hash that has none."""
+        none = np.empty(0, np.uint8)
+        return cls(np.empty((0, 32), np.uint8), none, (), np.zeros(32, np.uint8))
+
     def __len__(self) -> int:
         return len(self.packed)
 
@@ -95,8 +101,12 @@ def crowd_of(image_hash: ImageHash) -> Crowd | None:
     crowd = _loaded(path)
     if crowd is None:
         return None
-    different = int(np.bitwise_count(crowd.probe ^ probe_of(image_hash)).sum())
-    return crowd if different <= PROBE_TOLERANCE else None
+    return crowd if same_weights(crowd.probe, probe_of(image_hash)) else None
+
+
+def same_weights(probe: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    """Whether two probes (32,) are of one hash."""
+    return int(np.bitwise_count(probe ^ other).sum()) <= PROBE_TOLERANCE
 
 
 @lru_cache(maxsize=4)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from coverlock_sdk.locking.judging import Judge, Terms
 from coverlock_sdk.locking.lookalikes import Census, Lookalikes
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
+
+if TYPE_CHECKING:
+    from coverlock_sdk.hashing.own_crowd import Trace
 
 REHEARSED = 0.75
 """The share of a picture's area that is left of it when salts are compared."""
@@ -47,13 +50,14 @@ class Marked:
     salt: int = 0
     """The salt it was marked under; verification tries all of them."""
     lookalikes: Lookalikes | None = None
-    """How many other pictures would pass for it; None where the hash has no crowd to compare."""
+    """How many other pictures would pass for it; None where there is no hash."""
 
 
 class Binder:
     """Marks pictures with the networks of a watermark and a hash, under the first key.
 
-    With ``psnr``, marks are made as strong or as weak as pictures of that many decibels have.
+    With ``psnr``, marks are made as strong or as weak as pictures of that many decibels have. Each
+    picture is compared with those before it; ``crowd`` is a file that keeps their codes.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Binder:
         rounds: int = 1,
         hardener: Hardener | None = None,
         psnr: float | None = None,
+        crowd: str | Path | None = None,
     ) -> None:
         if rounds < 1:
             raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
@@ -70,6 +75,7 @@ class Binder:
             raise CoverLockError(f"{psnr} dB is not a quality to aim at: choose from 20 to 60")
         self.networks, self.judge, self.format = networks, judge, judge.format
         self.rounds, self.hardener, self.psnr = rounds, hardener, psnr
+        self.census = Census.of(networks.hash, judge, crowd)
 
     def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
@@ -88,10 +94,11 @@ class Binder:
             self._settle([work for work in works if not work.result.verdict.accepted], None)
         return [replace(work.result, lookalikes=work.lookalikes) for work in works]
 
-    @cached_property
-    def census(self) -> Census | None:
-        """What counts lookalikes, where the hash has a crowd; it is read on first use."""
-        return Census.of(self.networks.hash, self.judge)
+    def remember(self, pictures: Sequence[Picture]) -> list[Trace]:
+        """Compare pictures that are marked with these, too; what is kept of each."""
+        if self.census is None:
+            return []
+        return self.census.remember(pictures, self.networks.hashed(self.networks.views(pictures)))
 
     def _settle(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
         """Embed into each picture until its code settles or repeats itself.
@@ -141,12 +148,15 @@ class Binder:
     def _begin(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[_Work]:
         """What there is to do, each picture with a salt and the code that it has now."""
         views = self.networks.views(pictures)
-        works = []
-        for row, hashed in enumerate(self.networks.hashed(views)):
+        works, all_hashed = [], self.networks.hashed(views)
+        traces = self.census.remember(pictures, all_hashed) if self.census else []
+        for row, hashed in enumerate(all_hashed):
             terms = self.judge.terms(messages[row], self.judge.keys[0])
             salt = self._salt(views[row], hashed, terms)
             code = self.format.code(hashed[None], terms.code_map, salt)[0]
-            alike = self.census.lookalikes(hashed, terms, salt) if self.census else None
+            alike = (
+                self.census.lookalikes(hashed, terms, salt, traces[row]) if self.census else None
+            )
             works.append(_Work(pictures[row], views[row], terms, salt, code, alike))
         return works
 

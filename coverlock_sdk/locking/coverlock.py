@@ -7,6 +7,7 @@ there is noise. Section 4 of the paper.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from coverlock_sdk.contract import Defense, ImageHash, Watermark
@@ -34,6 +35,7 @@ def wrap(
     harden: bool = True,
     psnr: float | None = None,
     floor: float | None = None,
+    crowd: str | Path | None = None,
 ) -> LockedWatermark:
     """Lock a watermark to its pictures.
 
@@ -46,10 +48,12 @@ def wrap(
     should be, in decibels: the mark is made weaker or stronger for it. Without it a mark is as
     strong as its vendor made it. ``floor`` is the share of the message that must be read whatever
     the p-value, weighed as the rule does: a higher one stops more forgers who have the weights of
-    the hash, and more cropped pictures. None is the default of the rule.
+    the hash, and more cropped pictures. None is the default of the rule. Each picture is compared
+    with those that the lock was given before, to tell where a forgery between them would be
+    accepted; ``crowd`` names a file that keeps their codes, made if it is not there.
     """
     rule = rule or DEFAULT_RULE
-    defense = CoverLock(hash, key, fpr, rule, harden=harden, psnr=psnr, floor=floor)
+    defense = CoverLock(hash, key, fpr, rule, harden=harden, psnr=psnr, floor=floor, crowd=crowd)
     return defense.protect(load_watermark(watermark))
 
 
@@ -71,6 +75,8 @@ class CoverLock(Defense):
     """Decibels that marked pictures should have; None leaves a mark as strong as it is."""
     floor: float | None = None
     """The least agreement of an accepted picture; None is the default of the rule."""
+    crowd: str | Path | None = None
+    """The file that keeps the codes of one's own pictures; None forgets them with the lock."""
 
     def protect(self, watermark: Watermark) -> LockedWatermark:
         """Put ``watermark`` behind the lock."""
@@ -78,7 +84,8 @@ class CoverLock(Defense):
         hardener = Hardener(image_hash) if self.harden else None
         layout = LockFormat(watermark.bits, watermark.calibration, image_hash.calibration)
         judge = Judge(layout, as_keyring(self.key), self.fpr, self.rule, self.floor)
-        binder = Binder(Networks(watermark, image_hash), judge, self.rounds, hardener, self.psnr)
+        networks = Networks(watermark, image_hash)
+        binder = Binder(networks, judge, self.rounds, hardener, self.psnr, self.crowd)
         return LockedWatermark(watermark, image_hash, binder)
 
 

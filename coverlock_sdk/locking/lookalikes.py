@@ -1,13 +1,17 @@
 """How distinctive a picture's code is: how many other pictures would pass for it.
 
-A forgery between two pictures is accepted where their codes agree. Codes of reference pictures say
-how alike the whole codes of other pictures are; the lock compares some bits of them, perhaps
-rotated, so what counts is how likely those agree, given how far from zero this picture's lie.
+Others are those of the crowd of its hash, and one's own, which the same lock was given. A forgery
+between two pictures is accepted where their codes agree. Whole codes say how alike two pictures
+are; the lock compares some bits of them, perhaps rotated, so what counts is how likely those agree,
+given how far from zero this picture's lie.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +19,9 @@ import numpy.typing as npt
 from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.hashing.crowd import Crowd, crowd_of
+from coverlock_sdk.hashing.own_crowd import OwnCrowd, Trace
 from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.judging import Judge, Terms
 from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
 
@@ -25,46 +31,88 @@ CLOSEST = 1 - 0.5 / CODE_BITS
 
 @dataclass(frozen=True)
 class Lookalikes:
-    """How many of a crowd of other pictures would pass for a picture."""
+    """How many other pictures would pass for a picture."""
 
     expected: float
-    """The number that is to be expected, a sum of probabilities."""
+    """The number that is to be expected in the crowd of the hash, a sum of probabilities."""
     crowd: int
+    """Pictures in that crowd; 0 where the hash has none."""
     closest: float
     """The share of its code in which the most similar one agrees."""
     kinds: dict[str, int]
-    """How many of each kind of picture, where there are any."""
+    """How many of each kind of picture in the crowd, where there are any."""
+    own: float = 0.0
+    """The number that is to be expected among the other pictures that the same lock was given."""
+    own_crowd: int = 0
+    """How many those are."""
 
     @property
     def count(self) -> int:
-        """The expected number, rounded."""
+        """The expected number in the crowd, rounded."""
         return round(self.expected)
 
+    @property
+    def own_count(self) -> int:
+        """The expected number among one's own pictures, rounded."""
+        return round(self.own)
+
     def __bool__(self) -> bool:
-        return self.count > 0
+        return self.count > 0 or self.own_count > 0
 
     def __str__(self) -> str:
+        others = [f"{self.count:,} of {self.crowd:,} other pictures"]
+        if self.own_count:
+            yours = f"{self.own_count:,} of your {self.own_crowd:,} other pictures"
+            crowd = [f"{self.count:,} of {self.crowd:,} reference pictures"] if self.count else []
+            others = [yours if self.own_crowd > 1 else "your other picture", *crowd]
         return (
-            f"{self.count:,} of {self.crowd:,} other pictures would pass for this one; a forgery "
-            "between such pictures will be accepted"
+            f"{' and '.join(others)} would pass for this one; a forgery between such pictures will "
+            "be accepted"
         )
 
 
 class Census:
     """Counts lookalikes at the threshold of one lock."""
 
-    def __init__(self, crowd: Crowd, judge: Judge) -> None:
-        self.crowd, self.judge = crowd, judge
+    def __init__(
+        self, judge: Judge, read_crowd: Callable[[], Crowd | None], own: OwnCrowd | None = None
+    ) -> None:
+        self.judge, self._read_crowd = judge, read_crowd
+        self.own = OwnCrowd() if own is None else own
 
     @classmethod
-    def of(cls, image_hash: ImageHash | None, judge: Judge) -> Census | None:
-        """A census by the crowd of a hash, where there is one."""
-        crowd = crowd_of(image_hash) if image_hash is not None else None
-        return None if crowd is None else cls(crowd, judge)
+    def of(
+        cls, image_hash: ImageHash | None, judge: Judge, own: str | Path | None
+    ) -> Census | None:
+        """A census by the crowd of a hash and by one's own, which may be kept in a file.
 
-    def lookalikes(self, hash_logits: Logits, terms: Terms, salt: int) -> Lookalikes:
-        """The lookalikes of a picture (256,) that is marked on these terms."""
-        matches = self.crowd.matches(hash_logits)
+        None without a hash, where nothing tells pictures apart.
+        """
+        if image_hash is None:
+            return None
+        own_crowd = OwnCrowd.open(own, image_hash) if own is not None else None
+        return cls(judge, partial(crowd_of, image_hash), own_crowd)
+
+    @cached_property
+    def crowd(self) -> Crowd:
+        """The crowd of the hash, which is read on first use."""
+        return self._read_crowd() or Crowd.empty()
+
+    def remember(self, pictures: Sequence[Picture], hash_logits: Logits) -> list[Trace]:
+        """Compare others with these pictures from now on; what is kept of each."""
+        traces = [Trace.of(*pair) for pair in zip(pictures, hash_logits, strict=True)]
+        self.own.add(traces)
+        return traces
+
+    def lookalikes(
+        self, hash_logits: Logits, terms: Terms, salt: int, trace: Trace | None = None
+    ) -> Lookalikes:
+        """The lookalikes of a picture (256,) that is marked on these terms.
+
+        With its ``trace`` it is compared with one's own pictures, too, except with itself.
+        """
+        others = Crowd.empty() if trace is None else self.own.others(trace)
+        matches = np.concatenate([crowd.matches(hash_logits) for crowd in (self.crowd, others)])
         levels = np.flatnonzero(np.bincount(matches))
         own = np.abs(terms.code_map.selected(hash_logits[None], salt)[0])
         typical = np.sqrt(np.square(hash_logits).mean())
@@ -76,13 +124,15 @@ class Census:
         by_level[levels] = np.minimum(
             _odds(alike, margins, weights, needed), _odds(alike, margins, even, self.judge.floor)
         )
-        odds = by_level[matches]
+        odds, of_others = np.split(by_level[matches], [len(self.crowd)])
         of_kinds = np.rint(np.bincount(self.crowd.kind, odds)).astype(int)
         return Lookalikes(
             expected=float(odds.sum()),
             crowd=len(self.crowd),
-            closest=float(levels[-1] / CODE_BITS),
+            closest=float(levels[-1] / CODE_BITS) if len(levels) else 0.0,
             kinds={self.crowd.kinds[k]: int(of_kinds[k]) for k in np.flatnonzero(of_kinds)},
+            own=float(of_others.sum()),
+            own_crowd=len(others),
         )
 
     def _threshold(self, own: Logits, p_value: float) -> tuple[Floats, float]:

@@ -20,6 +20,7 @@ from coverlock_sdk.errors import (
     PictureError,
     WeakMarkWarning,
 )
+from coverlock_sdk.hashing.own_crowd import Trace
 from coverlock_sdk.images.codecs import (
     LOSSLESS_SUFFIXES,
     decode_image,
@@ -32,6 +33,9 @@ from coverlock_sdk.images.conversion import Given, is_path, opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.binding import Binder, Marked
 from coverlock_sdk.locking.verdict import Verdict
+
+TOGETHER = 8
+"""Pictures that are in memory at once while they are remembered."""
 
 
 class PictureMarker:
@@ -76,6 +80,14 @@ class PictureMarker:
         original, restore = opened(picture, self.max_pixels)
         [marked] = self.binder.bind([original], self.binder.judge.messages(message, 1))
         return replace(marked, picture=restore(marked.picture))
+
+    def remember(self, pictures: Any) -> list[Trace]:
+        """Compare pictures that are marked from now on with these, too, which are left as they are.
+
+        Returns what is kept of each: a code, and a digest of its pixels.
+        """
+        parts = Given(pictures, self.max_pixels).parts(TOGETHER)
+        return [trace for part in parts for trace in self.binder.remember(part)]
 
     def mark_file(
         self,

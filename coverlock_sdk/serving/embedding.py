@@ -31,7 +31,7 @@ PSNR, LOOKALIKES, WARNING, SERIAL = (
 )
 HEADERS = {
     PSNR: "Quality of the marked picture in decibels",
-    LOOKALIKES: "How many of the reference pictures would pass for it",
+    LOOKALIKES: "How many pictures would pass for it: reference pictures, and those marked before",
     WARNING: "What is wrong with that, if any would",
     SERIAL: "Its serial, percent-encoded, if pictures are numbered",
 }
@@ -106,7 +106,7 @@ class Embedding:
         deployment.first.announce([marked.verdict], Given(file), {**source, **made})
         headers[PSNR] = f"{marked.psnr:.2f}"
         if marked.lookalikes is not None:
-            headers[LOOKALIKES] = str(marked.lookalikes.count)
+            headers[LOOKALIKES] = str(marked.lookalikes.count + marked.lookalikes.own_count)
         if marked.lookalikes:
             headers[WARNING] = str(marked.lookalikes)
         return Response(file, media_type=TYPES.get(kind, f"image/{kind}"), headers=headers)

@@ -71,9 +71,14 @@ def test_a_resumed_run_goes_on_with_its_serials(bundle, folder, tmp_path):
 
 
 def test_processes_mark_the_same(bundle, folder, tmp_path):
+    Image.open(folder / "a.png").point(lambda level: max(level, 2)).save(folder / "c.png")
+    crowd = ["--crowd", str(tmp_path / "pictures.crowd")]
     one = embed(bundle, folder, tmp_path / "one", "--threads", "1")[1]
-    two = embed(bundle, folder, tmp_path / "two", "--workers", "2")[1]
-    assert [row["psnr"] for row in one["results"]] == [row["psnr"] for row in two["results"]]
+    two = embed(bundle, folder, tmp_path / "two", "--workers", "2", *crowd)[1]
+    for told in ("psnr", "lookalikes"):
+        assert [row[told] for row in one["results"]] == [row[told] for row in two["results"]]
+    assert [round(row["lookalikes"]["own"]) for row in two["results"]] == [1, 0, 1]
+    assert embed(bundle, folder / "c.png", tmp_path / "c", *crowd)[1]["results"][0]["warnings"]
     for name in ("a.marked.png", "b.marked.png"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 

@@ -49,7 +49,7 @@ def test_the_estimate_is_the_number_that_would_be_accepted(additive, key, rule, 
     terms = lock.judge.terms("studio", lock.keys[0])
     salt = lock.format.stablest_salt(logits[None], terms.code_map)
 
-    found = Census(crowd, lock.judge).lookalikes(logits, terms, salt)
+    found = Census(lock.judge, lambda: crowd).lookalikes(logits, terms, salt)
 
     # A perfect forgery carries the payload of the source, read surely, to a picture of the crowd.
     payload = terms.message ^ lock.format.code(logits[None], terms.code_map, salt)[0]
@@ -69,7 +69,10 @@ def test_a_closer_crowd_has_no_fewer_lookalikes(seed):
     terms = lock.judge.terms("studio", None)
     near, _ = gaussian_crowd(logits, np.full(50, 0.95), rng)
     far, _ = gaussian_crowd(logits, np.full(50, 0.3), rng)
-    counts = [Census(crowd, lock.judge).lookalikes(logits, terms, 0) for crowd in (far, near)]
+    counts = [
+        Census(lock.judge, lambda crowd=crowd: crowd).lookalikes(logits, terms, 0)
+        for crowd in (far, near)
+    ]
     assert 0 <= counts[0].expected <= counts[1].expected <= 50
     assert counts[0].closest <= 1
 

@@ -55,6 +55,19 @@ def test_who_a_picture_is_from(service, marked, photos):
     assert last_line(service)["source"]["id"] is None
 
 
+def test_marked_pictures_are_compared_with_those_before(service, photos):
+    alike = photos[9].copy()
+    alike[:8, :8] //= 2
+    for picture in (photos[9], photos[9]):
+        assert "X-CoverLock-Warning" not in post(service, "/embed", png(picture), id="a").headers
+    answer = post(service, "/embed", png(alike), id="b")
+    assert "other picture" in answer.headers["X-CoverLock-Warning"]
+    assert int(answer.headers["X-CoverLock-Lookalikes"]) >= 1
+    refused = post(service, "/embed", png(alike), id="b", strict=True)
+    assert refused.status_code == 422
+    assert "would pass for this one" in refused.json()["error"]
+
+
 def test_without_detail_only_the_decision_is_told(bundle, marked):
     with served(Verifier.open(bundle, "cpu", threads=1), callers=None, names=BOOK) as client:
         assert client.post("/identify", content=marked).json() == {"accepted": True, "id": "alice"}
