@@ -200,6 +200,7 @@ def test_the_report_counts_the_lookalikes_of_the_pictures(finished):
     figures = json.loads((finished[0] / "results.json").read_text())["figures"]["lookalikes"]
     assert sum(figures["histogram"].values()) == figures["pictures"]
     assert figures["weak"] == figures["pictures"] - figures["histogram"]["none"]
+    assert figures["alike"] == figures["pictures"] - figures["own_histogram"]["none"]
     page = (finished[0] / "report.html").read_text()
     assert "Pictures that others would pass for" in page
     assert figures["sentence"] in page
