@@ -1,7 +1,8 @@
 """Does the estimate at embedding predict which pictures can be forged?
 
-Pictures of held-out designs and held-out photos are marked. A forger lifts the true residual of
-each and pastes it onto the others of its set: pictures of one template, or at least of one kind.
+Pictures of held-out designs and held-out photos are marked by one lock, which knows them all. A
+forger lifts the true residual of each and pastes it onto the others of its set: pictures of one
+template, or at least of one kind.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def lookalikes(watermark: str, hash: str, photos: list[Path], count: int, fpr: f
     A picture can be forged if at least one forgery from it was accepted.
     """
     lock = CoverLock(hash, fpr=fpr).protect(named_watermark(watermark))
-    if lock.binder.census is None:
+    census = lock.binder.census
+    if census is None or not len(census.crowd):
         raise CoverLockError(
             f"the hash '{hash}' has no crowd: make one with 'coverlock train crowd'"
         )
@@ -42,14 +44,19 @@ def lookalikes(watermark: str, hash: str, photos: list[Path], count: int, fpr: f
     groups = [(kind, members) for kind, of_kind in sets.items() for members in of_kind]
     starts = range(0, min(len(photos), 6 * count) - count + 1, count)
     groups += [(PHOTOS, photos[start : start + count]) for start in starts]
+    pictures = [
+        (kind, [read(path).to_bytes((SIDE, SIDE)) for path in members]) for kind, members in groups
+    ]
+    for _, members in progress(pictures, "codes of pictures"):
+        lock.remember(members)
     rows = [
         {"kind": kind, **row}
-        for kind, members in progress(groups, f"{watermark}, {hash}")
-        for row in _trials(lock, [read(path).to_bytes((SIDE, SIDE)) for path in members])
+        for kind, members in progress(pictures, f"{watermark}, {hash}")
+        for row in _trials(lock, members)
     ]
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     return {
-        "crowd": len(lock.binder.census.crowd),
+        "crowd": len(census.crowd),
         **_agreement(rows),
         "kinds": {kind: _figures([r for r in rows if r["kind"] == kind]) for kind in kinds},
     }
@@ -65,7 +72,9 @@ def _trials(lock: LockedWatermark, pictures: Sequence[Picture8]) -> Iterator[dic
         assert marked.lookalikes is not None
         yield {
             "expected": marked.lookalikes.expected,
-            "warned": bool(marked.lookalikes),
+            "own": marked.lookalikes.own,
+            "warned": marked.lookalikes.count > 0,
+            "warned_with_own": bool(marked.lookalikes),
             "forged": sum(accepted),
             "tried": len(others),
         }
@@ -75,7 +84,9 @@ def _figures(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "pictures": len(rows),
         "expected": float(np.median([row["expected"] for row in rows])),
+        "own": float(np.median([row["own"] for row in rows])),
         "warned": float(np.mean([row["warned"] for row in rows])),
+        "warned_with_own": float(np.mean([row["warned_with_own"] for row in rows])),
         "forged": sum(row["forged"] for row in rows),
         "tried": sum(row["tried"] for row in rows),
         "forgeable": float(np.mean([row["forged"] > 0 for row in rows])),
@@ -83,16 +94,30 @@ def _figures(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _agreement(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """How well estimates and forgeries go together, over all pictures."""
-    warned = np.array([row["warned"] for row in rows])
+    """How well estimates and forgeries go together, over all pictures.
+
+    By the crowd of the hash alone, as for a lock that was given nothing else, and with the other
+    pictures of the vendor.
+    """
     forgeable = np.array([row["forged"] > 0 for row in rows])
-    share = np.array([row["forged"] / row["tried"] for row in rows])
     return {
         "pictures": len(rows),
-        "rank_correlation": _rank_correlation(np.array([row["expected"] for row in rows]), share),
         "forgeable": int(forgeable.sum()),
+        **_warnings(rows, "warned", "expected"),
+        "with_own": _warnings(rows, "warned_with_own", "own"),
+    }
+
+
+def _warnings(rows: list[dict[str, Any]], warned_by: str, expected_by: str) -> dict[str, Any]:
+    """How many warnings were right, and how the number of lookalikes goes with forgeries."""
+    warned = np.array([row[warned_by] for row in rows])
+    forgeable = np.array([row["forged"] > 0 for row in rows])
+    expected = np.array([row[expected_by] for row in rows])
+    share = np.array([row["forged"] / row["tried"] for row in rows])
+    return {
         "hits": int((warned & forgeable).sum()),
         "false_alarms": int((warned & ~forgeable).sum()),
+        "rank_correlation": _rank_correlation(expected, share),
     }
 
 

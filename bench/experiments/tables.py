@@ -93,6 +93,10 @@ HARDENING = Table(
 )
 
 
+def _in_vain(template: str) -> Callable[[Row], str]:
+    return lambda row: shown({**row, "safe": row["pictures"] - row["forgeable"]}, template)
+
+
 LOOKALIKES = Table(
     "How well the estimate at embedding predicts forgeries, on held-out designs and photos",
     nested("lock"),
@@ -100,9 +104,12 @@ LOOKALIKES = Table(
         ("watermark, hash", "{lock}"),
         ("pictures", "{pictures}"),
         ("can be forged", "{forgeable}"),
-        ("of these warned about", "{hits} of {forgeable}"),
-        ("warned about in vain", lambda row: f"{row['false_alarms']} of {_safe(row)}"),
+        ("of these warned about by the crowd", "{hits} of {forgeable}"),
+        ("in vain", _in_vain("{false_alarms} of {safe}")),
         ("rank correlation with forgeries accepted", "{rank_correlation|-:.2f}"),
+        ("warned about with one's own pictures", "{with_own/hits|-} of {forgeable}"),
+        ("in vain", _in_vain("{with_own/false_alarms|-} of {safe}")),
+        ("rank correlation", "{with_own/rank_correlation|-:.2f}"),
     ),
 )
 FLOORS = Table(
@@ -134,16 +141,14 @@ LOOKALIKE_KINDS = Table(
     (
         ("watermark, hash", "{lock}"),
         ("kind", "{kind}"),
-        ("lookalikes expected, median", "{expected:.1f}"),
+        ("lookalikes expected in the crowd, median", "{expected:.1f}"),
+        ("of one's own", "{own|-:.1f}"),
         ("warned about", "{warned:%0} %"),
+        ("with one's own", "{warned_with_own|-:%0} %"),
         ("can be forged", "{forgeable:%0} %"),
         ("forgeries accepted", "{forged} of {tried}"),
     ),
 )
-
-
-def _safe(row: Row) -> int:
-    return int(row["pictures"] - row["forgeable"])
 
 
 def _variance(row: Row) -> str:
