@@ -23,7 +23,7 @@ from coverlock_sdk.hashing.crowd import Crowd, probe_of, same_weights
 from coverlock_sdk.images.picture import Picture
 
 MOST = 100_000
-"""Codes that are in memory, the newest: 4 MB, compared in about a millisecond."""
+"""Codes that are in memory, the newest: 4 MB, compared in a few milliseconds."""
 
 DIGEST_BYTES = 8
 

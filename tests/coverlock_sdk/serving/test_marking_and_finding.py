@@ -167,6 +167,17 @@ def options(bundle, *others, **changes) -> DeploymentOptions:
     return DeploymentOptions(bundles=paths, opening=opening, **{**settings, **changes})
 
 
+def test_a_file_remembers_pictures_when_a_service_starts_again(bundle, photos, tmp_path):
+    alike = photos[9].copy()
+    alike[:8, :8] //= 2
+    found = []
+    for picture in (photos[9], alike):
+        deployment = options(bundle, marking={"crowd": tmp_path / "pictures.crowd"}).open()
+        found.append(deployment.embedder.mark(picture, "a").lookalikes.own_count)
+        deployment.close()
+    assert found == [0, 1]
+
+
 def test_several_bundles_share_the_false_positive_rate(bundle, tmp_path):
     ids = tmp_path / "ids.txt"
     ids.write_text("\n".join(BOOK))
@@ -201,6 +212,7 @@ def test_options_that_do_nothing_are_refused(bundle, tmp_path):
     ids = tmp_path / "ids.txt"
     for extra, complaint in (
         (["--psnr", "40"], "--psnr does nothing without --embed"),
+        (["--crowd", "pictures.crowd"], "--crowd does nothing without --embed"),
         (["--ids", str(ids), "--serials", str(ids)], "either a file of identifiers"),
     ):
         result = CliRunner().invoke(build_cli(), ["serve", str(bundle.path), *extra])
