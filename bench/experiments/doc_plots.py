@@ -16,6 +16,7 @@ from coverlock_bench.auditing.figures import draw_tradeoff, draw_transferability
 from coverlock_bench.deployment.latency_picture import draw_latency
 from coverlock_bench.hashes.kind_picture import draw_kinds
 from experiments.backbone_picture import draw_backbones
+from experiments.floor_picture import draw_floors
 from experiments.residual_pictures import draw_averaged_residuals, draw_lifted_residuals
 
 Draw = Callable[[dict[str, Any], Path], None]
@@ -24,6 +25,7 @@ PLOTS: dict[str, tuple[str, Draw]] = {
     "transferability.svg": ("security.json", draw_transferability),
     "tradeoff.svg": ("security.json", draw_tradeoff),
     "kinds.svg": ("hash-kinds.json", draw_kinds),
+    "floors.svg": ("floors.json", draw_floors),
     "averaged-residuals.svg": ("residuals.json", draw_averaged_residuals),
     "lifted-residuals.svg": ("residuals.json", draw_lifted_residuals),
     "backbones.svg": ("hash-variants.json", draw_backbones),

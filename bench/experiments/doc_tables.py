@@ -158,6 +158,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-linearity": ("hash-collisions.json", LINEARITY, _together),
     "keen-variants": ("hash/keen.json", VARIANTS, _together),
     "hash-bars": ("hash-kinds.json", BARS, _together),
+    "floors": ("floors.json", tables.FLOORS, _together),
     "floors-heldout": ("floors-heldout.json", tables.FLOORS, _together),
     "documents": ("documents.json", tables.DOCUMENTS, _together),
     "references": ("references.json", tables.REFERENCES, _together),
