@@ -1,4 +1,4 @@
-"""The watermarks that were trained here: what their cards say, and their transferability."""
+"""The watermarks that were trained here: their cards, what they read, their transferability."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from coverlock_bench.photos import load_squares, to_float
 from coverlock_bench.settings import named_watermark
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.plugin_calls import working_size
+from coverlock_sdk.watermarking.network_watermark import NetworkWatermark
 from experiments.trained import transferability
+
+READ = 100
+"""Pictures that are marked to see how many bits are read in them."""
 
 
 def references(names: Sequence[str], images: list[Path], seed: int) -> dict[str, Any]:
-    """Card and RT@1, RT@10 and RT@100 of each, on pictures that training has not seen."""
+    """Of each its card, and bits read and RT on pictures that training has not seen."""
     figures = {}
     for name in names:
         watermark = named_watermark(name)
@@ -24,6 +31,20 @@ def references(names: Sequence[str], images: list[Path], seed: int) -> dict[str,
             "bits": watermark.bits,
             "side": working_size(watermark)[0],
             "card": card,
+            **_read(watermark, images),
             "rt": transferability(watermark, images, seed),
         }
     return figures
+
+
+def _read(watermark: NetworkWatermark, images: list[Path]) -> dict[str, Any]:
+    """PSNR, and bits read at the network's own size as marked and under the six distortions."""
+    with needs("a trained watermark", "PyTorch", "torch"):
+        import torch
+
+        from coverlock_sdk.training.watermarks.trainable import examine, quality
+    network = watermark.encoder_module().network
+    squares = load_squares(images[:READ], network.size)
+    covers = torch.from_numpy(np.stack([to_float(square) for square in squares]))
+    _, robustness = examine(network, covers)
+    return {**quality(network, covers), "accuracy_under_distortion": robustness}

@@ -256,11 +256,7 @@ LEVERS = Table("Collisions and genuine pictures that pass", nested("lever"), _le
 REFERENCES = Table(
     "The watermarks trained here: quality, bits read under the six distortions, and RT",
     lambda figures: [
-        {
-            **row,
-            **row["card"]["held_out"],
-            "covers": covers_seen(row["card"], row["card"]["recipe"]),
-        }
+        {**row, "covers": covers_seen(row["card"], row["card"]["recipe"])}
         for row in nested("watermark")(figures)
     ],
     (

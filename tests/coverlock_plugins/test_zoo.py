@@ -362,9 +362,12 @@ def test_a_damaged_weight_file_is_refused(tmp_path: Path) -> None:
         load_network(tmp_path / "none.safetensors", MbrsNetwork)
 
 
-@pytest.mark.parametrize("name", ["mbrs", "cin"])
-def test_a_mark_is_read_on_its_own_picture_and_on_any_other(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "bits"), [("mbrs", 64), ("mbrs-100", 100), ("mbrs-256", 256), ("cin", 30)]
+)
+def test_a_mark_is_read_on_its_own_picture_and_on_any_other(name: str, bits: int) -> None:
     watermark = load_watermark(name)
+    assert watermark.bits == bits
     rng = np.random.default_rng(0)
     payloads = rng.integers(0, 2, (4, watermark.bits), dtype=np.uint8)
     covers, targets = (resample(s, watermark.native_size) for s in (scenes(4), scenes(4, seed=9)))

@@ -173,8 +173,10 @@ def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
         interventions.interventions(["hiden"], photos, [], tmp_path, [0], bfloat16=False)
 
 
-def test_references_are_their_cards_and_their_transferability(photos: Path) -> None:
+def test_references_are_their_cards_and_what_is_measured(photos: Path) -> None:
     figures = references(["mbrs"], sorted(photos.iterdir()), seed=0)
+    assert figures["mbrs"]["bit_accuracy"] > 0.95
+    assert figures["mbrs"]["accuracy_under_distortion"]["crop"] < 1
     assert set(figures["mbrs"]["rt"]) == {"1", "10"}
     assert figures["mbrs"]["rt"]["1"]["rt"] > 0.9
     [line] = [line for line in REFERENCES.markdown(figures).splitlines() if "mbrs" in line]

@@ -1,6 +1,7 @@
 """MBRS (Jia, Fang, Zhang 2021): robust to JPEG, and easily transplanted.
 
-``mbrs`` is a narrower network that was trained here and ships with the package;
+``mbrs`` is a narrower network that was trained here and ships with the package; ``mbrs-100`` and
+``mbrs-256`` are the same weights on larger squares, for the paper's lengths of payload;
 ``mbrs-published`` is whatever ``coverlock import mbrs CHECKPOINT`` has converted.
 """
 
@@ -33,6 +34,28 @@ class Mbrs(StoredWatermark):
         from coverlock_plugins.mbrs.network import MbrsNetwork
 
         return MbrsNetwork(**settings)
+
+
+class Mbrs100(Mbrs):
+    """A square of 10 x 10 bits: the network is convolutional, and a cell of 16 pixels a bit."""
+
+    name = "mbrs-100"
+
+    @staticmethod
+    def build(**settings: Any) -> MbrsNetwork:
+        """The network of these settings, for a larger picture."""
+        return Mbrs.build(**{**settings, "bits": 100, "size": 160})
+
+
+class Mbrs256(Mbrs):
+    """A square of 16 x 16 bits, as long as the paper's."""
+
+    name = "mbrs-256"
+
+    @staticmethod
+    def build(**settings: Any) -> MbrsNetwork:
+        """The network of these settings, for a larger picture."""
+        return Mbrs.build(**{**settings, "bits": 256, "size": 256})
 
 
 class PublishedMbrs(ImportedWatermark, Mbrs):
@@ -82,9 +105,9 @@ def convert(file: Path) -> Path:
 
 @hookimpl
 def register_watermarks(register: Register) -> None:
-    """Offer both under their names."""
-    register(Mbrs)
-    register(PublishedMbrs)
+    """Offer all under their names."""
+    for kind in (Mbrs, Mbrs100, Mbrs256, PublishedMbrs):
+        register(kind)
 
 
 @hookimpl
