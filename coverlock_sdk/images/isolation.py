@@ -17,7 +17,6 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Hashable, Iterator
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -97,12 +96,7 @@ class DecodingPool:
     def __enter__(self) -> DecodingPool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

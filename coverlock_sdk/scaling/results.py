@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -114,12 +113,7 @@ class Results:
             self._write(self.folder / JOB, json.dumps(self.terms, indent=2).encode() + b"\n")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Write what is left, also when the job was interrupted: it is finished work."""
         if self._waiting:
             self._store(self._waiting)

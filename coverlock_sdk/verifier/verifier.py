@@ -8,7 +8,6 @@ export measures on photos what that changes.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.arrays import Logits
@@ -108,12 +107,7 @@ class Verifier(PictureVerifier):
     def __enter__(self) -> Verifier:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
