@@ -25,7 +25,7 @@ def references(names: Sequence[str], images: list[Path], seed: int) -> dict[str,
     for name in names:
         watermark = named_watermark(name)
         card = watermark.card
-        if "recipe" not in card:
+        if "recipe" not in card or not isinstance(watermark, NetworkWatermark):
             raise CoverLockError(f"the weights of '{name}' come without a card of their training")
         figures[name] = {
             "bits": watermark.bits,
@@ -42,8 +42,8 @@ def _read(watermark: NetworkWatermark, images: list[Path]) -> dict[str, Any]:
     with needs("a trained watermark", "PyTorch", "torch"):
         import torch
 
-        from coverlock_sdk.training.watermarks.trainable import examine, quality
-    network = watermark.encoder_module().network
+        from coverlock_sdk.training.watermarks.examination import examine, quality
+    network = watermark.network
     squares = load_squares(images[:READ], network.size)
     covers = torch.from_numpy(np.stack([to_float(square) for square in squares]))
     _, robustness = examine(network, covers)

@@ -38,6 +38,12 @@ USABLE_BIT_ACCURACY = 0.75
     show_default=True,
     help="What marked pictures go through: the recipe's pool, the everyday one, or nothing.",
 )
+@click.option("--noise-growth", type=int, help="Steps over which noise comes to full strength.")
+@click.option(
+    "--start",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Weights to begin from, where RUN has no checkpoint yet.",
+)
 @device_options
 def train_watermark(
     name: str,
@@ -46,6 +52,7 @@ def train_watermark(
     reference: bool,
     changes: tuple[str, ...],
     noise: str,
+    start: Path | None,
     bf16: bool,
     device: str,
     **recipe_changes: Any,
@@ -66,8 +73,9 @@ def train_watermark(
     settings = {**(network.reference if reference else {}), **_settings(changes)}
     with StepProgress({name: recipe.steps}, _watermark_line) as progress:
         report = progress.of(name)
+        given = photos, run, settings, recipe
         trainable.train_watermark(
-            network, photos, run, settings, recipe, report=report, bfloat16=bf16, device=device
+            network, *given, report=report, bfloat16=bf16, device=device, start=start
         )
     weights = run / "watermark.safetensors"
     click.echo(f"wrote {weights} and {run / 'watermark.json'}")

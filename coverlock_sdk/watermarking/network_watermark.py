@@ -25,6 +25,7 @@ class NetworkWatermark(Watermark):
     def __init__(self, network: WatermarkNetwork, name: str, card: dict[str, Any]) -> None:
         from coverlock_sdk.watermarking.network import Decoder, Encoder
 
+        self.network = network
         self._encoder, self._decoder = Encoder(network).eval(), Decoder(network).eval()
         self.name, self.bits = name, network.bits
         self.native_size = (network.size, network.size)

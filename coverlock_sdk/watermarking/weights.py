@@ -51,6 +51,13 @@ def load_network(path: Path, build: Build) -> WatermarkNetwork:
     return network.eval()
 
 
+def fill_network(network: WatermarkNetwork, path: Path, build: Build) -> None:
+    """Give ``network`` the weights in ``path``, which may be those of another size of picture."""
+    state = load_network(path, build).state_dict()
+    require_match(state, network.state_dict(), path, of="a network of these settings")
+    network.load_state_dict(state)
+
+
 def import_network(
     build: Build,
     settings: Mapping[str, Any],

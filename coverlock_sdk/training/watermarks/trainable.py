@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
-from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.training.loop import Figures, Report, require_device
-from coverlock_sdk.training.photos import HELD_OUT, Bytes, rounded, split, square
+from coverlock_sdk.training.loop import Report, require_device
+from coverlock_sdk.training.photos import HELD_OUT, split
 from coverlock_sdk.training.results import write_results
+from coverlock_sdk.training.watermarks.examination import examine, quality, squares
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos
 from coverlock_sdk.training.watermarks.trainer import (
     Sitting,
@@ -25,8 +21,9 @@ from coverlock_sdk.training.watermarks.trainer import (
     WatermarkTraining,
     train,
 )
-from coverlock_sdk.watermarking.network import Decoder, Encoder, WatermarkNetwork, in_chunks
-from coverlock_sdk.watermarking.weights import settings_of
+from coverlock_sdk.watermarking.network import WatermarkNetwork
+from coverlock_sdk.watermarking.network_watermark import card_of
+from coverlock_sdk.watermarking.weights import fill_network, settings_of
 
 VALIDATION_PHOTOS = 100
 
@@ -53,11 +50,13 @@ def train_watermark(
     report: Report | None = None,
     bfloat16: bool = False,
     device: str = "cpu",
+    start: Path | None = None,
 ) -> WatermarkNetwork:
     """Train on a folder of photos; ``run`` gets checkpoints, curves, weights and their card.
 
-    A tenth of the photos is held out, the same as for every other training of the SDK; figures
-    and calibration come from there.
+    ``start`` is a weight file to begin from, perhaps of another size of picture. A tenth of the
+    photos is held out, the same as for every other training of the SDK; figures and calibration
+    come from there.
     """
     place = require_device(device)
     torch.manual_seed(recipe.seed)
@@ -65,9 +64,10 @@ def train_watermark(
         network = trainable.build(**settings).to(place)
     except (TypeError, ValueError) as error:
         raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
+    before = {} if start is None else _begun(network, trainable, start)
     training, validation = split(photos, HELD_OUT)
     data = TrainingPhotos(training, network.size, cache or run / "cache")
-    covers = _squares(validation[:VALIDATION_PHOTOS], network.size)
+    covers = squares(validation[:VALIDATION_PHOTOS], network.size)
     finished = train(
         network, data, recipe, run, lambda trained: quality(trained, covers), report, bfloat16
     )
@@ -77,6 +77,7 @@ def train_watermark(
         "settings": network.settings,
         "recipe": finished.sittings[-1].recipe,
         **_sittings(finished),
+        **before,
         "bfloat16": bfloat16,
         "photos": len(data),
         **finished.seen(),
@@ -90,38 +91,10 @@ def train_watermark(
     return network
 
 
-def quality(network: WatermarkNetwork, covers: Tensor, seed: int = 0) -> Figures:
-    """Bit accuracy and PSNR of marked pictures that were rounded to eight bits."""
-    marked, messages = _mark(network, covers, seed)
-    seen = torch.from_numpy(marked).float() / 255
-    mean_squares = (seen - covers).square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
-    return {
-        "bit_accuracy": _accuracy(in_chunks(Decoder(network), seen), messages),
-        "psnr_mean": float((-10 * mean_squares.log10()).mean()),
-    }
-
-
-def examine(
-    network: WatermarkNetwork, covers: Tensor, seed: int = 1
-) -> tuple[Calibration, Figures]:
-    """How far logits can be trusted after a training distortion, and accuracy under the six."""
-    marked, messages = _mark(network, covers, seed)
-    rng = np.random.default_rng(seed)
-    pictures = [np.ascontiguousarray(picture.transpose(1, 2, 0)) for picture in marked]
-
-    def logits_after(change: Callable[[Any], Any]) -> Tensor:
-        return in_chunks(Decoder(network), _squares(map(change, pictures), network.size))
-
-    clean = logits_after(lambda picture: picture)
-    distorted = logits_after(lambda picture: draw_training_distortion(rng)(picture, rng))
-    calibration = Calibration.fit(
-        torch.cat([clean, distorted]).numpy(), torch.cat([messages, messages]).numpy()
-    )
-    robustness = {
-        name: _accuracy(logits_after(partial(distortion, rng=rng)), messages)
-        for name, distortion in EVALUATION.items()
-    }
-    return calibration, robustness
+def _begun(network: WatermarkNetwork, trainable: Trainable, start: Path) -> dict[str, Any]:
+    """Give ``network`` the weights in ``start``; what a card says of them."""
+    fill_network(network, start, trainable.build)
+    return {"begun_with": card_of(start)}
 
 
 def _sittings(run: WatermarkTraining) -> dict[str, Any]:
@@ -153,20 +126,3 @@ def _pace(sittings: Sequence[Sitting]) -> dict[str, Any]:
         "images_per_second": round(sum(sitting.images for sitting in sittings) / whole, 1),
         "seconds_share": {phase: round(spent / whole, 3) for phase, spent in seconds.items()},
     }
-
-
-def _squares(pictures: Iterable[Any], side: int) -> Tensor:
-    """What a network sees of pictures of any kind."""
-    return torch.from_numpy(np.stack([square(picture, side) for picture in pictures]))
-
-
-def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Bytes, Tensor]:
-    """8-bit marked pictures (N, 3, H, W) and the messages in them."""
-    rng = np.random.default_rng(seed)
-    messages = torch.from_numpy(rng.integers(0, 2, (len(covers), network.bits))).float()
-    marked = in_chunks(Encoder(network.eval()), covers, messages)
-    return rounded(marked.numpy()), messages
-
-
-def _accuracy(logits: Tensor, messages: Tensor) -> float:
-    return float(((logits > 0) == (messages > 0.5)).float().mean())

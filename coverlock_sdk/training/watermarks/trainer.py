@@ -50,6 +50,8 @@ class WatermarkRecipe(Schedule):
     noise: tuple[NoiseLayer, ...] = ()
     noise_after: int = 0
     """Steps before the first noise, for networks that find no message through it at first."""
+    noise_growth: int = 0
+    """Steps over which noise then grows to its full strength, mixed in little by little."""
     inverted_twins: bool = False
     """Each cover twice in a batch, with a message and with its inverse (RivaGAN): what a decoder
     sees of the cover is then the same on both sides, and only the message differs."""
@@ -75,6 +77,11 @@ class WatermarkRecipe(Schedule):
     def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:
         """What a layer is drawn from: nothing at first, where the recipe says so."""
         return self.noise if step >= self.noise_after else ()
+
+    def noise_strength_at(self, step: int) -> float:
+        """The share of what noise does to a picture, the rest being the picture as it was."""
+        since = step - self.noise_after
+        return 1.0 if since >= self.noise_growth else max(since, 0) / self.noise_growth
 
     def described(self) -> dict[str, Any]:
         """The recipe for cards and checkpoints, in plain values."""
@@ -178,7 +185,8 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
             marked = network.encode(covers, messages).float()
         with self.timed("noise"):
             noise = draw(recipe.noise_at(self.step), rng)
-            noised = noise(_saved(marked, rng), covers, rng)
+            saved, strength = _saved(marked, rng), recipe.noise_strength_at(self.step)
+            noised = torch.lerp(saved, noise(saved, covers, rng), strength)
         with self.timed("decoding"), self.autocast():
             logits, own_loss = network.decode_in_training(noised, noise)
         logits = logits.float()

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
@@ -67,6 +68,29 @@ def test_a_card_tells_of_every_recipe_of_its_run(photos: Path, tmp_path: Path) -
     assert first["settings"]["bits"] == 16
     assert card["recipe"] == second["recipe"]
     assert card["images_seen"] == 1 * 2 + 2 * 4
+
+
+def test_a_run_may_begin_with_weights_of_another_size(photos: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    train(photos, first, *SMALL, "--noise", "none", "--steps", "1")
+    start = ("--start", str(first / "watermark.safetensors"))
+    larger = ("--set", "bits=64", "--set", "size=128", "--set", "channels=8", "--batch", "2")
+    result = train(
+        photos, second, *larger, *start, "--noise", "none", "--rate", "1e-9", "--steps", "1"
+    )
+    assert result.exit_code == 0, result.output
+    card = json.loads((second / "watermark.json").read_text())
+    assert card["begun_with"]["settings"]["size"] == 64
+    before, after = (
+        load_watermark("mbrs", weights=run / "watermark.safetensors").network.parameters()
+        for run in (first, second)
+    )
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_allclose(old.detach(), new.detach(), atol=1e-6)
+    wider = ("--set", "bits=16", "--set", "size=64", "--set", "channels=16")
+    refused = train(photos, tmp_path / "third", *wider, *start, "--steps", "1")
+    assert refused.exit_code != 0
+    assert "does not hold a network of these settings" in refused.output
 
 
 def test_a_card_tells_how_fast_each_sitting_was_and_where_its_time_went(

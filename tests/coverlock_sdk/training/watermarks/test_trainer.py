@@ -17,9 +17,9 @@ pytest.importorskip("kornia")
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.training.watermarks import trainer  # noqa: E402
+from coverlock_sdk.training.watermarks.examination import examine, quality  # noqa: E402
 from coverlock_sdk.training.watermarks.noise import EVERYDAY, Gaussian  # noqa: E402
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos  # noqa: E402
-from coverlock_sdk.training.watermarks.trainable import examine, quality  # noqa: E402
 from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe, train  # noqa: E402
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork  # noqa: E402
 
@@ -66,6 +66,25 @@ def test_a_network_learns_its_message(photos: TrainingPhotos, tmp_path: Path) ->
     run = train(network, photos, replace(RECIPE, steps=100, rate=3e-4), tmp_path / "run")
     accuracy = [record["accuracy"] for record in run.history.steps]
     assert np.mean(accuracy[-20:]) > 0.95 > np.mean(accuracy[:10])
+
+
+def test_noise_comes_to_its_full_strength_little_by_little(
+    photos: TrainingPhotos, tmp_path: Path
+) -> None:
+    """A network that is handed black pictures learns nothing; handed half, it still learns."""
+
+    def black(marked: Any, covers: Any, rng: Any) -> Any:
+        return torch.zeros_like(marked)
+
+    growing = replace(RECIPE, noise=(black,), noise_after=2, noise_growth=4)
+    strengths = [growing.noise_strength_at(step) for step in (0, 2, 3, 4, 6, 9)]
+    assert strengths == [0, 0, 0.25, 0.5, 1, 1]
+    learned = {}
+    for growth in (0, 1000):
+        recipe = replace(RECIPE, steps=60, rate=3e-4, noise=(black,), noise_growth=growth)
+        run = train(Patterns(), photos, recipe, tmp_path / str(growth))
+        learned[growth] = np.mean([record["accuracy"] for record in run.history.steps[-20:]])
+    assert learned[0] < 0.7 < 0.9 < learned[1000]
 
 
 def test_a_resumed_run_is_the_run_that_was_not_interrupted(
