@@ -80,8 +80,8 @@ class WatermarkRecipe(Schedule):
 
     def noise_strength_at(self, step: int) -> float:
         """The share of what noise does to a picture, the rest being the picture as it was."""
-        since = step - self.noise_after
-        return 1.0 if since >= self.noise_growth else max(since, 0) / self.noise_growth
+        grown = (step - self.noise_after) / max(self.noise_growth, 1)
+        return min(max(grown, 0.0), 1.0) if self.noise_growth else 1.0
 
     def described(self) -> dict[str, Any]:
         """The recipe for cards and checkpoints, in plain values."""
