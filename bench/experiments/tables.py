@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from statistics import fmean, stdev
 from typing import Any
 
+from coverlock_bench.auditing import paper
 from coverlock_bench.tables import (
     RATE,
     RATIO,
@@ -267,6 +268,42 @@ REFERENCES = Table(
         ("PSNR", "{psnr_mean:.1f} dB"),
         *((name, f"{{accuracy_under_distortion/{name}:.3f}}") for name in EVALUATION),
         *((f"RT@{count}", f"{{rt/{count}/rt|-:.3f}}") for count in COUNTS),
+    ),
+)
+
+
+def _beside_the_paper(figures: Any) -> Iterator[Row]:
+    """Each watermark, and below it the paper's of that system and length."""
+    for name, row in figures.items():
+        ours = {f"rt@{count}": _with_interval(point) for count, point in row["rt"].items()}
+        yield {**row, "system": name, **ours}
+        system = name.removesuffix("-trained").removesuffix("-256")
+        published = paper.SYSTEMS.get(system)
+        if published is not None and published["bits"] == row["bits"]:
+            theirs = paper.RT[system]
+            yield {
+                "system": "*paper*",
+                "bits": row["bits"],
+                "side": published["resolution"],
+                "bit_accuracy": theirs["bit_accuracy"],
+                "psnr_mean": theirs["psnr"],
+                **{f"rt@{count}": f"{theirs[str(count)]:.3f}" for count in paper.COUNTS},
+            }
+
+
+def _with_interval(point: Row) -> str:
+    return f"{point['rt']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
+
+
+TRANSFERABILITY = Table(
+    "RT@s (the paper's table 4)",
+    _beside_the_paper,
+    (
+        ("system", "{system}"),
+        ("bits", "{bits} at {side} px"),
+        ("bits read", "{bit_accuracy:.3f}"),
+        ("PSNR", "{psnr_mean:.1f} dB"),
+        *((f"RT@{count}", f"{{rt@{count}|-}}") for count in paper.COUNTS),
     ),
 )
 
