@@ -257,11 +257,7 @@ LEVERS = Table("Collisions and genuine pictures that pass", nested("lever"), _le
 REFERENCES = Table(
     "The watermarks trained here: quality, bits read under the six distortions, and RT",
     lambda figures: [
-        {
-            **row["card"]["held_out"],  # older files have no figures of their own
-            **row,
-            "covers": covers_seen(row["card"], row["card"]["recipe"]),
-        }
+        {**row, "covers": covers_seen(row["card"], row["card"]["recipe"])}
         for row in nested("watermark")(figures)
     ],
     (
@@ -280,7 +276,7 @@ def _beside_the_paper(figures: Any) -> Iterator[Row]:
     """Each watermark, and below it the paper's of that system and length."""
     for name, row in figures.items():
         ours = {f"rt@{count}": _with_interval(point) for count, point in row["rt"].items()}
-        yield {**row["card"]["held_out"], **row, "system": name, **ours}
+        yield {**row, "system": name, **ours}
         system = name.removesuffix("-trained").removesuffix("-256")
         published = paper.SYSTEMS.get(system)
         if published is not None and published["bits"] == row["bits"]:
