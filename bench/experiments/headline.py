@@ -17,14 +17,16 @@ ATTACKS = {"gt": "GT@1", "averaging": "averaging", "wmforger": "WMForger"}
 
 
 def _rows(results: Mapping[str, Any]) -> Iterator[Row]:
-    """A row for each watermark that was forged by the ten thousand."""
+    """A row for each watermark that was forged, and whose genuine pictures were counted."""
     for system, by_photos in results["bench forgeries"].items():
-        yield {
-            "system": system,
-            "rt": results["bench references"][system]["rt"]["100"],
-            "forged": by_photos[PHOTOS],
-            "genuine": results["bench hardening"][f"{system}, {DEFAULT_HASH}"],
-        }
+        genuine = results["bench hardening"].get(f"{system}, {DEFAULT_HASH}")
+        if genuine is not None:
+            yield {
+                "system": system,
+                "rt": results["bench references"][system]["rt"]["100"],
+                "forged": by_photos[PHOTOS],
+                "genuine": genuine,
+            }
 
 
 def _forged(attack: str) -> str:
