@@ -187,7 +187,7 @@ def _rows(figures: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-def _pooled_rows(figures: Mapping[str, Any]) -> list[Row]:
+def pooled_rows(figures: Mapping[str, Any]) -> list[Row]:
     """For each attack and lock, all cells as one beside the paper's mean over its systems."""
     every = _rows(figures)
     kinds = dict.fromkeys((row["attack"], row["defense"]) for row in every)
@@ -230,7 +230,7 @@ FORGERIES = Table(
 
 FORGERIES_POOLED = Table(
     "Forgeries at scale, all systems and photo sets as one",
-    _pooled_rows,
+    pooled_rows,
     [
         ("attack", "{attack}"),
         ("behind", "{defense}"),
