@@ -79,6 +79,17 @@ def count_option(default: int | None = None, help: str = "How many photos to use
     return click.option("--count", type=click.IntRange(2), help=f"{help[:-1]}; otherwise all.")
 
 
+def work_option(name: str) -> Option:
+    """The file in which a run that was interrupted finds what it has measured."""
+    return click.option(
+        "--work",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=Path(f"runs/{name}.sqlite"),
+        show_default=True,
+        help="Measurements made so far; an interrupted run goes on there.",
+    )
+
+
 @dataclass(frozen=True)
 class Measured:
     """What a measurement found: its settings and figures, and what people read of them."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from coverlock_bench.adaptive.command import chosen, work_option
+from coverlock_bench.adaptive.command import chosen
 from coverlock_bench.auditing.collection import SIDE
 from coverlock_bench.hashes.collision_report import TARGETS
 from coverlock_bench.ledger import Ledger, Session, resumable
@@ -22,6 +22,7 @@ from coverlock_bench.measurement import (
     hashes_option,
     measurement,
     number_option,
+    work_option,
 )
 from coverlock_bench.photos import find_photos
 from coverlock_bench.settings import named_watermark
@@ -136,13 +137,7 @@ def lookalikes(
         show_default=True,
         help="Photos that forgers attack, of those that 'bench hash' attacks.",
     ),
-    click.option(
-        "--work",
-        type=click.Path(dir_okay=False, path_type=Path),
-        default=Path("runs/floors.sqlite"),
-        show_default=True,
-        help="Measurements made so far; an interrupted run goes on there.",
-    ),
+    work_option("floors"),
 )
 def floors_command(
     watermarks: Names, images: Path | None, held_out: bool, work: Path, **common: Any
@@ -178,7 +173,7 @@ def documents(watermark: str, hashes: Names, pages: int, fpr: float) -> Measured
     "images held_out only fpr seed",
     count_option(24, "Forgeries of each attack."),
     number_option("--bits", 32, "Bits of a message."),
-    work_option,
+    work_option("adaptive"),
 )
 def levers(images: Path | None, held_out: bool, only: Names, work: Path, **common: Any) -> Measured:
     """Measure what would raise the bar for a feature collision, and what it would cost."""
@@ -391,7 +386,7 @@ def residuals_command(watermarks: Names, images: Path, seed: int) -> Measured:
     click.option(
         "--groups", type=click.IntRange(2), help="Residuals to steal at most, where time is short."
     ),
-    work_option,
+    work_option("adaptive"),
 )
 def forgeries_command(
     watermarks: Names,
@@ -432,13 +427,7 @@ def forgeries_command(
         "--side", "sides", multiple=True, type=int, default=(256, 512, 1024), show_default=True
     ),
     number_option("--pairs", 20, "Pictures to steal from, and as many to forge."),
-    click.option(
-        "--work",
-        type=click.Path(dir_okay=False, path_type=Path),
-        default=Path("runs/any-size.sqlite"),
-        show_default=True,
-        help="Measurements made so far; an interrupted run goes on there.",
-    ),
+    work_option("any-size"),
 )
 def any_size_command(
     watermarks: Names,

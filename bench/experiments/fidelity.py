@@ -219,7 +219,7 @@ ITEMS = (
         _forgeries,
         ", ".join(f"{name} {share} %" for name, share in paper.AVERAGE_ASR.items()),
         "reduced",
-        "averaging and WMForger with 64 and 30 bits, GT@1 also with 100 and 256; no VINE",
+        "averaging with 64 bits, WMForger with 64 and 30, GT@1 also with 100 and 256; no VINE",
     ),
     Item(
         "table 2, GT@1 at equal length",

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from coverlock_bench.photos import load_squares, to_float
+from coverlock_bench.photos import load_squares
 from coverlock_bench.settings import named_watermark
+from coverlock_bench.trial import floats
 from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.plugin_calls import working_size
 from coverlock_sdk.watermarking.network_watermark import NetworkWatermark
@@ -44,7 +43,6 @@ def _read(watermark: NetworkWatermark, images: list[Path]) -> dict[str, Any]:
 
         from coverlock_sdk.training.watermarks.examination import examine, quality
     network = watermark.network
-    squares = load_squares(images[:READ], network.size)
-    covers = torch.from_numpy(np.stack([to_float(square) for square in squares]))
+    covers = torch.from_numpy(floats(load_squares(images[:READ], network.size)))
     _, robustness = examine(network, covers)
     return {**quality(network, covers), "accuracy_under_distortion": robustness}

@@ -43,12 +43,13 @@ def wrap(
     ``Keyring`` or the path of a key file (without one the lock has no secret); ``fpr`` the
     probability with which an unmarked picture may be accepted; ``rule`` "hard" (count matching
     bits, as the paper does) or "soft" (weigh them by confidence), None for the default. With
-    ``harden``, embedding takes up to twice as long and costs up to half a decibel, and the mark
+    ``harden``, embedding takes about twice as long and costs up to half a decibel, and the mark
     survives distortions better; verification does not change. ``psnr`` is how good marked pictures
     should be, in decibels: the mark is made weaker or stronger for it. Without it a mark is as
     strong as its vendor made it. ``floor`` is the share of the message that must be read whatever
-    the p-value, weighed as the rule does: a higher one stops more forgers who have the weights of
-    the hash, and more cropped pictures. None is the default of the rule. Each picture is compared
+    the p-value; under the soft rule bits weigh as much as the decoder is sure of them. A higher
+    one stops more forgers who have the weights of the hash, and more cropped pictures. None is the
+    default, which is higher with a key. Each picture is compared
     with those that the lock was given before, to tell where a forgery between them would be
     accepted; ``crowd`` names a file that keeps their codes, made if it is not there.
     """

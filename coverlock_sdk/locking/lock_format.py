@@ -42,8 +42,9 @@ class Reading:
         Bits that the decoder misread say nothing of the picture's code. That its hash is unsure of
         a bit is no excuse: the code of a picture that was made to resemble another's is, too.
         """
-        matches, weights = self.bits == message, soft_weights(self.legibility)
-        if rule == "hard" or not weights.any():
+        matches = self.bits == message
+        weights = None if rule == "hard" else soft_weights(self.legibility)
+        if weights is None or not weights.any():
             return float(matches.mean())
         return float(weights[matches].sum() / weights.sum())
 

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from coverlock_bench.ledger import Ledger, Session, resumable
-from coverlock_bench.measurement import Measured, count_option, measurement
+from coverlock_bench.measurement import Measured, count_option, measurement, work_option
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.errors import CoverLockError
-
-work_option = click.option(
-    "--work",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("runs/adaptive.sqlite"),
-    show_default=True,
-    help="Measurements made so far; an interrupted run goes on there.",
-)
 
 
 @measurement(
     "adaptive",
     "watermark images hash only fpr seed",
     count_option(30, "Targets of each attack."),
-    work_option,
+    work_option("adaptive"),
 )
 def adaptive(
     watermark: str,
