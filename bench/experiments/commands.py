@@ -25,11 +25,13 @@ from coverlock_bench.measurement import (
     work_option,
 )
 from coverlock_bench.photos import find_photos
+from coverlock_bench.rt import COUNTS as RT_COUNTS
 from coverlock_bench.settings import named_watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_ROUNDS
 from coverlock_sdk.locking.hardening import Hardening
+from coverlock_sdk.plugin_calls import working_size
 from coverlock_sdk.plugin_manager import plugin_manager
 from experiments import tables as declared
 
@@ -235,6 +237,36 @@ def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
     figures = references(watermarks, measured, seed)
     config = {"images": images.name, "measured_on": len(measured), "seed": seed}
     return Measured(config, figures, declared.REFERENCES.markdown(figures))
+
+
+@measurement(
+    "transferability",
+    "watermarks seed",
+    unseen_option,
+    click.option(
+        "--sources",
+        "counts",
+        type=click.IntRange(1),
+        multiple=True,
+        default=RT_COUNTS,
+        show_default=True,
+        help="Pictures that a residual is averaged over; may be repeated.",
+    ),
+)
+def transferability_command(
+    watermarks: Names, images: Path, counts: tuple[int, ...], seed: int
+) -> Measured:
+    """Measure RT@s of watermarks, also of those that were not trained here, up to RT@1000."""
+    from experiments.trained import transferability
+
+    measured = find_photos(images)
+    figures = {}
+    for name in watermarks:
+        watermark = named_watermark(name)
+        rt = transferability(watermark, measured, seed, counts=counts)
+        figures[name] = {"bits": watermark.bits, "side": working_size(watermark)[0], "rt": rt}
+    config = {"images": images.name, "measured_on": len(measured), "seed": seed}
+    return Measured(config, figures, declared.MORE_SOURCES.markdown(figures))
 
 
 @measurement(
@@ -506,6 +538,7 @@ COMMANDS = (
     hash_variants_command,
     hash_latency_command,
     references_command,
+    transferability_command,
     interventions,
     training_factors_command,
     filters_command,

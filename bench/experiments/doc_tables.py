@@ -162,6 +162,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "floors-heldout": ("floors-heldout.json", tables.FLOORS, _together),
     "documents": ("documents.json", tables.DOCUMENTS, _together),
     "references": ("references.json", tables.REFERENCES, _together),
+    "more-sources": ("transferability.json", tables.MORE_SOURCES, _together),
     "transferability": ("references.json", tables.TRANSFERABILITY, _together),
     "interventions": ("interventions.json", tables.INTERVENTIONS, _together),
     "training-factors": ("training-factors.json", tables.TRAINING_FACTORS, _together),

@@ -295,6 +295,25 @@ def _with_interval(point: Row) -> str:
     return f"{point['rt']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
 
 
+MORE_SOURCES = Table(
+    "RT@s up to the paper's 1,000 sources, also of published weights, beside the paper's RT@1000",
+    lambda figures: [
+        {
+            **row,
+            **{f"rt@{count}": _with_interval(point) for count, point in row["rt"].items()},
+            "paper": paper.RT.get(row["watermark"].removesuffix("-trained"), {}).get("1000"),
+        }
+        for row in nested("watermark")(figures)
+    ],
+    (
+        WATERMARK,
+        ("bits", "{bits} at {side} px"),
+        *((f"RT@{count}", f"{{rt@{count}|-}}") for count in paper.COUNTS),
+        ("paper's RT@1000", "{paper|-:.3f}"),
+    ),
+)
+
+
 TRANSFERABILITY = Table(
     "RT@s (the paper's table 4)",
     _beside_the_paper,

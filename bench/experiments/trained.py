@@ -85,12 +85,16 @@ def measure(
 
 
 def transferability(
-    watermark: Watermark, images: list[Path], seed: int, session: Session | None = None
+    watermark: Watermark,
+    images: list[Path],
+    seed: int,
+    session: Session | None = None,
+    counts: Sequence[int] = COUNTS,
 ) -> dict[str, Any]:
-    """RT@1, RT@10 and RT@100 in 8 bits, as far as there are pictures."""
+    """RT@s in 8 bits for every s of ``counts`` that there are pictures for."""
     targets = min(100, len(images) // 2)
     curve = transferability_curve(
-        watermark, images, COUNTS, targets, seed=seed, session=session, depths=[True]
+        watermark, images, counts, targets, seed=seed, session=session, depths=[True]
     )
     return {str(point.sources): asdict(point) for point in curve.points}
 

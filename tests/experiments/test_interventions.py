@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 pytest.importorskip("torch")
@@ -22,6 +23,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from experiments import interventions, trained, training_factors
+from experiments.commands import transferability_command
 from experiments.intervention_picture import draw_interventions, interventions_figure
 from experiments.references import references
 from experiments.tables import INTERVENTIONS, REFERENCES, TRAINING_FACTORS
@@ -182,6 +184,18 @@ def test_references_are_their_cards_and_what_is_measured(photos: Path) -> None:
     [line] = [line for line in REFERENCES.markdown(figures).splitlines() if "mbrs" in line]
     assert line.startswith("| mbrs | 64 at 128 px |")
     assert line.endswith("| - |")
+
+
+def test_transferability_is_measured_for_any_number_of_sources(
+    photos: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "rt.json"
+    options = ["-w", "mbrs", "--images", str(photos), "--sources", "2", "--sources", "900"]
+    result = CliRunner().invoke(transferability_command, [*options, "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    row = json.loads(out.read_text())["figures"]["mbrs"]
+    assert list(row["rt"]) == ["2"]
+    assert row["rt"]["2"]["rt"] > 0.9
 
 
 @pytest.mark.usefixtures("additive_plugin")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_sdk.errors import CoverLockError
@@ -59,6 +59,9 @@ class WatermarkRecipe(Schedule):
     """Steps in which fidelity counts little; over as many more it comes to its full weight."""
     early_fidelity: float = 0.02
     """The share of its weight that fidelity has in those steps."""
+    settled: int = 0
+    """The last steps, in which batch normalisation goes by the statistics that it has gathered, as
+    it will in use: one noise a batch makes those of a batch differ from the mean over all."""
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
@@ -82,6 +85,10 @@ class WatermarkRecipe(Schedule):
         """The share of what noise does to a picture, the rest being the picture as it was."""
         grown = (step - self.noise_after) / max(self.noise_growth, 1)
         return min(max(grown, 0.0), 1.0) if self.noise_growth else 1.0
+
+    def is_settled_at(self, step: int) -> bool:
+        """Whether batch normalisation has gathered all it will."""
+        return step >= self.steps - self.settled
 
     def described(self) -> dict[str, Any]:
         """The recipe for cards and checkpoints, in plain values."""
@@ -179,6 +186,8 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         """Mark, change and read pictures; then follow the gradient."""
         recipe, network, rng = self.recipe, self.model, batch[2]
         covers, messages = batch[0].to(self.device), batch[1].to(self.device)
+        if recipe.is_settled_at(self.step):
+            settle(network)
         fidelity = recipe.fidelity_at(self.step)
         network.relax(fidelity)
         with self.timed("encoding"), self.autocast():
@@ -256,6 +265,13 @@ def train(
     training.measure = validate
     training.run(report).relax(1.0)
     return training
+
+
+def settle(network: WatermarkNetwork) -> None:
+    """Let batch normalisation use its running statistics and leave them as they are."""
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eval()
 
 
 def _message_loss(logits: Tensor, messages: Tensor, kind: str) -> Tensor:

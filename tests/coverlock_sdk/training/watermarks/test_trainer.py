@@ -87,6 +87,27 @@ def test_noise_comes_to_its_full_strength_little_by_little(
     assert learned[0] < 0.7 < 0.9 < learned[1000]
 
 
+def test_batch_statistics_settle_before_the_end(photos: TrainingPhotos, tmp_path: Path) -> None:
+    def statistics(settled: int) -> list[float]:
+        network, seen = Patterns(), []
+        network.add_module("norm", torch.nn.BatchNorm2d(3))
+        network.decode = lambda images: Patterns.decode(network, network.norm(images))  # type: ignore[method-assign]
+        recipe = replace(RECIPE, steps=6, settled=settled)
+        train(
+            network,
+            photos,
+            recipe,
+            tmp_path / str(settled),
+            report=lambda step, figures: seen.append(float(network.norm.running_mean[0])),
+        )
+        return seen
+
+    unsettled, settled = statistics(0), statistics(2)
+    assert settled[:4] == unsettled[:4]
+    assert len(set(unsettled)) > 5
+    assert len(set(settled[3:])) == 1
+
+
 def test_a_resumed_run_is_the_run_that_was_not_interrupted(
     photos: TrainingPhotos, tmp_path: Path
 ) -> None:
