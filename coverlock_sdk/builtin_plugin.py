@@ -15,11 +15,13 @@ def register_hashes(register: Callable[..., None]) -> None:
     """The hashes that ship inside the package."""
     from coverlock_sdk.hashing.dct import DctHash
     from coverlock_sdk.hashing.dinov2 import VARIANTS, Dinov2Hash
+    from coverlock_sdk.hashing.duo import DuoHash
     from coverlock_sdk.hashing.keen import KeenHash
     from coverlock_sdk.hashing.nano import NanoHash
 
     register(NanoHash)
     register(KeenHash)
+    register(DuoHash)
     register(DctHash)
     for name in VARIANTS:
         register(partial(Dinov2Hash, name), name)

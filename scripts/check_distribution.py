@@ -15,6 +15,7 @@ NEEDED = (
     "coverlock_sdk/py.typed",
     "coverlock_sdk/hashing/weights/nano.safetensors",
     "coverlock_sdk/hashing/weights/keen.safetensors",
+    "coverlock_sdk/hashing/weights/duo.safetensors",
     "coverlock_plugins/mbrs/weights/mbrs.safetensors",
     "coverlock_bench/auditing/templates/",
     "coverlock_bench/preference/small.safetensors",

@@ -23,7 +23,15 @@ from coverlock_bench.deployment.tables import (
     SIEGE,
     THROUGHPUT,
 )
-from coverlock_bench.hashes.tables import BARS, COLLISIONS, HASHES, KINDS, LINEARITY, VARIANTS
+from coverlock_bench.hashes.tables import (
+    BARS,
+    COLLISIONS,
+    COMPUTED,
+    HASHES,
+    KINDS,
+    LINEARITY,
+    VARIANTS,
+)
 from coverlock_bench.knowing import tables as knowing
 from coverlock_bench.known_originals import KNOWN_ORIGINALS
 from coverlock_bench.provenance import tables as provenance
@@ -157,6 +165,10 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-collisions-keen": ("hash-collisions-keen.json", COLLISIONS, _together),
     "hash-linearity": ("hash-collisions.json", LINEARITY, _together),
     "keen-variants": ("hash/keen.json", VARIANTS, _together),
+    "duo-variants": ("hash/duo.json", COMPUTED, _together),
+    "hash-bars-duo": ("hash-duo.json", BARS, _together),
+    "hash-kinds-duo": ("hash-duo.json", KINDS, _together),
+    "hash-collisions-duo": ("hash-duo.json", COLLISIONS, _together),
     "hash-bars": ("hash-kinds.json", BARS, _together),
     "floors": ("floors.json", tables.FLOORS, _together),
     "floors-heldout": ("floors-heldout.json", tables.FLOORS, _together),

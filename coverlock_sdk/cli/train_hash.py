@@ -18,10 +18,10 @@ from coverlock_sdk.progress import StepProgress
 @training_options
 @click.option(
     "--backbone",
-    type=click.Choice(["nano", "keen", *VARIANTS]),
+    type=click.Choice(["nano", "keen", "duo", *VARIANTS]),
     default=DEFAULT_HASH,
     show_default=True,
-    help="'nano' and 'keen' are trained whole; DINOv2 is frozen under the paper's head.",
+    help="'nano' and 'keen' are trained whole; 'duo' is computed from both; DINOv2 is frozen.",
 )
 @click.option(
     "--recipe",
@@ -50,11 +50,12 @@ def train_hash(
 
     The defaults are the recipe of the `nano` or `keen` that ships or, for DINOv2, that of the
     paper. `keen` also learns from pictures that are drawn for it, and so does DINOv2 with
-    --recipe ours. Of several stages, --steps and --batch are those of the first, in which most is
-    learned. An interrupted run goes on when the command is given again.
+    --recipe ours. `duo` puts the two that ship together under a head that is computed. Of several
+    stages, --steps and --batch are those of the first, in which most is learned. An interrupted
+    run goes on when the command is given again.
     """
     with needs("training", "PyTorch", "torch,bench"):
-        from coverlock_sdk.training.hashes import keen_recipe, recipes
+        from coverlock_sdk.training.hashes import duo_recipe, keen_recipe, recipes
         from coverlock_sdk.training.loop import adjusted
     how: dict[str, Any] = {"bfloat16": bf16, "device": device}
     seed = schedule["seed"]
@@ -73,6 +74,11 @@ def train_hash(
         stages = {"body": body.steps, "whole": whole.steps, "head": last.steps}
         with StepProgress(stages, _hash_line) as report:
             keen_recipe.train_keen(photos, run, keen, report, **how)
+    elif backbone == "duo":
+        if schedule["steps"] or schedule["batch"]:
+            raise click.UsageError("the head of 'duo' is computed: leave out --steps and --batch")
+        duo = adjusted(duo_recipe.DuoRecipe(), seed=seed, views=views)
+        duo_recipe.fit_duo(photos, run, duo, device)
     elif recipe == "ours":
         _train_ours(photos, run, backbone, views, schedule, how)
     else:

@@ -13,7 +13,14 @@ import numpy as np
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import Gradient
 from coverlock_sdk.hashing.local_contrast import FLOOR, blur_matrix
-from coverlock_sdk.hashing.windowed import EPSILON, Array, Convolution, Model, gelu
+from coverlock_sdk.hashing.windowed import (
+    EMBEDDING_LAYERS,
+    EPSILON,
+    Array,
+    Convolution,
+    Model,
+    gelu,
+)
 
 Pull = Callable[[Array], Array]
 Step = tuple[Array, Pull]
@@ -22,21 +29,32 @@ See = Callable[[Array], Step]
 
 def differentiated(model: Model, see: See, images: Images) -> tuple[Logits, Gradient]:
     """The logits (N, 256) of ``images``, and their gradient; ``see`` is what the model sees."""
-    seen = [np.matmul(np.matmul(window, images), window.T) for window in model.windows]
-    views, pull_see = see(np.concatenate(seen))
-    features, pull_body = _body(model, views)
-    pooled, pull_pool = _pooled(model, features)
-    count = len(model.windows)
-    logits, pull_head = _head(model, pooled.reshape(count, len(images), -1).mean(axis=0))
+    features, pull_features = pooled(model, see, images)
+    embedding, pull_embedding = embedded(model.weights, "head", features)
+    scale, projection = np.exp(model.weights["head.log_scale"]), model.weights["head.projection"]
 
     def gradient(weights: Logits) -> Images:
-        each = np.tile(pull_head(weights) / np.float32(count), (count, 1))
+        return pull_features(pull_embedding(scale * weights @ projection.T))
+
+    return scale * embedding @ projection, gradient
+
+
+def pooled(model: Model, see: See, images: Images) -> Step:
+    """Features (N, D), averaged over windows."""
+    seen = [np.matmul(np.matmul(window, images), window.T) for window in model.windows]
+    views, pull_see = see(np.concatenate(seen))
+    maps, pull_body = _body(model, views)
+    features, pull_pool = _pooled(model, maps)
+    count = len(model.windows)
+
+    def pull(g: Array) -> Array:
+        each = np.tile(g / np.float32(count), (count, 1))
         of_seen = pull_see(pull_body(pull_pool(each)))
         parts = of_seen.reshape(count, len(images), *of_seen.shape[1:])
-        total: Images = sum(w.T @ part @ w for w, part in zip(model.windows, parts, strict=True))
+        total: Array = sum(w.T @ part @ w for w, part in zip(model.windows, parts, strict=True))
         return total
 
-    return logits, gradient
+    return features.reshape(count, len(images), -1).mean(axis=0), pull
 
 
 def normalised(views: Array) -> Step:
@@ -147,26 +165,35 @@ def _pooled(model: Model, x: Array) -> Step:
     return np.concatenate([mean, deviation, kept.reshape(len(x), -1)], axis=1), pull
 
 
-def _head(model: Model, pooled: Array) -> Step:
-    """The paper's head: (N, features) -> (N, 256)."""
-    w = {name.removeprefix("head."): value for name, value in model.weights.items()}
-    centred = pooled - pooled.mean(axis=1, keepdims=True)
-    spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True) + np.float32(EPSILON))
-    normal = centred / spread
-    hidden = (normal * w["norm.weight"] + w["norm.bias"]) @ w["hidden.weight"].T + w["hidden.bias"]
+def embedded(weights: dict[str, Array], head: str, features: Array) -> Step:
+    """``coverlock_sdk.hashing.windowed.embedded``."""
+    w = {layer: weights[f"{head}.{layer}"] for layer in EMBEDDING_LAYERS}
+    normal, pull_normal = layer_normalised(features)
+    scaled = normal * w["norm.weight"] + w["norm.bias"]
+    hidden = np.asarray(scaled @ w["hidden.weight"].T + w["hidden.bias"], np.float32)
     x = gelu(hidden) @ w["output.weight"].T + w["output.bias"]
     length = np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    embedding, scale = x / length, np.exp(w["log_scale"])
+    embedding = x / length
 
     def pull(g: Array) -> Array:
-        g = scale * g @ w["projection"].T
         g = (g - embedding * (g * embedding).sum(axis=1, keepdims=True)) / length
         g = (g @ w["output.weight"]) * _gelu_slope(hidden)
-        g = (g @ w["hidden.weight"]) * w["norm.weight"]
+        return pull_normal((g @ w["hidden.weight"]) * w["norm.weight"])
+
+    return embedding, pull
+
+
+def layer_normalised(features: Array) -> Step:
+    """``coverlock_sdk.hashing.windowed.layer_normalised``."""
+    centred = features - features.mean(axis=1, keepdims=True)
+    spread = np.sqrt(np.square(centred).mean(axis=1, keepdims=True) + np.float32(EPSILON))
+    normal = centred / spread
+
+    def pull(g: Array) -> Array:
         g = g - g.mean(axis=1, keepdims=True) - normal * (g * normal).mean(axis=1, keepdims=True)
         return g / spread
 
-    return scale * embedding @ w["projection"], pull
+    return normal, pull
 
 
 def _gelu_slope(x: Array) -> Array:

@@ -18,7 +18,7 @@ from coverlock_sdk.hashing.local_contrast import FLOOR, blur_matrix
 from coverlock_sdk.hashing.windowed import Array, Model, WindowedHash, normalise
 
 if TYPE_CHECKING:
-    from coverlock_sdk.hashing.network import Backbone
+    from coverlock_sdk.hashing.network import HashNetwork
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,9 @@ class KeenHash(WindowedHash):
         """The same hash with gradients, in NumPy."""
         return partial(differentiated, self.built(), normalised_and_evened)
 
-    def backbone(self, **settings: Any) -> Backbone:
+    def network(self, **settings: Any) -> HashNetwork:
         """The untrained network in PyTorch."""
         from coverlock_sdk.hashing.keen_network import KeenBackbone
+        from coverlock_sdk.hashing.network import HashNetwork
 
-        return KeenBackbone(**settings)
+        return HashNetwork(KeenBackbone(**settings))

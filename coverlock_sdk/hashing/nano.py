@@ -10,7 +10,7 @@ from coverlock_sdk.hashing.gradients import differentiated, normalised
 from coverlock_sdk.hashing.windowed import WindowedHash
 
 if TYPE_CHECKING:
-    from coverlock_sdk.hashing.network import Backbone
+    from coverlock_sdk.hashing.network import HashNetwork
 
 
 class NanoHash(WindowedHash):
@@ -22,8 +22,8 @@ class NanoHash(WindowedHash):
         """The same hash with gradients, in NumPy."""
         return partial(differentiated, self.built(), normalised)
 
-    def backbone(self, **settings: Any) -> Backbone:
+    def network(self, **settings: Any) -> HashNetwork:
         """The untrained network in PyTorch."""
-        from coverlock_sdk.hashing.network import NanoBackbone
+        from coverlock_sdk.hashing.network import HashNetwork, NanoBackbone
 
-        return NanoBackbone(**settings)
+        return HashNetwork(NanoBackbone(**settings))

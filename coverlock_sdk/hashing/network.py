@@ -73,24 +73,31 @@ def pool_patches(patches: Tensor) -> Tensor:
     return torch.cat([patches.mean(dim=1), patches.std(dim=1, correction=0)], dim=1)
 
 
-class HashHead(nn.Module):
-    """The paper's head (appendix B.1): pooled features to an embedding, and on to logits."""
-
-    projection: Tensor
+class Embedding(nn.Module):
+    """The first part of the paper's head (appendix B.1): pooled features to an embedding."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(features)
         self.hidden = nn.Linear(features, EMBEDDING)
         self.output = nn.Linear(EMBEDDING, EMBEDDING)
-        # With the unit embedding spread evenly, logits start at magnitude one.
-        self.log_scale = nn.Parameter(torch.tensor(float(EMBEDDING)).sqrt().log())
-        self.register_buffer("projection", torch.from_numpy(orthogonal_projection(EMBEDDING)))
 
     def embed(self, pooled: Tensor) -> Tensor:
         """e(x), of unit length: (N, features) -> (N, 512)."""
         h = self.output(functional.gelu(self.hidden(self.norm(pooled))))
         return functional.normalize(h, dim=1)
+
+
+class HashHead(Embedding):
+    """The paper's head: pooled features to an embedding, and on to logits."""
+
+    projection: Tensor
+
+    def __init__(self, features: int) -> None:
+        super().__init__(features)
+        # With the unit embedding spread evenly, logits start at magnitude one.
+        self.log_scale = nn.Parameter(torch.tensor(float(EMBEDDING)).sqrt().log())
+        self.register_buffer("projection", torch.from_numpy(orthogonal_projection(EMBEDDING)))
 
     def logits_of(self, embedding: Tensor) -> Tensor:
         """z(x) = alpha R^T e(x): (N, 512) -> (N, 256)."""
@@ -102,24 +109,27 @@ class HashHead(nn.Module):
 
 
 class HashNetwork(nn.Module):
-    """A backbone and the head on top of it: a picture in, 256 logits out."""
+    """A backbone and the head on top of it, the paper's by default: pictures in, logits out."""
 
-    def __init__(self, backbone: Backbone) -> None:
+    def __init__(self, backbone: Backbone, head: nn.Module | None = None) -> None:
         super().__init__()
         self.backbone = backbone
-        self.head = HashHead(backbone.features)
+        self.head: Any = head or HashHead(backbone.features)
 
     def embed(self, images: Tensor) -> Tensor:
         """Pictures (N, 3, size, size) in [0, 1] to unit embeddings (N, 512)."""
-        return self.head.embed(self.backbone(images))
+        embedding: Tensor = self.head.embed(self.backbone(images))
+        return embedding
 
     def logits_of(self, embedding: Tensor) -> Tensor:
         """Unit embeddings (N, 512) to hash logits (N, 256)."""
-        return self.head.logits_of(embedding)
+        logits: Tensor = self.head.logits_of(embedding)
+        return logits
 
     def forward(self, images: Tensor) -> Tensor:
         """Pictures (N, 3, size, size) in [0, 1] to hash logits (N, 256)."""
-        return self.logits_of(self.embed(images))
+        logits: Tensor = self.head(self.backbone(images))
+        return logits
 
 
 class NanoBackbone(Backbone):

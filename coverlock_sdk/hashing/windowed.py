@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,17 @@ from coverlock_sdk.images.resampling import window_matrix
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
-    from coverlock_sdk.hashing.network import Backbone, HashNetwork
+    from coverlock_sdk.hashing.network import HashNetwork
 
 Array = npt.NDArray[np.float32]
+M = TypeVar("M", bound="Model")
 
 TOGETHER = 16
 """Pictures that go through the network at once; more would only cost memory."""
+
+EMBEDDING_LAYERS = tuple(
+    f"{layer}.{part}" for layer in ("norm", "hidden", "output") for part in ("weight", "bias")
+)
 
 EPSILON = 1e-5
 """What PyTorch's normalisation layers add to a variance before dividing by its root."""
@@ -73,7 +78,7 @@ class Model:
     weights: dict[str, Array]
 
     @classmethod
-    def build(cls, settings: dict[str, Any], weights: dict[str, Array]) -> Model:
+    def build(cls: type[M], settings: dict[str, Any], weights: dict[str, Array]) -> M:
         """Read the layers off the names of their weights."""
         size, side = settings["size"], settings["side"]
         windows = tuple(window_matrix(size, side, zoom) for zoom in settings["zooms"])
@@ -92,9 +97,14 @@ class Model:
 
     def __call__(self, images: Images) -> Logits:
         """Pictures (N, 3, H, W) in [0, 1] to hash logits (N, 256)."""
+        return self._head(self.pooled(images))
+
+    def pooled(self, images: Images) -> Array:
+        """Features (N, D), averaged over windows."""
         seen = [np.matmul(np.matmul(window, images), window.T) for window in self.windows]
         pooled = self._pool(np.concatenate(seen))
-        return self._head(pooled.reshape(len(seen), len(images), -1).mean(axis=0))
+        mean: Array = pooled.reshape(len(seen), len(images), -1).mean(axis=0)
+        return mean
 
     def _pool(self, views: Array) -> Array:
         """Mean, standard deviation and learned layouts: (N, 3, side, side) -> (N, features)."""
@@ -117,16 +127,29 @@ class Model:
         return normalise(views)
 
     def _head(self, pooled: Array) -> Logits:
-        """The paper's head: LN, Linear, GELU, Linear, L2 norm, scale, fixed projection."""
-        w = {name.removeprefix("head."): value for name, value in self.weights.items()}
-        centred = pooled - pooled.mean(axis=1, keepdims=True)
-        variance = np.square(centred).mean(axis=1, keepdims=True)
-        x = centred / np.sqrt(variance + EPSILON) * w["norm.weight"] + w["norm.bias"]
-        x = gelu(x @ w["hidden.weight"].T + w["hidden.bias"])
-        x = x @ w["output.weight"].T + w["output.bias"]
-        embedding = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-        logits: Logits = np.exp(w["log_scale"]) * embedding @ w["projection"]
+        """The paper's head: an embedding of unit length, its scale, and a fixed projection."""
+        scale, projection = self.weights["head.log_scale"], self.weights["head.projection"]
+        logits: Logits = np.exp(scale) * embedded(self.weights, "head", pooled) @ projection
         return logits
+
+
+def embedded(weights: dict[str, Array], head: str, pooled: Array) -> Array:
+    """The paper's embedding, by the layers below ``head``: LN, Linear, GELU, Linear, L2 norm."""
+    w = {layer: weights[f"{head}.{layer}"] for layer in EMBEDDING_LAYERS}
+    x: Array = layer_normalised(pooled) * w["norm.weight"] + w["norm.bias"]
+    hidden: Array = x @ w["hidden.weight"].T + w["hidden.bias"]
+    x = gelu(hidden)
+    x = x @ w["output.weight"].T + w["output.bias"]
+    embedding: Array = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return embedding
+
+
+def layer_normalised(features: Array) -> Array:
+    """Each row (N, D) with zero mean and unit variance."""
+    centred = features - features.mean(axis=1, keepdims=True)
+    variance = np.square(centred).mean(axis=1, keepdims=True)
+    normal: Array = centred / np.sqrt(variance + EPSILON)
+    return normal
 
 
 def normalise(images: Images) -> Array:
@@ -146,8 +169,8 @@ def gelu(x: Array) -> Array:
 class WindowedHash(ImageHash):
     """A hash whose weights and card ship under its name."""
 
-    model: ClassVar[type[Model]] = Model
-    """What computes it."""
+    model: ClassVar[type[Any]] = Model
+    """What computes it: built from settings and weights, it turns pictures into logits."""
 
     def __init__(self) -> None:
         card = shipped_card(self.name)
@@ -161,28 +184,31 @@ class WindowedHash(ImageHash):
         starts = range(0, len(images), TOGETHER)
         return np.concatenate([model(images[start : start + TOGETHER]) for start in starts])
 
-    def built(self) -> Model:
+    def built(self) -> Any:
         """The network with its weights."""
-        return _built(self.model.build, self.name)
+        return _built(self.model.build, self.name, self.weights)
+
+    @classmethod
+    def weights(cls) -> dict[str, Array]:
+        """All arrays of the network, by name."""
+        return shipped_weights(cls.name)
 
     def module(self) -> HashNetwork:
         """The same hash in PyTorch: pictures (N, 3, *input_size) in [0, 1] to logits."""
         import torch
 
-        from coverlock_sdk.hashing.network import HashNetwork
-
-        module = HashNetwork(self.backbone(**shipped_card(self.name)["network"]))
-        weights = shipped_weights(self.name).items()
+        module = self.network(**shipped_card(self.name)["network"])
+        weights = self.weights().items()
         module.load_state_dict(
             {name: torch.from_numpy(value) for name, value in weights}, strict=False
         )
         return module.eval()
 
     @abstractmethod
-    def backbone(self, **settings: Any) -> Backbone:
+    def network(self, **settings: Any) -> HashNetwork:
         """The untrained network in PyTorch."""
 
 
 @lru_cache(maxsize=4)
-def _built(build: Callable[..., Model], name: str) -> Model:
-    return build(shipped_card(name)["network"], shipped_weights(name))
+def _built(build: Callable[..., Any], name: str, weights: Callable[[], dict[str, Array]]) -> Any:
+    return build(shipped_card(name)["network"], weights())

@@ -359,7 +359,7 @@ def test_the_host_and_the_graph_resample_alike():
     np.testing.assert_allclose(in_graph[0], on_host, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", ["nano", "keen", "dct"])
+@pytest.mark.parametrize("name", ["nano", "keen", "duo", "dct"])
 def test_hashes_are_the_same_in_pytorch(name, photos):
     image_hash = load_hash(name)
     views = np.stack([read(photo).view(image_hash.input_size) for photo in photos])

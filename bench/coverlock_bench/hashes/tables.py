@@ -95,6 +95,22 @@ VARIANTS = Table(
     ),
 )
 
+COMPUTED = Table(
+    "Heads that are computed, on held-out training photos and drawn pictures of training designs",
+    lambda figures: figures["variants"],
+    (
+        ("variant", "{variant}"),
+        ("bit error", "{error:%2} %"),
+        ("80 % crop", "{error_crop:%1} %"),
+        ("deviation of agreement", "{pairs_deviation:.4f}"),
+        ("pairs at 167 of 256", "{pairs_accepted:%3} %"),
+        ("agreement within templates", "{templates_mean|-:.3f}"),
+        ("pairs of one kind that pass", "{kinds_accepted_64:%1} %"),
+        ("forged bits that agree, key", "{keyed|-:%1} %"),
+        ("without a key", "{keyless|-:%1} %"),
+    ),
+)
+
 LINEARITY = Table(
     "How linear hashes are",
     lambda figures: nested("hash")(figures["hashes"]),

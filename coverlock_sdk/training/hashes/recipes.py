@@ -203,11 +203,13 @@ def finish(
     cache: Path,
     bfloat16: bool,
     judge: Callable[[HashNetwork], Figures] | None = None,
+    own: tuple[str, ...] = ("",),
 ) -> None:
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
     Figures and calibration are those of the rounded weights on the held-out pictures; a recipe
-    that looks at more than photos brings its own ``judge``.
+    that looks at more than photos brings its own ``judge``. Written are the weights whose names
+    begin with one of ``own``.
     """
     stored = {
         name: value.half() if value.ndim > 1 else value
@@ -230,7 +232,8 @@ def finish(
         "held_out": held_out,
     }
     histories = sorted(run.glob("*/history.json"))
-    write_results(run / "hash.safetensors", stored, card, histories=histories)
+    written = {name: value for name, value in stored.items() if name.startswith(own)}
+    write_results(run / "hash.safetensors", written, card, histories=histories)
 
 
 def _calibrate(network: HashNetwork, paths: list[Path], seed: int = 0) -> Calibration:

@@ -14,7 +14,7 @@ from coverlock_sdk.hashing import shipped
 from coverlock_sdk.plugin_calls import picture_logits
 
 
-@pytest.fixture(params=["keen", "nano"])
+@pytest.fixture(params=["keen", "nano", "duo"])
 def network(request: pytest.FixtureRequest) -> ImageHash:
     """Each hash whose weights ship."""
     return load_hash(request.param)
@@ -35,7 +35,7 @@ def test_numpy_and_torch_agree(network: ImageHash) -> None:
 def test_they_need_neither_torch_nor_onnxruntime() -> None:
     program = (
         "import sys, numpy as np; from coverlock_sdk import load_hash\n"
-        "for hash in (load_hash('keen'), load_hash('nano')):\n"
+        "for hash in (load_hash('keen'), load_hash('nano'), load_hash('duo')):\n"
         "    hash.logits(np.zeros((1, 3, *hash.input_size), np.float32))\n"
         "print('torch' in sys.modules or 'onnxruntime' in sys.modules)"
     )

@@ -27,7 +27,7 @@ def code_errors(lock, marks):
     return np.mean(wrong)
 
 
-@pytest.mark.parametrize("hash_name", ["nano", "keen", "dct"])
+@pytest.mark.parametrize("hash_name", ["nano", "keen", "duo", "dct"])
 def test_a_hardened_code_survives_more_and_costs_little(additive, photos, hash_name):
     locks = {harden: wrap(additive, hash=hash_name, harden=harden) for harden in (False, True)}
     marks = {

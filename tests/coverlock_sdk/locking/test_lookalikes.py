@@ -91,7 +91,7 @@ def test_a_crowd_survives_a_file_and_a_damaged_one_is_refused(tmp_path):
         Crowd.load(tmp_path / "bad.safetensors")
 
 
-@pytest.mark.parametrize("name", ["nano", "keen"])
+@pytest.mark.parametrize("name", ["nano", "keen", "duo"])
 def test_shipped_crowds_are_small_and_of_every_kind(name):
     crowd = crowd_of(load_hash(name))
     assert crowd is not None

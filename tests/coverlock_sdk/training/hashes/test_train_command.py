@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 
 from coverlock_sdk.cli.train import train
 from coverlock_sdk.errors import CoverLockError, MissingModelError, PictureError
-from coverlock_sdk.training.hashes import keen_recipe, recipes
+from coverlock_sdk.training.hashes import duo_recipe, keen_recipe, recipes
 
 
 def test_a_folder_without_pictures_is_one_sentence(tmp_path: Path) -> None:
@@ -63,6 +63,20 @@ def test_options_of_keen_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.Mo
     assert seeds == (3, 3, 3)
     assert (changed.body.steps, changed.head.schedule.steps) == (8, usual.head.schedule.steps)
     assert changed.head.views == 0
+
+
+def test_options_of_duo_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(
+        duo_recipe, "fit_duo", lambda photos, run, recipe, device: seen.append(recipe)
+    )
+    arguments = ["hash", str(tmp_path), "--run", str(tmp_path / "run"), "--backbone", "duo"]
+    for options in ([], ["--seed", "3", "--views", "1"]):
+        assert CliRunner().invoke(train, [*arguments, *options]).exit_code == 0
+    assert seen == [duo_recipe.DuoRecipe(), duo_recipe.DuoRecipe(seed=3, views=1)]
+    refused = CliRunner().invoke(train, [*arguments, "--steps", "5"])
+    assert refused.exit_code == 2
+    assert "the head of 'duo' is computed: leave out --steps and --batch" in refused.output
 
 
 def test_a_negative_number_of_views_is_refused(tmp_path: Path) -> None:

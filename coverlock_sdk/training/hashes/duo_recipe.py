@@ -1,0 +1,115 @@
+"""How ``duo`` is made: two trained networks, and a head that is computed from their features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from coverlock_sdk.hashing.duo import borrowed
+from coverlock_sdk.hashing.duo_network import DuoHead, duo_network
+from coverlock_sdk.hashing.network import HashNetwork
+from coverlock_sdk.hashing.shipped import shipped_card
+from coverlock_sdk.training.hashes.curriculum import Curriculum
+from coverlock_sdk.training.hashes.discriminant import Discriminant, Separation
+from coverlock_sdk.training.hashes.features import Features
+from coverlock_sdk.training.hashes.recipes import finish
+from coverlock_sdk.training.hashes.views import Composition
+from coverlock_sdk.training.kinds.catalogue import KINDS
+from coverlock_sdk.training.loop import require_device
+
+COARSE_ZOOMS = (1.0, 0.8, 0.64, 0.51, 0.41, 0.33)
+FINE_ZOOMS = (1.0, 0.77, 0.59, 0.46, 0.35, 0.27)
+
+COMPOSITION = Composition(
+    crop=0.6,
+    area=(0.65, 0.95),
+    centred=0.6,
+    brightness=0.3,
+    brightness_factor=(0.65, 1.45),
+    contrast=0.3,
+    contrast_factor=(0.65, 1.45),
+    noise=0.3,
+    rotation=0.1,
+    colour=0.15,
+)
+PHOTOS = Discriminant(shrinkage=0.3, preference=0.6)
+TEMPLATES = Discriminant(between_drawn=3.0, templates=1.0, shrinkage=0.05)
+GATE = Separation()
+
+
+@dataclass(frozen=True)
+class DuoRecipe:
+    """What the head is computed from, and what counts."""
+
+    held_out: float = 0.1
+    templates: int = 10
+    """Templates of each design that pictures are drawn from."""
+    composition: Composition = COMPOSITION
+    views: int = 2
+    """Distorted views of each picture."""
+    seed: int = 0
+    photos: Discriminant = PHOTOS
+    """How photos are read."""
+    drawn: Discriminant = TEMPLATES
+    """How pictures of templates are read."""
+    gate: Separation = GATE
+
+
+def fit_duo(
+    photos: Path, run: Path, recipe: DuoRecipe | None = None, device: str = "cpu"
+) -> HashNetwork:
+    """Compute the head of ``duo`` from a folder of photos and drawn pictures.
+
+    The networks are those of the ``nano`` and ``keen`` that ship. ``run`` keeps caches.
+    """
+    recipe, cache = recipe or DuoRecipe(), run / "cache"
+    network = _without_head().to(require_device(device))
+    size = network.backbone.size
+    lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache, size)
+    kept = lessons.features(network.backbone, recipe.composition, recipe.views, recipe.seed)
+    _compute(network.head, np.array(kept.features), lessons, recipe)
+    computed = ("head.photos.", "head.templates.", "head.gate.")
+    judge = lessons.judge
+    finish(network, network, recipe, lessons.photos, run, cache, False, judge, computed)
+    return network
+
+
+def _compute(head: DuoHead, features: Features, lessons: Curriculum, recipe: DuoRecipe) -> None:
+    """Fill the layers that are computed."""
+    count, together = lessons.sampler.photos, lessons.sampler.together
+    rows = torch.from_numpy(features).flatten(0, 1)
+    with torch.inference_mode():
+        normal = head.normal(rows).reshape(*features.shape).numpy()
+        embedding = head.embed(rows).reshape(*features.shape[:2], -1).numpy()
+    shared = [KINDS[_kind(path)].one_template for path in lessons.training[count:]]
+    photos, drawn = normal[:count], normal[count:]
+    _fill(head.photos, recipe.photos.fit(photos, drawn, together))
+    _fill(head.templates, recipe.drawn.fit(embedding[:count], embedding[count:], together))
+    _fill(head.gate, recipe.gate.fit(photos, drawn[np.array(shared)]))
+
+
+def _kind(drawn: Path) -> str:
+    """The kind of a drawn picture, by the name of its file."""
+    words = drawn.stem.split("-")[1:-2]
+    names = {name.replace(" ", "-"): name for name in KINDS}
+    return names["-".join(words)]
+
+
+def _fill(layer: nn.Linear, values: tuple[Features, Features]) -> None:
+    weight, bias = (torch.from_numpy(value) for value in values)
+    layer.load_state_dict({"weight": weight, "bias": bias})
+
+
+def _without_head() -> HashNetwork:
+    """Both networks as they ship, through one window more each."""
+    coarse, fine = (dict(shipped_card(name)["network"]) for name in ("nano", "keen"))
+    coarse |= {"size": fine["size"], "zooms": COARSE_ZOOMS}
+    fine |= {"zooms": FINE_ZOOMS}
+    network = duo_network(coarse, fine)
+    weights = {name: torch.from_numpy(value) for name, value in borrowed().items()}
+    network.load_state_dict(weights, strict=False)
+    return network.eval()
