@@ -16,6 +16,8 @@ from coverlock_sdk.hashing.projection import CODE_BITS, orthogonal_projection
 from coverlock_sdk.training.hashes.features import Features
 
 Matrix = npt.NDArray[np.float64]
+Layer = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+"""Weight (outputs, D) and bias (outputs,)."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,7 @@ class Discriminant:
     deviation: float = 1.0
     """Of the logits of photos."""
 
-    def fit(
-        self, photos: Features, drawn: Features, together: int
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def fit(self, photos: Features, drawn: Features, together: int) -> Layer:
         """Weight (256, D) and bias (256,) for features (N, 1 + V, D), the first view being clean.
 
         ``drawn`` are groups of ``together`` rows of one template each.
@@ -81,9 +81,7 @@ class Separation:
     caution: float = 1.5
     """Taken off every logit: photos are to stay photos under any distortion."""
 
-    def fit(
-        self, photos: Features, drawn: Features
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def fit(self, photos: Features, drawn: Features) -> Layer:
         """Weight (1, D) and bias (1,) for features (N, 1 + V, D) in all their views."""
         sides = [kind.reshape(-1, kind.shape[-1]).astype(np.float64) for kind in (photos, drawn)]
         mean, scale = sides[0].mean(axis=0), sides[0].std(axis=0) + 1e-6

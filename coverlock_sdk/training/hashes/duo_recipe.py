@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -14,11 +15,10 @@ from coverlock_sdk.hashing.duo_network import DuoHead, duo_network
 from coverlock_sdk.hashing.network import HashNetwork
 from coverlock_sdk.hashing.shipped import shipped_card
 from coverlock_sdk.training.hashes.curriculum import Curriculum
-from coverlock_sdk.training.hashes.discriminant import Discriminant, Separation
-from coverlock_sdk.training.hashes.features import Features
+from coverlock_sdk.training.hashes.discriminant import Discriminant, Layer, Separation
 from coverlock_sdk.training.hashes.recipes import finish
 from coverlock_sdk.training.hashes.views import Composition
-from coverlock_sdk.training.kinds.catalogue import KINDS
+from coverlock_sdk.training.kinds.collection import kind_of
 from coverlock_sdk.training.loop import require_device
 
 COARSE_ZOOMS = (1.0, 0.8, 0.64, 0.51, 0.41, 0.33)
@@ -78,28 +78,23 @@ def fit_duo(
     return network
 
 
-def _compute(head: DuoHead, features: Features, lessons: Curriculum, recipe: DuoRecipe) -> None:
+def _compute(
+    head: DuoHead, features: npt.NDArray[np.float32], lessons: Curriculum, recipe: DuoRecipe
+) -> None:
     """Fill the layers that are computed."""
     count, together = lessons.sampler.photos, lessons.sampler.together
     rows = torch.from_numpy(features).flatten(0, 1)
     with torch.inference_mode():
         normal = head.normal(rows).reshape(*features.shape).numpy()
         embedding = head.embed(rows).reshape(*features.shape[:2], -1).numpy()
-    shared = [KINDS[_kind(path)].one_template for path in lessons.training[count:]]
+    shared = [kind_of(path).one_template for path in lessons.training[count:]]
     photos, drawn = normal[:count], normal[count:]
     _fill(head.photos, recipe.photos.fit(photos, drawn, together))
     _fill(head.templates, recipe.drawn.fit(embedding[:count], embedding[count:], together))
     _fill(head.gate, recipe.gate.fit(photos, drawn[np.array(shared)]))
 
 
-def _kind(drawn: Path) -> str:
-    """The kind of a drawn picture, by the name of its file."""
-    words = drawn.stem.split("-")[1:-2]
-    names = {name.replace(" ", "-"): name for name in KINDS}
-    return names["-".join(words)]
-
-
-def _fill(layer: nn.Linear, values: tuple[Features, Features]) -> None:
+def _fill(layer: nn.Linear, values: Layer) -> None:
     weight, bias = (torch.from_numpy(value) for value in values)
     layer.load_state_dict({"weight": weight, "bias": bias})
 

@@ -64,6 +64,12 @@ def draw_sets(
     return sets
 
 
+def kind_of(file: Path) -> Kind:
+    """The kind of a picture in a collection, which its name begins with."""
+    names = {name.replace(" ", "-"): name for name in KINDS}
+    return KINDS[names["-".join(file.stem.split("-")[1:-2])]]
+
+
 def _drawn(
     folder: Path, split: Split, kind: Kind, template: int, content: int, photos: Sequence[Path]
 ) -> Path:
