@@ -255,18 +255,18 @@ def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
 )
 def transferability_command(
     watermarks: Names, images: Path, counts: tuple[int, ...], seed: int
-) -> Measured:
+) -> Iterator[Measured]:
     """Measure RT@s of watermarks, also of those that were not trained here, up to RT@1000."""
     from experiments.trained import transferability
 
     measured = find_photos(images)
-    figures = {}
+    config = {"images": images.name, "measured_on": len(measured), "seed": seed}
+    figures: dict[str, Any] = {}
     for name in watermarks:
         watermark = named_watermark(name)
         rt = transferability(watermark, measured, seed, counts=counts)
         figures[name] = {"bits": watermark.bits, "side": working_size(watermark)[0], "rt": rt}
-    config = {"images": images.name, "measured_on": len(measured), "seed": seed}
-    return Measured(config, figures, declared.MORE_SOURCES.markdown(figures))
+        yield Measured(config, figures, declared.MORE_SOURCES.markdown(figures))
 
 
 @measurement(
