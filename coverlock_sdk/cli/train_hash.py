@@ -75,8 +75,12 @@ def train_hash(
         with StepProgress(stages, _hash_line) as report:
             keen_recipe.train_keen(photos, run, keen, report, **how)
     elif backbone == "duo":
-        if schedule["steps"] or schedule["batch"]:
-            raise click.UsageError("the head of 'duo' is computed: leave out --steps and --batch")
+        if schedule["steps"] or schedule["batch"] or bf16:
+            raise click.UsageError(
+                "the head of 'duo' is computed: leave out --steps, --batch and --bf16"
+            )
+        if views == 0:
+            raise click.UsageError("'duo' is computed from kept features: --views must be above 0")
         duo = adjusted(duo_recipe.DuoRecipe(), seed=seed, views=views)
         duo_recipe.fit_duo(photos, run, duo, device)
     elif recipe == "ours":

@@ -1,7 +1,7 @@
 """``duo``: the networks of ``nano`` and ``keen`` together, read by matrices that were computed.
 
-What one network loses to a distortion the other often keeps, so both together lose less. Photos and
-pictures of templates are read in two ways, and a gate decides between them.
+What one network loses to a distortion the other often keeps, so both together lose less on average.
+Photos and pictures of templates are read in two ways, and a gate decides between them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from coverlock_sdk.hashing import gradients
 from coverlock_sdk.hashing.keen import KeenModel
 from coverlock_sdk.hashing.shipped import shipped_weights
 from coverlock_sdk.hashing.windowed import (
+    EMBEDDING_LAYERS,
     Array,
     Model,
     WindowedHash,
@@ -28,7 +29,7 @@ from coverlock_sdk.hashing.windowed import (
 if TYPE_CHECKING:
     from coverlock_sdk.hashing.network import HashNetwork
 
-EMBEDDING = "head.fine"
+EMBEDDING_SCOPE = "head.fine"
 """Where the layers of the embedding of ``keen`` are among the weights."""
 
 
@@ -58,7 +59,7 @@ class DuoModel:
         coarse, fine = self.coarse.pooled(images), self.fine.pooled(images)
         features = np.concatenate([layer_normalised(coarse), layer_normalised(fine)], axis=1)
         photos = self.linear("photos", features)
-        templates = self.linear("templates", embedded(self.weights, EMBEDDING, fine))
+        templates = self.linear("templates", embedded(self.weights, EMBEDDING_SCOPE, fine))
         logits: Logits = photos + _sigmoid(self.linear("gate", features)) * (templates - photos)
         return logits
 
@@ -70,7 +71,7 @@ class DuoModel:
 
 
 class DuoHash(WindowedHash):
-    """Two residual CNNs, steadier on photos than either; see docs/hashes.md."""
+    """Two residual CNNs, on average steadier on photos than either; see docs/hashes.md."""
 
     name = "duo"
     model = DuoModel
@@ -93,17 +94,15 @@ class DuoHash(WindowedHash):
 
 def borrowed() -> dict[str, Array]:
     """What ``nano`` and ``keen`` lend: their networks, and the embedding of ``keen``."""
-    places = {
-        ("nano", "backbone."): "backbone.coarse.",
-        ("keen", "backbone."): "backbone.fine.",
-        ("keen", "head."): f"{EMBEDDING}.",
-    }
-    return {
-        place + key.removeprefix(prefix): value
-        for (name, prefix), place in places.items()
+    networks = {
+        f"backbone.{place}.{key.removeprefix('backbone.')}": value
+        for place, name in (("coarse", "nano"), ("fine", "keen"))
         for key, value in shipped_weights(name).items()
-        if key.startswith(prefix)
+        if key.startswith("backbone.")
     }
+    keen = shipped_weights("keen")
+    embedding = {f"{EMBEDDING_SCOPE}.{layer}": keen[f"head.{layer}"] for layer in EMBEDDING_LAYERS}
+    return {**networks, **embedding}
 
 
 def differentiated(model: DuoModel, images: Images) -> tuple[Logits, Gradient]:
@@ -112,7 +111,7 @@ def differentiated(model: DuoModel, images: Images) -> tuple[Logits, Gradient]:
     fine, pull_fine = gradients.pooled(model.fine, gradients.normalised_and_evened, images)
     normal_coarse, pull_normal_coarse = gradients.layer_normalised(coarse)
     normal_fine, pull_normal_fine = gradients.layer_normalised(fine)
-    embedding, pull_embedding = gradients.embedded(model.weights, EMBEDDING, fine)
+    embedding, pull_embedding = gradients.embedded(model.weights, EMBEDDING_SCOPE, fine)
     features = np.concatenate([normal_coarse, normal_fine], axis=1)
     photos, templates = model.linear("photos", features), model.linear("templates", embedding)
     gate = _sigmoid(model.linear("gate", features))

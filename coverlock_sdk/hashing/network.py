@@ -114,7 +114,7 @@ class HashNetwork(nn.Module):
     def __init__(self, backbone: Backbone, head: nn.Module | None = None) -> None:
         super().__init__()
         self.backbone = backbone
-        self.head: Any = head or HashHead(backbone.features)
+        self.head: Any = HashHead(backbone.features) if head is None else head
 
     def embed(self, images: Tensor) -> Tensor:
         """Pictures (N, 3, size, size) in [0, 1] to unit embeddings (N, 512)."""

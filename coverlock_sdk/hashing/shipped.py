@@ -14,7 +14,7 @@ import numpy.typing as npt
 from coverlock_sdk.errors import CorruptModelError
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def shipped_weights(name: str) -> dict[str, npt.NDArray[np.float32]]:
     """The arrays of the hash ``name``, in single precision."""
     from safetensors import SafetensorError

@@ -34,7 +34,14 @@ Softmax is one of those, but NVIDIA's builder fuses attention only as a whole an
 inside it; runtimes add up in fp32 there of their own accord.
 """
 
-_EXACT_SCOPES = ("preprocessing", "resampling", "hash", "hash.backbone")
+_EXACT_SCOPES = (
+    "preprocessing",
+    "resampling",
+    "hash",
+    "hash.backbone",
+    "hash.backbone.coarse",
+    "hash.backbone.fine",
+)
 """Modules whose own operations (not those of their layers) stay exact: constant products."""
 
 _PROJECTOR = "hash.head"

@@ -1,8 +1,8 @@
 """A head that is computed: the 256 directions of features in which pictures differ most and
 distortions change least (linear discriminant analysis).
 
-What a hash has to tell apart are photos, and drawn pictures of one template. What it has to
-overlook are distortions and, among drawn pictures, the template itself.
+A hash has to tell photos apart, and drawn pictures of one template. It has to overlook distortions
+and, among drawn pictures, the template itself.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ class Discriminant:
     distorted_drawn: float = 0.3
     """What distortions do to drawn pictures, beside what they do to photos."""
     templates: float = 0.3
-    """Templates themselves, which are to be overlooked."""
+    """What sets templates apart from the mean photo and from one another; it is overlooked."""
     shrinkage: float = 0.2
-    """Even noise in all features, in units of the mean noise: there are few pictures for so many
-    features."""
+    """Even noise in all features, in units of the mean noise: pictures are few, features many."""
     preference: float = 0.3
     """How much more than others the steadiest directions count; 0 treats all alike."""
     deviation: float = 1.0
@@ -43,7 +42,7 @@ class Discriminant:
 
         ``drawn`` are groups of ``together`` rows of one template each.
         """
-        mean, scale = photos[:, 0].mean(axis=0), photos[:, 0].std(axis=0) + 1e-6
+        mean, scale = photos[:, 0].mean(axis=0), _spread(photos[:, 0])
         photos, drawn = (photos - mean) / scale, (drawn - mean) / scale
         groups = drawn[:, 0].reshape(-1, together, drawn.shape[-1])
         templates = groups.mean(axis=1)
@@ -75,16 +74,16 @@ class Separation:
     """A direction that tells pictures of templates from photos (regularised least squares)."""
 
     shrinkage: float = 0.05
-    """Even noise in all features, in units of their variance."""
+    """Even noise in all features, in units of the variance of photos."""
     steepness: float = 6.0
-    """Logit of a picture that lies where those of templates are on average."""
+    """Logit of a picture of a template where the two kinds lie apart without overlap."""
     caution: float = 1.5
-    """Taken off every logit: photos are to stay photos under any distortion."""
+    """Taken off every logit, so that photos stay photos under distortion."""
 
     def fit(self, photos: Features, drawn: Features) -> Layer:
         """Weight (1, D) and bias (1,) for features (N, 1 + V, D) in all their views."""
         sides = [kind.reshape(-1, kind.shape[-1]).astype(np.float64) for kind in (photos, drawn)]
-        mean, scale = sides[0].mean(axis=0), sides[0].std(axis=0) + 1e-6
+        mean, scale = sides[0].mean(axis=0), _spread(sides[0])
         size = len(mean)
         moments, aims = self.shrinkage * np.eye(size + 1), np.zeros(size + 1)
         for side, label in zip(sides, (-1.0, 1.0), strict=True):
@@ -100,6 +99,13 @@ class Separation:
 def _changes(features: Features) -> Features:
     """What distortions change: (N, 1 + V, D) -> (N * V, D)."""
     return (features[:, 1:] - features[:, :1]).reshape(-1, features.shape[-1])
+
+
+def _spread(rows: Features | Matrix) -> Matrix:
+    """The deviation of each feature, but none so small that its noise would be blown up."""
+    deviations = rows.std(axis=0, dtype=np.float64)
+    spread: Matrix = np.maximum(deviations, 1e-3 * np.median(deviations) + 1e-9)
+    return spread
 
 
 def _scatter(rows: Features) -> Matrix:

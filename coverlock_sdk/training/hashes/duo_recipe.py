@@ -66,12 +66,13 @@ def fit_duo(
 
     The networks are those of the ``nano`` and ``keen`` that ship. ``run`` keeps caches.
     """
-    recipe, cache = recipe or DuoRecipe(), run / "cache"
-    network = _without_head().to(require_device(device))
+    recipe, cache, place = recipe or DuoRecipe(), run / "cache", require_device(device)
+    network = _without_head().to(place)
     size = network.backbone.size
     lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache, size)
     kept = lessons.features(network.backbone, recipe.composition, recipe.views, recipe.seed)
-    _compute(network.head, np.array(kept.features), lessons, recipe)
+    _compute(network.head.cpu(), np.array(kept.features), lessons, recipe)
+    network.to(place)
     computed = ("head.photos.", "head.templates.", "head.gate.")
     judge = lessons.judge
     finish(network, network, recipe, lessons.photos, run, cache, False, judge, computed)

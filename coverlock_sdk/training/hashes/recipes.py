@@ -208,8 +208,8 @@ def finish(
     """Round ``part`` of ``network`` to half precision and write it with its card and curves.
 
     Figures and calibration are those of the rounded weights on the held-out pictures; a recipe
-    that looks at more than photos brings its own ``judge``. Written are the weights whose names
-    begin with one of ``own``.
+    that looks at more than photos brings its own ``judge``. Only weights whose names begin with
+    one of ``own`` are written.
     """
     stored = {
         name: value.half() if value.ndim > 1 else value

@@ -65,7 +65,7 @@ def draw_sets(
 
 
 def kind_of(file: Path) -> Kind:
-    """The kind of a picture in a collection, which its name begins with."""
+    """The kind of a picture in a collection, by the name of its file."""
     names = {name.replace(" ", "-"): name for name in KINDS}
     return KINDS[names["-".join(file.stem.split("-")[1:-2])]]
 

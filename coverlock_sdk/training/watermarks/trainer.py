@@ -60,8 +60,8 @@ class WatermarkRecipe(Schedule):
     early_fidelity: float = 0.02
     """The share of its weight that fidelity has in those steps."""
     settled: int = 0
-    """The last steps, in which batch normalisation goes by the statistics that it has gathered, as
-    it will in use: one noise a batch makes those of a batch differ from the mean over all."""
+    """The last steps, in which batch normalisation keeps its running statistics fixed and goes by
+    them, as it will in use: with one noise a batch, those of a batch are never quite the same."""
 
     def __post_init__(self) -> None:
         """Refuse settings that make no sense."""
@@ -69,6 +69,11 @@ class WatermarkRecipe(Schedule):
             raise CoverLockError(f"a batch cannot have {self.batch} pictures: twins come in pairs")
         if not 0 < self.early_fidelity <= 1:
             raise CoverLockError(f"early fidelity is a share above 0, not {self.early_fidelity}")
+        if not 0 <= self.settled < self.steps:
+            raise CoverLockError(
+                f"{self.settled} of {self.steps} steps cannot be settled: statistics have to be "
+                "gathered before"
+            )
 
     def fidelity_at(self, step: int) -> float:
         """How much fidelity counts: little at first, growing geometrically, then 1."""
@@ -270,7 +275,7 @@ def train(
 def settle(network: WatermarkNetwork) -> None:
     """Let batch normalisation use its running statistics and leave them as they are."""
     for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
             module.eval()
 
 

@@ -94,5 +94,5 @@ class HiddenNetwork(WatermarkNetwork):
         return self.decoder(self._ordered(2 * images - 1)) - 0.5
 
     def _ordered(self, images: Tensor) -> Tensor:
-        """Channels last while it is trained, where convolutions are half as fast again."""
+        """Channels last while it is trained: convolutions are faster that way."""
         return images.contiguous(memory_format=torch.channels_last) if self.training else images

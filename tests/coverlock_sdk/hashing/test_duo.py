@@ -14,6 +14,9 @@ from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.kinds.catalogue import KINDS
 
+RECORDED = "4a7e12960e4f38e2bdc086d7e3877042a28bae3f630670d94a3de721cea31302"
+"""The code of the first picture below."""
+
 
 def errors(name: str, pictures: np.ndarray, *distortions: str) -> float:
     """The share of bits that these distortions flip."""
@@ -42,6 +45,12 @@ def test_two_networks_keep_more_of_a_cropped_picture_than_one(pictures: np.ndarr
 
 def test_a_distorted_picture_keeps_its_code(pictures: np.ndarray) -> None:
     assert errors("duo", pictures, *EVALUATION) < 0.06
+
+
+def test_its_code_does_not_change_with_the_networks_that_it_borrows(pictures: np.ndarray) -> None:
+    code = picture_logits(load_hash("duo"), pictures[0])[0] > 0
+    recorded = np.unpackbits(np.frombuffer(bytes.fromhex(RECORDED), np.uint8))
+    assert (code == recorded).sum() >= 250  # processors round differently
 
 
 def test_only_its_head_is_stored_and_its_card_is_complete() -> None:

@@ -24,5 +24,6 @@ def test_gradients_are_those_of_the_same_hash_in_pytorch(name):
     found, expected = gradient(weights), tensor.grad.numpy()
     for row in range(2):
         error = np.abs(found[row] - expected[row]).max()
-        # A unit whose input is zero but for rounding may count on one side and not on the other.
-        assert error < 1e-2 * np.abs(expected[row]).max()
+        # A unit whose input is zero but for rounding may count on one side and not on the other;
+        # two networks have more of them.
+        assert error < (1e-2 if name == "duo" else 1e-3) * np.abs(expected[row]).max()

@@ -74,9 +74,13 @@ def test_options_of_duo_reach_its_recipe(tmp_path: Path, monkeypatch: pytest.Mon
     for options in ([], ["--seed", "3", "--views", "1"]):
         assert CliRunner().invoke(train, [*arguments, *options]).exit_code == 0
     assert seen == [duo_recipe.DuoRecipe(), duo_recipe.DuoRecipe(seed=3, views=1)]
-    refused = CliRunner().invoke(train, [*arguments, "--steps", "5"])
-    assert refused.exit_code == 2
-    assert "the head of 'duo' is computed: leave out --steps and --batch" in refused.output
+    for options, reason in (
+        (["--steps", "5"], "the head of 'duo' is computed: leave out --steps, --batch and --bf16"),
+        (["--views", "0"], "'duo' is computed from kept features: --views must be above 0"),
+    ):
+        refused = CliRunner().invoke(train, [*arguments, *options])
+        assert refused.exit_code == 2
+        assert reason in refused.output
 
 
 def test_a_negative_number_of_views_is_refused(tmp_path: Path) -> None:

@@ -288,6 +288,12 @@ def test_recipes_that_cannot_be_meant_are_refused(change: dict[str, Any]) -> Non
         replace(RECIPE, **change)
 
 
+@pytest.mark.parametrize("settled", [-1, 4])
+def test_statistics_have_to_be_gathered_before_they_settle(settled: int) -> None:
+    with pytest.raises(CoverLockError, match=f"{settled} of 4 steps cannot be settled"):
+        replace(RECIPE, settled=settled)
+
+
 def test_noise_may_wait() -> None:
     recipe = replace(RECIPE, noise=EVERYDAY, noise_after=2)
     assert [recipe.noise_at(step) for step in (0, 1, 2)] == [(), (), EVERYDAY]
