@@ -15,7 +15,7 @@ import numpy as np
 
 from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk import load_hash
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.hashing.dinov2 import SIZE, VARIANTS
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def _session(module: torch.nn.Module, size: int, file: Path, threads: int) -> An
 def _random_dinov2() -> torch.nn.Module:
     """The paper's hash on DINOv2-S, with random weights; positions fit the picture as they are."""
     import torch
-    import transformers
+    with needs("a network of DINOv2's shape", "transformers", "dinov2"):
+        import transformers
 
     from coverlock_sdk.hashing.dinov2 import as_backbone
     from coverlock_sdk.hashing.network import HashNetwork
