@@ -153,6 +153,8 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "roundtrip": ("roundtrip.json", tables.ROUNDTRIP, _together),
     "calibration": ("calibration.json", tables.CALIBRATION, _together),
     "hardening": ("hardening.json", tables.HARDENING, _together),
+    "hardening-duo": ("hardening-duo.json", tables.HARDENING, _together),
+    "hash-curve": ("hash-curve.json", COLLISIONS, _together),
     "lookalikes": ("lookalikes*.json", tables.LOOKALIKES, _together),
     "lookalike-kinds": ("lookalikes*.json", tables.LOOKALIKE_KINDS, _together),
     "hash": ("hash.json", HASHES, _together),
