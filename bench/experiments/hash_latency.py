@@ -65,6 +65,7 @@ def _session(module: torch.nn.Module, size: int, file: Path, threads: int) -> An
 def _random_dinov2() -> torch.nn.Module:
     """The paper's hash on DINOv2-S, with random weights; positions fit the picture as they are."""
     import torch
+
     with needs("a network of DINOv2's shape", "transformers", "dinov2"):
         import transformers
 

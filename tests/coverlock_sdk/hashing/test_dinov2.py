@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
 from coverlock_sdk.hashing import dinov2, network  # noqa: E402
+from coverlock_sdk.models.digests import RECORD  # noqa: E402
+from coverlock_sdk.plugin_calls import picture_logits  # noqa: E402
 
 WIDTH, LAYERS = 24, 2
 
@@ -58,7 +60,7 @@ def original_weights(gated: bool) -> dict[str, torch.Tensor]:
 def variant(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tiny ``dinov2-s``."""
     pytest.importorskip("transformers")
-    tiny = dinov2.Variant("nobody/tiny", WIDTH, LAYERS, 3)
+    tiny = dinov2.Variant("nobody/tiny", WIDTH, LAYERS, 3, "main", None)
     monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", tiny)
 
 
@@ -66,7 +68,7 @@ def variant(monkeypatch: pytest.MonkeyPatch) -> None:
 def tiny(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder with a tiny DINOv2, imported from an original file."""
     pytest.importorskip("transformers")
-    variant = dinov2.Variant("nobody/tiny", WIDTH, LAYERS, 3, request.param)
+    variant = dinov2.Variant("nobody/tiny", WIDTH, LAYERS, 3, "main", None, request.param)
     monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", variant)
     torch.save(original_weights(request.param), tmp_path / "original.pth")
     return dinov2.import_original("dinov2-s", tmp_path / "original.pth", tmp_path / "dinov2-s")
@@ -220,6 +222,9 @@ def test_a_backbone_with_a_missing_tensor_is_refused(tiny: Path) -> None:
     state = load_file(tiny / "model.safetensors")
     del state["layernorm.weight"]
     save_file(state, tiny / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CorruptModelError, match="SHA-256 differs"):
+        dinov2.load_backbone("dinov2-s", tiny)
+    (tiny / RECORD).unlink()
     with pytest.raises(CorruptModelError, match=r"layernorm\.weight"):
         dinov2.load_backbone("dinov2-s", tiny)
 
@@ -239,7 +244,7 @@ def whole(tiny: Path) -> dinov2.Dinov2Hash:
 
 def test_the_whole_hash_runs_with_a_head_beside_its_backbone(whole: dinov2.Dinov2Hash) -> None:
     assert whole.calibration.power == 0.5
-    assert whole.logits(np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)
+    assert picture_logits(whole, np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)
 
 
 def test_the_module_is_the_hash_with_its_positions_fixed(whole: dinov2.Dinov2Hash) -> None:
