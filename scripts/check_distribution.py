@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-MOST_MEGABYTES = 26
+MOST_MEGABYTES = 25
 NEEDED = (
     "coverlock_sdk/py.typed",
     "coverlock_sdk/hashing/weights/nano.safetensors",

@@ -11,7 +11,9 @@ from coverlock_sdk.testing import natural_pictures
 def test_gradients_are_those_of_the_same_hash_in_pytorch(name):
     torch = pytest.importorskip("torch")
     image_hash = load_hash(name)
-    pictures = natural_pictures(2, image_hash.input_size, seed=1)
+    # Without contrast many units are zero but for rounding, where either slope would be right; in
+    # these pictures they decide over nothing.
+    pictures = natural_pictures(2, image_hash.input_size, seed=8)
     views = np.stack([np.moveaxis(picture, -1, 0) for picture in pictures]).astype(np.float32) / 255
     views[1] = np.clip(views[1] / 40 + 0.5, 0, 1)  # hardly any contrast
     weights = np.random.default_rng(0).standard_normal((2, 256)).astype(np.float32)
@@ -24,6 +26,4 @@ def test_gradients_are_those_of_the_same_hash_in_pytorch(name):
     found, expected = gradient(weights), tensor.grad.numpy()
     for row in range(2):
         error = np.abs(found[row] - expected[row]).max()
-        # A unit whose input is zero but for rounding may count on one side and not on the other;
-        # two networks have more of them.
-        assert error < (1e-2 if name == "duo" else 1e-3) * np.abs(expected[row]).max()
+        assert error < 1e-3 * np.abs(expected[row]).max()
