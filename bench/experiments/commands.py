@@ -56,6 +56,11 @@ seeds_option = click.option(
     "--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True
 )
 bf16_option = click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
+keep_option = click.option(
+    "--keep",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Result file whose other figures stay in the new one.",
+)
 
 
 @measurement("roundtrip", "watermarks images hash fpr", number_option("--rounds", DEFAULT_ROUNDS))
@@ -252,16 +257,17 @@ def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
         show_default=True,
         help="Pictures that a residual is averaged over; may be repeated.",
     ),
+    keep_option,
 )
 def transferability_command(
-    watermarks: Names, images: Path, counts: tuple[int, ...], seed: int
+    watermarks: Names, images: Path, counts: tuple[int, ...], keep: Path | None, seed: int
 ) -> Iterator[Measured]:
     """Measure RT@s of watermarks, also of those that were not trained here, up to RT@1000."""
     from experiments.trained import transferability
 
     measured = find_photos(images)
     config = {"images": images.name, "measured_on": len(measured), "seed": seed}
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = _kept(keep)
     for name in watermarks:
         watermark = named_watermark(name)
         rt = transferability(watermark, measured, seed, counts=counts)
@@ -278,11 +284,7 @@ def transferability_command(
     click.option("--variant", "variants", multiple=True, help="Only these; may be repeated."),
     seeds_option,
     bf16_option,
-    click.option(
-        "--keep",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Result file whose other variants and seeds stay in the new one.",
-    ),
+    keep_option,
 )
 def interventions(
     photos: Path,
@@ -299,8 +301,7 @@ def interventions(
     from experiments.interventions import interventions as measure
 
     measured = find_photos(images)
-    earlier = json.loads(keep.read_text())["figures"] if keep else None
-    figures = measure(variants, photos, measured, runs, seeds, bf16, earlier)
+    figures = measure(variants, photos, measured, runs, seeds, bf16, _kept(keep))
     if picture:
         draw_interventions(figures, picture)
     config = {"photos": photos.name, **_trained(images, measured, seeds, bf16)}
@@ -340,6 +341,12 @@ def training_factors_command(
     config = {"photos": photos.name, "other_photos": other}
     config |= _trained(images, measured, seeds, bf16)
     return Measured(config, figures, declared.TRAINING_FACTORS.markdown(figures))
+
+
+def _kept(keep: Path | None) -> dict[str, Any]:
+    """The figures of an earlier result file, if there is one."""
+    figures: dict[str, Any] = json.loads(keep.read_text())["figures"] if keep else {}
+    return figures
 
 
 def _trained(images: Path, measured: list[Path], seeds: tuple[int, ...], bf16: bool) -> Any:

@@ -1,4 +1,4 @@
-"""The paper's figure 3 from a result file: RT of every variant, and how fast each one learned."""
+"""The paper's figure 2 from a result file: RT of every variant, and how fast each one learned."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from experiments.trained import Variant, describe, measure
 
 _HIDDEN = {"bits": 16, "size": 64, "channels": 32}
-_HIDDEN_RECIPE = WatermarkRecipe(image_weight=0.7, steps=3000, message_first=1000, decay=800)
+_HIDDEN_RECIPE = WatermarkRecipe(image_weight=0.7, steps=1500, message_first=500, decay=500)
 _MBRS = {"bits": 16, "size": 64, "channels": 16, "blocks": 2}
 _MBRS_RECIPE = WatermarkRecipe(
     message_weight=10,
@@ -40,9 +40,9 @@ _RIVAGAN_RECIPE = WatermarkRecipe(
     image_weight=0.0,
     batch=12,
     inverted_twins=True,
-    steps=2500,
-    message_first=400,
-    decay=800,
+    steps=1500,
+    message_first=300,
+    decay=500,
 )
 
 VARIANTS: tuple[Variant, ...] = (

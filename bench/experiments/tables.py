@@ -411,7 +411,7 @@ FILTERS = Table(
         ("AUC, clean", "{held_out_auc/clean:%2} %"),
         ("AUC, distorted", "{held_out_auc/distorted:%2} %"),
         ("pictures of a kind", "{photos/held_out}"),
-        ("paper (full width)", "{paper|-:%2} %"),
+        ("paper (full width, clean and distorted, DINOv2-G features)", "{paper|-:%2} %"),
     ),
 )
 

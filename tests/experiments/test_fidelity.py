@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 IN_THE_PAPER = {
     *(f"table {number}" for number in range(1, 7)),
-    *("figure 2a", "figure 2b", "figure 3", "figure 4a", "figure 4b", "figure 4c"),
+    *("figure 1 left", "figure 1 right", "figure 2 left", "figure 2 right", "figure 3"),
+    *("figure 4a", "figure 4b", "figure 4c"),
     *(f"figure {number}" for number in range(5, 10)),
     *(f"appendix {letter}" for letter in "BCDEFG"),
 }

@@ -30,6 +30,15 @@ def test_transplants_pass_without_the_lock_and_not_with_it(additive, tmp_path):
     assert "0.243 %" in FORGERIES_POOLED.markdown(figures)
 
 
+def test_beside_our_cells_stand_the_papers_of_the_same_systems_and_photos():
+    rate = {"successes": 0, "trials": 9, "worth": 9.0}
+    cells = {"gt": {"coverlock": {"hard": rate, "soft": rate}}}
+    figures = {"cin": {"coco": cells}, "mbrs-256": {"coco": cells}}
+    [line] = FORGERIES_POOLED.markdown(figures).splitlines()[2:]
+    assert "| cin, mbrs-256 | coco | 0 of 18 |" in line
+    assert line.endswith("| 0.055 % | 0.243 % |")
+
+
 def test_fewer_residuals_are_stolen_where_time_is_short():
     assert Scale(4, 3).at_most(2) == Scale(2, 3)
     assert Scale(4, 3).at_most(9) == Scale(4, 3).at_most(None) == Scale(4, 3)

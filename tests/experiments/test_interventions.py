@@ -199,6 +199,16 @@ def test_transferability_is_measured_for_any_number_of_sources(
 
 
 @pytest.mark.usefixtures("additive_plugin")
+def test_transferability_of_other_watermarks_is_kept(photos: Path, tmp_path: Path) -> None:
+    earlier, out = tmp_path / "earlier.json", tmp_path / "rt.json"
+    earlier.write_text(json.dumps({"figures": {"other": {"bits": 1, "side": 2, "rt": {}}}}))
+    options = ["-w", "additive", "--images", str(photos), "--sources", "1", "--keep", str(earlier)]
+    result = CliRunner().invoke(transferability_command, [*options, "-o", str(out)])
+    assert result.exit_code == 0, result.output
+    assert list(json.loads(out.read_text())["figures"]) == ["other", "additive"]
+
+
+@pytest.mark.usefixtures("additive_plugin")
 def test_a_watermark_without_a_card_is_no_reference(photos: Path) -> None:
     with pytest.raises(CoverLockError, match="'additive' come without a card"):
         references(["additive"], sorted(photos.iterdir()), seed=0)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 GROUP = 5
-"""Covers whose residuals are averaged, as in the paper's figure 2."""
+"""Covers whose residuals are averaged, as in the paper's figure 1."""
 
 
 @dataclass(frozen=True)
