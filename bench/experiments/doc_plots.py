@@ -14,6 +14,7 @@ from typing import Any
 
 from coverlock_bench.auditing.figures import draw_tradeoff, draw_transferability
 from coverlock_bench.deployment.latency_picture import draw_latency
+from coverlock_bench.hashes.collision_picture import draw_collisions
 from coverlock_bench.hashes.kind_picture import draw_kinds
 from experiments.backbone_picture import draw_backbones
 from experiments.floor_picture import draw_floors
@@ -25,6 +26,7 @@ PLOTS: dict[str, tuple[str, Draw]] = {
     "transferability.svg": ("security.json", draw_transferability),
     "tradeoff.svg": ("security.json", draw_tradeoff),
     "kinds.svg": ("hash-kinds.json", draw_kinds),
+    "collisions.svg": ("hash-curve.json", draw_collisions),
     "floors.svg": ("floors.json", draw_floors),
     "averaged-residuals.svg": ("residuals.json", draw_averaged_residuals),
     "lifted-residuals.svg": ("residuals.json", draw_lifted_residuals),

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_bench.hashes import collision_report
+from coverlock_bench.hashes.collision_picture import draw_collisions
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.training.kinds import collection
@@ -39,6 +40,13 @@ def report(tmp_path, photos, monkeypatch):
     assert result.exit_code == 0, result.output
     shutil.copy("hash-kinds.json", "hash-collisions.json")
     return json.loads((tmp_path / "hash-kinds.json").read_text())["figures"], result.output
+
+
+def test_forgers_are_drawn_over_what_they_may_change(report, tmp_path):
+    draw_collisions(report[0], tmp_path / "collisions.svg")
+    drawing = (tmp_path / "collisions-dark.svg").read_text()
+    for text in ("without a key", "with a key", "30 dB", "38 dB", "SSIM", "dct"):
+        assert text in drawing
 
 
 def test_a_report_compares_pictures_of_every_kind_and_prints_the_bars(report, tmp_path):
