@@ -183,6 +183,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "training-speed": ("training-factors.json", tables.TRAINING_SPEED, _together),
     "filters": ("filters.json", tables.FILTERS, _together),
     "calibration-keen": ("calibration-keen.json", tables.CALIBRATION, _together),
+    "calibration-rare": ("calibration-rare.json", tables.CALIBRATION_RARE, _together),
     "calibration-classical": ("calibration-classical.json", tables.CALIBRATION, _together),
     "choices": ("choices.json", tables.CHOICES, _together),
     "any-size": ("any-size*.json", tables.ANY_SIZE, _by_photos),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean, stdev
 from typing import Any
 
@@ -163,19 +163,31 @@ def _share(digits: int) -> str:
     return observed.replace("D", str(digits))
 
 
-CALIBRATION = Table(
-    "Unmarked photos against fixed messages",
-    nested("watermark", "arm"),
-    (
-        WATERMARK,
-        ("", "{arm}"),
-        ("variance / binomial (min-max over messages)", _variance),
-        *(
-            (f"{rule}, p <= 1e-{digits}", below(f"exceedance/{rule}/{level}", _share(digits)))
-            for rule in RULES
-            for level, digits in {"0.01": 2, "0.001": 3, "0.0001": 4}.items()
+def _calibration(title: str, levels: Mapping[str, int]) -> Table:
+    """By watermark and lock, how often p-values of unmarked pictures are as low as ``levels``."""
+    return Table(
+        title,
+        nested("watermark", "arm"),
+        (
+            WATERMARK,
+            ("", "{arm}"),
+            ("variance / binomial (min-max over messages)", _variance),
+            *(
+                (f"{rule}, p <= 1e-{digits}", below(f"exceedance/{rule}/{level}", _share(digits)))
+                for rule in RULES
+                for level, digits in levels.items()
+            ),
         ),
-    ),
+    )
+
+
+CALIBRATION = _calibration(
+    "Unmarked photos against fixed messages", {"0.01": 2, "0.001": 3, "0.0001": 4}
+)
+
+CALIBRATION_RARE = _calibration(
+    "Unmarked photos and their quarters against fixed messages",
+    {"0.001": 3, "0.0001": 4, "1e-05": 5},
 )
 
 

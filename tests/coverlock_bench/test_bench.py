@@ -30,6 +30,16 @@ def test_calibration_counts_matches_of_unmarked_photos(photo_folder):
     assert 0 <= ratio["low"] < ratio["high"]
 
 
+def test_quarters_of_photos_are_pictures_but_no_more_photos(photo_folder):
+    pytest.importorskip("scipy")
+    options = ("--messages", "2", "--hash", "dct", "--quarters")
+    locked = bench("calibration", photo_folder, *options)["locked, dct"]
+    assert (locked["photos"], locked["pictures"]) == (4, 20)
+    assert sum(locked["match_histogram"]) == 20 * 2
+    rare = locked["exceedance"]["hard"]["1e-05"]
+    assert rare["high"] == pytest.approx(1 - 0.025 ** (1 / 4))  # of four photos, not of twenty
+
+
 def test_no_false_positive_among_few_photos_does_not_prove_that_there_are_none(photo_folder):
     pytest.importorskip("scipy")
     figures = bench("calibration", photo_folder, "--messages", "2", "--hash", "dct")

@@ -72,6 +72,7 @@ def hash_command(
     hashes_option(DEFAULT_HASH),
     count_option(),
     number_option("--messages", 20, "Fixed messages, all-zero first."),
+    click.option("--quarters", is_flag=True, help="The four quarters of each photo too."),
 )
 def calibration(
     watermarks: tuple[str, ...],
@@ -79,12 +80,17 @@ def calibration(
     hashes: tuple[str, ...],
     count: int | None,
     messages: int,
+    quarters: bool,
     seed: int,
 ) -> Measured:
     """Check the p-values of unmarked photos, with each of many messages held fixed."""
     from coverlock_bench.hashes.null_calibration import null_calibration
 
     photos = find_photos(images)[:count]
-    figures = {name: null_calibration(name, hashes, photos, messages, seed) for name in watermarks}
+    figures = {
+        name: null_calibration(name, hashes, photos, messages, seed, quarters)
+        for name in watermarks
+    }
     config = {"hashes": hashes, "messages": messages, "seed": seed, "photos": len(photos)}
+    config["quarters"] = quarters
     return Measured(config, figures)

@@ -5,7 +5,7 @@ Random messages would prove nothing: with them, matches are fair coins whatever 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,17 @@ from coverlock_bench.intervals import percentiles, rate
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest, fingerprint
 from coverlock_bench.settings import named_watermark
-from coverlock_sdk import Watermark, codeword, load_hash
-from coverlock_sdk.arrays import Logits
+from coverlock_sdk import codeword, load_hash
+from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.keyed_codes import PlainMap
 from coverlock_sdk.locking.lock_format import LockFormat, Reading
 from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
 from coverlock_sdk.locking.verdict import RULES, Rule
 from coverlock_sdk.plugin_calls import Networks
 
-LEVELS = (1e-2, 1e-3, 1e-4)
+LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
 BOOTSTRAPS = 1000
 CACHE = Path("runs/decoded")
 
@@ -33,19 +34,30 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def null_calibration(
-    watermark: str, hashes: Sequence[str], photos: list[Path], messages: int, seed: int
+    watermark: str,
+    hashes: Sequence[str],
+    photos: list[Path],
+    messages: int,
+    seed: int,
+    quarters: bool = False,
 ) -> dict[str, Any]:
-    """Match counts and p-values of unmarked photos against fixed messages, vanilla and locked."""
+    """Match counts and p-values of unmarked photos against fixed messages, vanilla and locked.
+
+    With ``quarters`` the four of each photo are pictures of their own beside it.
+    """
     system = named_watermark(watermark)
-    payload_logits = _decoded(system, photos)
+    networks = Networks(system, None)
+    same = fingerprint(system)
+    payload_logits = _kept_logits(system.name, same, networks, networks.decoded, photos, quarters)
     vanilla = LockFormat(system.bits, system.calibration, None)
     arms = {
         "vanilla": vanilla.readings(payload_logits, payload_logits, PlainMap.of(None, vanilla.bits))
     }
     for image_hash in map(load_hash, hashes):
         networks = Networks(system, image_hash)
-        hash_logits = np.concatenate(
-            [networks.hashed(networks.views([read(photo)])) for photo in photos]
+        same = digest(system.native_size, networks.hashed(networks.views([read(photos[0])])))
+        hash_logits = _kept_logits(
+            image_hash.name, same, networks, networks.hashed, photos, quarters
         )
         locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
         public = PlainMap.of(None, locked.bits)
@@ -54,35 +66,50 @@ def null_calibration(
         [np.zeros(system.bits, dtype=np.uint8)]
         + [codeword(f"fixed message {k}", None, system.bits) for k in range(1, messages)]
     )
-    return {name: _compared(readings, fixed, seed) for name, readings in arms.items()}
+    return {name: _compared(readings, fixed, len(photos), seed) for name, readings in arms.items()}
 
 
-def _decoded(watermark: Watermark, photos: list[Path]) -> Logits:
-    """What ``watermark`` decodes from each of ``photos`` as they are: (N, bits)."""
-    networks = Networks(watermark, None)
+def _kept_logits(
+    name: str,
+    same: str,
+    networks: Networks,
+    answer: Callable[[list[Images]], Logits],
+    photos: list[Path],
+    quarters: bool,
+) -> Logits:
+    """What a network answers to each of ``photos``, and to its quarters: (N, bits)."""
+
+    def row(photo: Path) -> Logits:
+        picture = read(photo)
+        return answer(networks.views([picture, *(_quarters(picture) if quarters else ())]))
+
     names = "\n".join(str(photo.resolve()) for photo in photos)
-    path = CACHE / f"{watermark.name}-{digest(fingerprint(watermark), names)}.npy"
-    return kept_rows(
-        path,
-        photos,
-        lambda photo: networks.decoded(networks.views([read(photo)]))[0],
-        watermark.name,
-    )
+    path = CACHE / f"{name}-{digest(same, names, quarters)}.npy"
+    return np.concatenate(kept_rows(path, photos, row, name))
+
+
+def _quarters(picture: Picture) -> list[Picture]:
+    """The four quarters of a picture."""
+    height, width = (length // 2 for length in picture.size)
+    rows, columns = ((slice(0, length), slice(length, None)) for length in (height, width))
+    return [Picture(picture.pixels[row, column]) for row in rows for column in columns]
 
 
 def _compared(
-    readings: list[Reading], messages: npt.NDArray[np.uint8], seed: int
+    readings: list[Reading], messages: npt.NDArray[np.uint8], photos: int, seed: int
 ) -> dict[str, Any]:
-    """Match counts and p-values of pictures against each message."""
+    """Match counts and p-values of pictures against each message; those of one photo adjoin."""
     bits = messages.shape[1]
     matches = np.stack([(reading.bits == messages) for reading in readings], axis=1)
     counts = matches.sum(axis=2)  # (messages, pictures)
     ratios = _variance_ratios(counts, bits)
     rng = np.random.default_rng(seed)
-    resamples = rng.integers(len(readings), size=(BOOTSTRAPS, len(readings)))
+    each = np.arange(len(readings)).reshape(photos, -1)
+    resamples = each[rng.integers(photos, size=(BOOTSTRAPS, photos))].reshape(BOOTSTRAPS, -1)
     drawn = np.array([_variance_ratios(counts[:, rows], bits).mean() for rows in resamples])
     low, high = percentiles(drawn)
     return {
+        "photos": photos,
         "pictures": len(readings),
         "messages": len(messages),
         "mean_match_rate": float(counts.mean() / bits),
@@ -95,7 +122,7 @@ def _compared(
             "all_zero_message": float(ratios[0]),
         },
         "exceedance": {
-            rule: _exceedance(_p_values(matches, readings, rule), rule, bits, resamples)
+            rule: _exceedance(_p_values(matches, readings, rule), rule, bits, photos, resamples)
             for rule in RULES
         },
         "match_histogram": np.bincount(counts.ravel(), minlength=bits + 1).tolist(),
@@ -120,18 +147,18 @@ def _p_values(matches: npt.NDArray[np.bool_], readings: list[Reading], rule: Rul
 
 
 def _exceedance(
-    p_values: FloatArray, rule: Rule, bits: int, resamples: npt.NDArray[np.int64]
+    p_values: FloatArray, rule: Rule, bits: int, photos: int, resamples: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
-    """How often p <= level, with an interval from resampling pictures (bits of one go together).
+    """How often p <= level, with an interval from resampling photos (what is of one goes together).
 
-    No event has no spread: then the upper end is that of none among so many independent pictures.
+    No event has no spread: then the upper end is that of none among so many independent photos.
     """
     report = {}
     for level in LEVELS:
         per_picture = (p_values <= level).mean(axis=0)
         low, high = percentiles(per_picture[resamples].mean(axis=1))
         if not per_picture.any():
-            high = rate(0, len(per_picture))["high"]
+            high = rate(0, photos)["high"]
         tail = binomial_tail(bits)
         expected = float(tail[tail <= level].max()) if rule == "hard" else level
         report[f"{level:g}"] = {
