@@ -12,7 +12,7 @@ from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 KEYED = ", key"
 """How the names of watermarks and searches end where there is a key."""
 
-LABELLED = (0.84, 0.87, 0.90, 0.92, 0.94)
+LABELLED = (0.84, 0.85, 0.88, 0.90, 0.92, 0.94)
 
 
 def draw_floors(figures: dict[str, Any], file: Path) -> None:

@@ -29,6 +29,8 @@ class Reading:
     confidence: Floats
     legibility: Floats
     """How far the decoder alone can be trusted, whatever the hash makes of the picture."""
+    telling: Floats
+    """How much each bit tells genuine pictures from forged ones; all alike without a key."""
     key: Key | None = None
     locked: bool = True
 
@@ -37,13 +39,13 @@ class Reading:
         return None if rule == "hard" else soft_weights(self.confidence)
 
     def agreement(self, message: Bits, rule: Rule) -> float:
-        """The share of ``message`` that was read, under the soft rule by how legible bits are.
+        """The share of ``message`` that was read, under the soft rule by how much bits tell.
 
         Bits that the decoder misread say nothing of the picture's code. That its hash is unsure of
         a bit is no excuse: the code of a picture that was made to resemble another's is, too.
         """
         matches = self.bits == message
-        weights = None if rule == "hard" else soft_weights(self.legibility)
+        weights = None if rule == "hard" else soft_weights(self.legibility) * self.telling
         if weights is None or not weights.any():
             return float(matches.mean())
         return float(weights[matches].sum() / weights.sum())
@@ -109,18 +111,23 @@ class LockFormat:
         odds = self.log_odds(decoder_logits)
         bits = (odds > 0).astype(np.uint8) ^ self.code(hash_logits, code_map, salt)
         read = right = _confidence(odds)
+        telling = np.ones_like(read)
         if self.hash is not None:
-            certain = self.hash.confidence(code_map.selected(hash_logits, salt))
+            selected = code_map.selected(hash_logits, salt)
+            certain = self.hash.confidence(selected)
             right = read * certain + (1 - read) * (1 - certain)
+            if key is not None:
+                telling = _telling(selected, hash_logits)
         locked = self.hash is not None
-        return [Reading(*row, key, locked) for row in zip(bits, right, read, strict=True)]
+        rows = zip(bits, right, read, telling, strict=True)
+        return [Reading(*row, key, locked) for row in rows]
 
     def unlocked_readings(self, decoder_logits: Logits) -> list[Reading]:
         """What each picture shows when it was marked before there was a lock."""
         odds = self.log_odds(decoder_logits)
         bits = (odds > 0).astype(np.uint8)
         pairs = zip(bits, _confidence(odds), strict=True)
-        return [Reading(b, c, c, locked=False) for b, c in pairs]
+        return [Reading(b, c, c, np.ones_like(c), locked=False) for b, c in pairs]
 
     def payload_view(self, decoder_logits: Logits, rule: Rule) -> Floats:
         """What the decoder sees of one picture (1, ...), from -1 to 1 for each bit.
@@ -171,6 +178,18 @@ class LockFormat:
         """Log-odds (N, bits) of the message itself: the lock undone."""
         signs = 1.0 - 2.0 * self.code(hash_logits, code_map, salt)
         return (self.log_odds(decoder_logits) * signs).astype(np.float32)
+
+
+def _telling(selected: Logits, hash_logits: Logits) -> Floats:
+    """How much the bits of ``selected`` (N, bits) tell, given all logits of their pictures.
+
+    Who does not have the key cannot know which bits count, and has to bring the whole code near the
+    source's. The bits that stay wrong are then mostly those that the hash is unsure of. In genuine
+    pictures most wrong bits are the decoder's, and those do not care what the hash is sure of.
+    """
+    typical = np.square(hash_logits).mean(axis=1, keepdims=True)
+    telling: Floats = np.exp(-np.square(selected) / np.maximum(typical, 1e-12)).astype(np.float64)
+    return telling
 
 
 def _log_odds(confidence: Floats) -> Floats:

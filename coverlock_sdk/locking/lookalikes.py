@@ -119,10 +119,9 @@ class Census:
         [tries] = self.judge.format.tries(hash_logits[None], terms.code_map, [salt])
         weights, needed = self._threshold(own, self.judge.fpr / (tries * len(self.judge.keys)))
         margins = own / max(float(typical), 1e-12)
-        by_level = np.zeros(CODE_BITS + 1)
-        alike, even = levels / CODE_BITS, np.full(len(own), 1 / len(own))
+        by_level, alike = np.zeros(CODE_BITS + 1), levels / CODE_BITS
         by_level[levels] = np.minimum(
-            _odds(alike, margins, weights, needed), _odds(alike, margins, even, self.judge.floor)
+            _odds(alike, margins, weights, needed), self._odds_of_floor(alike, margins)
         )
         odds, of_others = np.split(by_level[matches], [len(self.crowd)])
         of_kinds = np.rint(np.bincount(self.crowd.kind, odds)).astype(int)
@@ -134,6 +133,13 @@ class Census:
             own=float(of_others.sum()),
             own_crowd=len(others),
         )
+
+    def _odds_of_floor(self, alike: Floats, margins: Logits) -> Floats:
+        """How likely pictures agree as far as the floor asks, by how alike their codes are."""
+        if self.judge.keyring is not None and self.judge.rule == "soft":
+            return _odds_by_doubt(alike, margins, self.judge.floor)
+        even = np.full(len(margins), 1 / len(margins))
+        return _odds(alike, margins, even, self.judge.floor)
 
     def _threshold(self, own: Logits, p_value: float) -> tuple[Floats, float]:
         """What each bit weighs, in sum one, and the sum that is unlikely enough."""
@@ -160,6 +166,26 @@ def _odds(agreement: Floats, margins: Logits, weights: Floats, needed: float) ->
     mean = alike @ weights
     deviation = np.sqrt((alike * (1 - alike)) @ np.square(weights))
     return _normal((mean - needed) / np.maximum(deviation, 1e-9))
+
+
+def _odds_by_doubt(agreement: Floats, margins: Logits, floor: float) -> Floats:
+    """The same where a bit weighs as much as the other picture's hash is unsure of it.
+
+    Its logit z is a Gaussian about a share of the margin, and weighs exp(-z^2).
+    """
+    correlation = np.sin(np.pi * (np.clip(agreement, 0.5, CLOSEST) - 0.5))[:, None]
+    spread, mean = np.sqrt(1 - np.square(correlation)), correlation * margins
+
+    def weight(sign: int, power: int) -> Floats:
+        """The mean of exp(-power z^2) over the logits of one sign, times their share."""
+        wider = 1 + 2 * power * np.square(spread)
+        scale = np.exp(-power * np.square(mean) / wider) / np.sqrt(wider)
+        return scale * _normal(sign * mean / (spread * np.sqrt(wider)))
+
+    excess = (1 - floor) * weight(1, 1) - floor * weight(-1, 1)
+    square = (1 - floor) ** 2 * weight(1, 2) + floor**2 * weight(-1, 2)
+    deviation = np.sqrt(np.maximum(square - np.square(excess), 0).sum(axis=1))
+    return _normal(excess.sum(axis=1) / np.maximum(deviation, 1e-9))
 
 
 def _normal(x: npt.NDArray[np.floating]) -> Floats:

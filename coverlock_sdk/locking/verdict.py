@@ -26,7 +26,8 @@ class Verdict:
     """The false-positive rate that was asked for: accepted needs ``p_value <= fpr``."""
     rule: Rule
     agreement: float = 0.0
-    """The share of the message that was read; the soft rule weighs bits by how legible they are."""
+    """The share of the message that was read; the soft rule weighs bits by how legible they are
+    and, with a key, by how unsure the hash is of them."""
     floor: float = 0.0
     """The agreement that a locked picture needs besides, whatever its p-value.
 

@@ -74,11 +74,12 @@ def collision_report(
             enough = targets if known.calibration is not None else few
             collision = Collision(**settings)
             key = {"hash": name, "same": same, "search": repr(collision), "count": len(enough)}
-            figures = ledger.recall(**key)
-            if figures is None:
-                figures = collision.success(known, enough, crowd, seed)
-                ledger.keep(figures, **key)
-            report[name][search] = figures
+            key["kept"] = "logits"  # so that other rules can judge them
+            found = ledger.recall(**key)
+            if found is None:
+                found = collision.attempt(known, enough, crowd, seed)
+                ledger.keep(found, **key)
+            report[name][search] = collision.judged(known, found)
     return report
 
 

@@ -59,13 +59,24 @@ class Collision:
     def success(
         self, opponent: Opponent, targets: Images, crowd: Images, seed: int = 0
     ) -> dict[str, Any]:
-        """How many of ``targets`` (N, 3, H, W) collide with some picture of ``crowd``.
+        """How many of ``targets`` (N, 3, H, W) collide with some picture of ``crowd``."""
+        return self.judged(opponent, self.attempt(opponent, targets, crowd, seed))
 
-        ``accepted`` counts by the default rule of the lock, ``accepted_hard`` by matching bits;
-        with a key both are means over keys. A hash that cannot lock is judged by its bits alone.
-        """
+    def attempt(
+        self, opponent: Opponent, targets: Images, crowd: Images, seed: int = 0
+    ) -> dict[str, Any]:
+        """What forgeries of ``targets`` come to, as plain values: by the hash as it ships, their
+        logits (``have``) and those of their sources (``want``), and how visible they are."""
         forged, aimed = self.forged(opponent, targets, crowd, seed)
-        return self._judged(opponent, targets, forged, crowd[aimed])
+        seen = [
+            similarity(to_8_bit(target), to_8_bit(picture))
+            for target, picture in zip(targets, forged, strict=True)
+        ]
+        return {
+            "have": opponent.judged(forged).tolist(),
+            "want": opponent.judged(crowd[aimed]).tolist(),
+            **{name: float(np.mean([row[name] for row in seen])) for name in ("psnr", "ssim")},
+        }
 
     def forged(
         self, opponent: Opponent, targets: Images, crowd: Images, seed: int = 0
@@ -180,13 +191,15 @@ class Collision:
             return rows @ values @ columns
         return values
 
-    def _judged(
-        self, opponent: Opponent, targets: Images, forged: Images, sources: Images
-    ) -> dict[str, Any]:
-        """The verdicts on forgeries as saved, by the hash as it ships, and how visible they are."""
-        have, want = opponent.judged(forged), opponent.judged(sources)
+    def judged(self, opponent: Opponent, found: dict[str, Any]) -> dict[str, Any]:
+        """The verdicts on an attempt.
+
+        ``accepted`` counts by the default rule of the lock, ``accepted_hard`` by matching bits;
+        with a key both are means over keys. A hash that cannot lock is judged by its bits alone.
+        """
+        have, want = (np.array(found[name], dtype=np.float32) for name in ("have", "want"))
         equal = (have > 0) == (want > 0)
-        figures: dict[str, Any] = {"targets": len(targets), "agreement": float(equal.mean())}
+        figures: dict[str, Any] = {"targets": len(have), "agreement": float(equal.mean())}
         if opponent.calibration is not None:
             lock = IdealLock(opponent.calibration, self.keyed)
             odds = {rule: lock.accepted(want, have, rule) for rule in RULES}
@@ -194,12 +207,7 @@ class Collision:
         else:
             passed = float((equal[:, self._bits(opponent)].sum(axis=1) >= NEEDED).sum())
             figures |= {"accepted": passed, "accepted_hard": passed}
-        seen = [
-            similarity(to_8_bit(target), to_8_bit(picture))
-            for target, picture in zip(targets, forged, strict=True)
-        ]
-        for name in ("psnr", "ssim"):
-            figures[name] = np.mean([row[name] for row in seen])
+        figures |= {name: found[name] for name in ("psnr", "ssim")}
         return {name: float(value) for name, value in figures.items()}
 
 

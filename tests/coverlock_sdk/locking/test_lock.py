@@ -298,6 +298,27 @@ def test_agreement_excuses_what_the_decoder_is_unsure_of_and_not_what_the_hash_i
     assert agreement(unsure, hashed) >= agreement(sure, hashed) - 1e-12
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 24), st.booleans())
+def test_with_a_key_wrong_bits_weigh_most_where_the_hash_is_unsure(seed, wrong, keyed):
+    key = Key(bytes(range(32)), id="studio", created="") if keyed else None
+    layout, code_map = LockFormat(64, Calibration(), Calibration()), PlainMap.of(key, 64)
+    hashed = np.random.default_rng(seed).standard_normal((1, 256)).astype(np.float32)
+    payload = layout.payload(message(64)[None], layout.code(hashed, code_map))[0]
+    by_doubt = np.argsort(np.abs(code_map.selected(hashed, 0)[0]))
+
+    def agreement(damaged, rule):
+        decoded = np.where(payload ^ np.isin(np.arange(64), damaged), 4.0, -4.0)[None]
+        [reading] = layout.readings(decoded.astype(np.float32), hashed, code_map, key=key)
+        return reading.agreement(message(64), rule)
+
+    unsure, sure = by_doubt[:wrong], by_doubt[-wrong:]
+    assert agreement(unsure, "hard") == agreement(sure, "hard") == 1 - wrong / 64
+    if keyed:
+        assert agreement(unsure, "soft") < 1 - wrong / 64 < agreement(sure, "soft")
+    else:
+        assert agreement(unsure, "soft") == pytest.approx(agreement(sure, "soft"))
+
+
 def test_without_a_lock_there_is_no_floor(additive, photos):
     bare = NoDefense().protect(additive)
     assert bare.verify(bare.embed(photos[0], "studio"), "studio").floor == 0
