@@ -388,7 +388,7 @@ ITEMS = (
         lambda r: _intervention(r, "hidden-without-broadcast", "hidden-without-gap"),
         "0.228; 0.313",
         "reduced",
-        SMALL,
+        f"64 pixels, 16 bits, one seed, a short schedule; {PAIRED}",
     ),
     Item(
         "appendix F, figure 9",
