@@ -173,6 +173,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-collisions-duo": ("hash-duo.json", COLLISIONS, _together),
     "hash-bars": ("hash-kinds.json", BARS, _together),
     "floors": ("floors.json", tables.FLOORS, _together),
+    "floors-duo": ("floors-duo.json", tables.SOFT_FLOORS, _together),
     "floors-heldout": ("floors-heldout.json", tables.FLOORS, _together),
     "documents": ("documents.json", tables.DOCUMENTS, _together),
     "references": ("references.json", tables.REFERENCES, _together),
