@@ -170,7 +170,6 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "duo-variants": ("hash/duo.json", COMPUTED, _together),
     "hash-bars-duo": ("hash-duo.json", BARS, _together),
     "hash-kinds-duo": ("hash-duo.json", KINDS, _together),
-    "hash-collisions-duo": ("hash-duo.json", COLLISIONS, _together),
     "hash-bars": ("hash-kinds.json", BARS, _together),
     "floors": ("floors.json", tables.FLOORS, _together),
     "floors-duo": ("floors-duo.json", tables.SOFT_FLOORS, _together),
