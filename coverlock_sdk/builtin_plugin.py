@@ -18,11 +18,13 @@ def register_hashes(register: Callable[..., None]) -> None:
     from coverlock_sdk.hashing.duo import DuoHash
     from coverlock_sdk.hashing.keen import KeenHash
     from coverlock_sdk.hashing.nano import NanoHash
+    from coverlock_sdk.hashing.templates import TemplateHash
 
     register(NanoHash)
     register(KeenHash)
     register(DuoHash)
     register(DctHash)
+    register(TemplateHash, "templates")
     for name in VARIANTS:
         register(partial(Dinov2Hash, name), name)
 

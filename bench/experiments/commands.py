@@ -134,6 +134,28 @@ def lookalikes(
 
 
 @measurement(
+    "templates",
+    "watermarks images seed",
+    hashes_option(DEFAULT_HASH),
+    number_option("--examples", 16, "Pictures of each template that the hash is told of."),
+    count_option(8, "Other pictures of each template, which are judged."),
+)
+def templates_command(
+    watermarks: Names, hashes: Names, images: Path | None, examples: int, count: int, seed: int
+) -> Iterator[Measured]:
+    """Pictures of held-out templates with a hash as it is, and with one that was told them."""
+    from experiments.told_templates import told_templates
+
+    photos = find_photos(images)
+    config = {"photos": len(photos), "examples": examples, "count": count, "seed": seed}
+    figures: dict[str, Any] = {}
+    for name, hash_name in product(watermarks, hashes):
+        measured = told_templates(name, hash_name, photos, examples, count, seed)
+        figures[f"{name}, {hash_name}"] = measured
+        yield Measured(config, figures, declared.TOLD_TEMPLATES.markdown(figures))
+
+
+@measurement(
     "floors",
     "watermarks images hash held_out seed",
     count_option(100),
@@ -539,6 +561,7 @@ COMMANDS = (
     rules,
     hardening,
     lookalikes,
+    templates_command,
     floors_command,
     documents,
     levers,

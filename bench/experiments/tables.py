@@ -142,6 +142,33 @@ SOFT_FLOORS = Table(
     lambda figures: nested("rule", "floor")({"soft": figures["soft"]}),
     _floor_columns,
 )
+
+
+def _told_rows(figures: Row) -> list[Row]:
+    """A row a kind and one for all, each for the plain hash and for the one that was told."""
+    return [
+        {"lock": lock, "kind": kind, "reading": reading, **row}
+        for lock, found in figures.items()
+        for kind, of_kind in (*found["kinds"].items(), ("all", found["all"]))
+        for reading, row in of_kind.items()
+    ]
+
+
+TOLD_TEMPLATES = Table(
+    "Pictures of held-out templates, by a hash as it is and by one that was told the templates",
+    _told_rows,
+    (
+        ("watermark, hash", "{lock}"),
+        ("kind", "{kind}"),
+        ("hash", "{reading}"),
+        ("agreement", "{agreement|:.3f}"),
+        ("pairs at 51 of 64", "{pairs_accepted|:%1} %"),
+        ("forgeries accepted", "{forged} of {forged_tried}"),
+        ("genuine, six distortions", "{genuine} of {genuine_tried}"),
+        ("without the crop", "{uncropped} of {uncropped_tried}"),
+    ),
+)
+
 LOOKALIKE_KINDS = Table(
     "The estimate and forgeries by kind",
     lambda figures: [

@@ -6,6 +6,7 @@ import click
 
 from coverlock_sdk.cli.train_crowd import train_crowd
 from coverlock_sdk.cli.train_hash import train_hash
+from coverlock_sdk.cli.train_templates import train_templates
 from coverlock_sdk.cli.train_watermark import train_watermark
 
 
@@ -16,4 +17,5 @@ def train() -> None:
 
 train.add_command(train_crowd)
 train.add_command(train_hash)
+train.add_command(train_templates)
 train.add_command(train_watermark)

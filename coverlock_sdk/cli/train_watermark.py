@@ -39,6 +39,7 @@ USABLE_BIT_ACCURACY = 0.75
     help="What marked pictures go through: the recipe's pool, the everyday one, or nothing.",
 )
 @click.option("--noise-growth", type=int, help="Steps over which noise comes to full strength.")
+@click.option("--piece", type=int, help="Side of the piece of each photo that a step sees.")
 @click.option("--settled", type=int, help="Last steps, with batch statistics kept fixed.")
 @click.option(
     "--start",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +21,9 @@ FILE = "crowd.safetensors"
 
 PROBE_TOLERANCE = 16
 """Bits of 256 that other processors, or a graph, may round otherwise."""
+
+TOLD = "+"
+"""In the name of a hash, what stands before a digest of the templates that it was told."""
 
 KINDS = "kinds"
 """Under which a file tells the names of its kinds."""
@@ -91,12 +95,20 @@ def probe_of(image_hash: ImageHash) -> npt.NDArray[np.uint8]:
     return np.packbits(image_hash.logits(resample(blotches, image_hash.input_size))[0] > 0)
 
 
+def identity_of(image_hash: ImageHash) -> npt.NDArray[np.uint8]:
+    """The probe (32,) of a hash, and another for each set of templates that it was told."""
+    _, _, templates = image_hash.name.partition(TOLD)
+    told = hashlib.sha256(templates.encode()).digest() if templates else bytes(32)
+    return probe_of(image_hash) ^ np.frombuffer(told, np.uint8)
+
+
 def crowd_of(image_hash: ImageHash) -> Crowd | None:
     """The crowd of a hash: in its folder, or with the package.
 
-    None where there is none, or where it was made with other weights.
+    None where there is none, or where it was made with other weights. That of a hash which was told
+    templates is the plain one's: to pictures of other kinds both give the same codes.
     """
-    name = image_hash.name
+    name, _, _ = image_hash.name.partition(TOLD)
     path = image_hash.folder / FILE if image_hash.folder else shipped_file(f"{name}-{FILE}")
     crowd = _loaded(path)
     if crowd is None:

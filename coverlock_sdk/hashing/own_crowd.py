@@ -19,7 +19,7 @@ import numpy as np
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CrowdFileError
-from coverlock_sdk.hashing.crowd import Crowd, probe_of, same_weights
+from coverlock_sdk.hashing.crowd import Crowd, identity_of, same_weights
 from coverlock_sdk.images.picture import Picture
 
 MOST = 100_000
@@ -121,7 +121,7 @@ class OwnCrowd:
 
     def _require_hash(self, image_hash: ImageHash) -> None:
         """Make the file if it is not there, and refuse one that has codes of another hash."""
-        probe = probe_of(image_hash)
+        probe = identity_of(image_hash)
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(

@@ -59,6 +59,9 @@ class WatermarkRecipe(Schedule):
     """Steps in which fidelity counts little; over as many more it comes to its full weight."""
     early_fidelity: float = 0.02
     """The share of its weight that fidelity has in those steps."""
+    piece: int = 0
+    """Side of the piece of each cover that a step sees, in pixels; 0: all of it. A network that
+    treats all places alike learns from pieces what it needs for the whole, at less cost."""
     settled: int = 0
     """The last steps, in which batch normalisation keeps its running statistics fixed and goes by
     them, as it will in use: with one noise a batch, those of a batch are never quite the same."""
@@ -69,6 +72,8 @@ class WatermarkRecipe(Schedule):
             raise CoverLockError(f"a batch cannot have {self.batch} pictures: twins come in pairs")
         if not 0 < self.early_fidelity <= 1:
             raise CoverLockError(f"early fidelity is a share above 0, not {self.early_fidelity}")
+        if self.piece < 0:
+            raise CoverLockError(f"a piece of a cover cannot have {self.piece} pixels a side")
         if not 0 <= self.settled < self.steps:
             raise CoverLockError(
                 f"{self.settled} of {self.steps} steps cannot be settled: statistics have to be "
@@ -181,7 +186,8 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
 
     def draw(self, step: int, rng: np.random.Generator) -> Drawn:
         """Covers and messages, in twins where the recipe says so."""
-        covers = self.photos.batch(self.recipe.batch // (1 + self.recipe.inverted_twins), rng)
+        count = self.recipe.batch // (1 + self.recipe.inverted_twins)
+        covers = _piece(self.photos.batch(count, rng), self.recipe.piece, rng)
         messages = torch.from_numpy(rng.integers(0, 2, (len(covers), self.model.bits))).float()
         if self.recipe.inverted_twins:
             covers, messages = covers.repeat(2, 1, 1, 1), torch.cat([messages, 1 - messages])
@@ -277,6 +283,15 @@ def settle(network: WatermarkNetwork) -> None:
     for module in network.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             module.eval()
+
+
+def _piece(covers: Tensor, side: int, rng: np.random.Generator) -> Tensor:
+    """A square of ``side`` pixels somewhere in the covers; all of them if it is 0 or too large."""
+    height, width = covers.shape[2:]
+    if not 0 < side < min(height, width):
+        return covers
+    top, left = rng.integers(height - side + 1), rng.integers(width - side + 1)
+    return covers[:, :, top : top + side, left : left + side]
 
 
 def _message_loss(logits: Tensor, messages: Tensor, kind: str) -> Tensor:
