@@ -157,6 +157,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-curve": ("hash-curve.json", COLLISIONS, _together),
     "lookalikes": ("lookalikes*.json", tables.LOOKALIKES, _together),
     "lookalike-kinds": ("lookalikes*.json", tables.LOOKALIKE_KINDS, _together),
+    "told-templates": ("told-templates*.json", tables.TOLD_TEMPLATES, _together),
     "hash": ("hash.json", HASHES, _together),
     "hash-distortions": ("hash.json", tables.HASH_DISTORTIONS, _together),
     "hash-lengths": ("hash.json", tables.HASH_LENGTHS, _together),

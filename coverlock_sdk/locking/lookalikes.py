@@ -60,14 +60,15 @@ class Lookalikes:
         return self.count > 0 or self.own_count > 0
 
     def __str__(self) -> str:
-        others = [f"{self.count:,} of {self.crowd:,} other pictures"]
+        others, remedy = [f"{self.count:,} of {self.crowd:,} other pictures"], ""
         if self.own_count:
+            remedy = " (if they share a template, tell the hash: 'coverlock train templates')"
             yours = f"{self.own_count:,} of your {self.own_crowd:,} other pictures"
             crowd = [f"{self.count:,} of {self.crowd:,} reference pictures"] if self.count else []
             others = [yours if self.own_crowd > 1 else "your other picture", *crowd]
         return (
             f"{' and '.join(others)} would pass for this one; a forgery between such pictures will "
-            "be accepted"
+            f"be accepted{remedy}"
         )
 
 

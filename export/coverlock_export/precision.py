@@ -46,6 +46,9 @@ _EXACT_SCOPES = (
 
 _PROJECTOR = "hash.head"
 
+_PLAIN = "hash.plain"
+"""Where the layers of a hash are that was told templates."""
+
 _QUANTISED_OPERATIONS = ("Conv", "Gemm", "MatMul")
 
 
@@ -158,6 +161,8 @@ def exact_nodes(master: onnx.ModelProto) -> Iterator[str]:
     """Names of the nodes that stay in fp32 in every precision."""
     for node in master.graph.node:
         scope = scope_of(node)
+        if scope.startswith(_PLAIN):
+            scope = scope.replace(_PLAIN, "hash", 1)
         if scope in _EXACT_SCOPES or scope == _PROJECTOR or scope.startswith(f"{_PROJECTOR}."):
             yield node.name
 

@@ -17,7 +17,7 @@ from coverlock_export.exporting import Request, export_bundle  # noqa: E402
 from coverlock_export.fused import Preprocessing, Resampling, Verification  # noqa: E402
 from coverlock_export.graphs import export_graph, scope_of, serialise  # noqa: E402
 from coverlock_export.parity import compared_at_other_sizes, hold_to_limits  # noqa: E402
-from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
+from coverlock_export.precision import exact_nodes, to_fp16, to_int8  # noqa: E402
 from coverlock_sdk import Verifier, hookimpl, load_hash, wrap  # noqa: E402
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
@@ -29,6 +29,8 @@ from coverlock_sdk.errors import (  # noqa: E402
     PluginError,
     UnknownNameError,
 )
+from coverlock_sdk.hashing.crowd import probe_of  # noqa: E402
+from coverlock_sdk.hashing.templates import Templates  # noqa: E402
 from coverlock_sdk.images.conversion import read  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
@@ -521,3 +523,23 @@ def test_published_watermarks_pass_the_gate_on_real_photos(name, shared_data, tm
     bundle = export_bundle(Request(real, photos, count=16), tmp_path / "bundle", ignore)
     assert set(bundle.manifest.graphs["verify"]) == {"fp32", "fp16", "int8"}
     assert bundle.manifest.parity["graphs"]["fp32"]["accepted"] >= 7
+
+
+def test_a_hash_that_was_told_templates_keeps_the_same_layers_exact(tmp_path):
+    """Quantising its projector or its means would move codes of all pictures."""
+    means = np.random.default_rng(0).standard_normal((2, 256)).astype(np.float32)
+    Templates("keen", ("a", "b"), means, probe_of(load_hash("keen"))).save(tmp_path / "told")
+    hashes = load_hash("keen"), load_hash("templates", file=tmp_path / "told")
+
+    def exact(image_hash):
+        decoder, size = Decoder(AdditiveMark().patterns), image_hash.input_size
+        network = Verification(decoder, image_hash.module(), SIZE, size)
+        example = torch.zeros(1, *SIZE, 3, dtype=torch.uint8)
+        master = export_graph(network, [example], [INPUT], OUTPUTS, "the network")
+        kept = set(exact_nodes(master))
+        return [node.op_type for node in master.graph.node if node.name in kept]
+
+    plain, told = map(exact, hashes)
+    for operation in ("MatMul", "Gemm", "LayerNormalization"):
+        assert told.count(operation) >= plain.count(operation), operation
+    assert len(told) > len(plain)

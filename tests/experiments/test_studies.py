@@ -10,6 +10,7 @@ import coverlock_bench
 from coverlock_bench.drawing import DARK, FAINT, INK, LIGHT
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.training.kinds.catalogue import KINDS
 from experiments.doc_plots import draw, stale
 from experiments.doc_tables import render
 from tests.bench_runs import bench
@@ -41,6 +42,20 @@ def test_hardening_is_measured_with_its_cost_and_its_forgeries(photo_folder):
     assert hardened["hash_bit_error_mean_of_six"] < bound["hash_bit_error_mean_of_six"]
     assert hardened["soft"]["tpr_clean"] == 1
     assert hardened["soft"]["asr_gt1"] == 0
+
+
+def test_telling_templates_stops_forgeries_between_their_pictures(photo_folder, monkeypatch):
+    monkeypatch.setattr("experiments.told_templates.KINDS", {"forms": KINDS["forms"]})
+    monkeypatch.setattr("coverlock_sdk.training.kinds.collection.KINDS", {"forms": KINDS["forms"]})
+    options = ("--hash", "nano", "--examples", "4", "--count", "3")
+    figures = bench("templates", photo_folder, *options)
+    plain, told = (figures["kinds"]["forms"][name] for name in ("plain", "told"))
+    assert plain["forged_tried"] == told["forged_tried"] == 2 * 3 * 2
+    assert plain["genuine_tried"] == 2 * 3 * 6
+    assert told["agreement"] < 0.8 < plain["agreement"]
+    assert told["forged"] < plain["forged"]
+    assert figures["all"]["told"]["forged"] == told["forged"]
+    assert figures["photos"] == {"count": 4, "read_otherwise": 0}
 
 
 def test_a_higher_floor_costs_genuine_pictures_and_stops_forgeries(photo_folder, monkeypatch):

@@ -25,6 +25,7 @@ from coverlock_sdk.bundles.bundle import Bundle, Manifest, stamped
 from coverlock_sdk.bundles.compiled_engines import engines_of
 from coverlock_sdk.bundles.signatures import SIGNATURE, check_signature
 from coverlock_sdk.bundles.trust import Trust
+from coverlock_sdk.hashing.templates import Templates
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import Keyring
@@ -355,6 +356,21 @@ def openssf_signatures(scratch: Path) -> Reader:
     return reader
 
 
+def templates(scratch: Path) -> Reader:
+    file = scratch / "templates.safetensors"
+    means = np.random.default_rng(0).standard_normal((2, 256)).astype(np.float32)
+    Templates("keen", ("a", "b"), means, np.zeros(32, np.uint8)).save(file)
+    good = file.read_bytes()
+    header = 8 + int.from_bytes(good[:8], "little")
+
+    def reader(rng: random.Random) -> None:
+        damaged = damaged_bytes(good[:header], rng) + good[header:]
+        file.write_bytes(damaged if rng.random() < 0.7 else damaged_bytes(good, rng))
+        Templates.load(file).without(means)
+
+    return reader
+
+
 def http(scratch: Path) -> Reader:
     from tests.fuzz.http_requests import http_reader
 
@@ -376,6 +392,7 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "audit logs": audit_logs,
     "signing keys": signing_keys,
     "trust files": trust_files,
+    "templates": templates,
     "HTTP": http,
 }
 """What makes each reader, given a folder for its files."""

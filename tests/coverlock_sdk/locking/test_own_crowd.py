@@ -60,6 +60,7 @@ def test_the_same_picture_is_no_lookalike_of_itself(cards):
     found = lock.mark(changed, "studio").lookalikes
     assert (found.own_count, found.closest) == (1, 1.0)
     assert "your other picture would pass for this one" in str(found)
+    assert "coverlock train templates" in str(found)
 
 
 def test_in_a_batch_the_first_is_warned_about_too(cards, photos):

@@ -20,7 +20,7 @@ from coverlock_sdk.training.watermarks import trainer  # noqa: E402
 from coverlock_sdk.training.watermarks.examination import examine, quality  # noqa: E402
 from coverlock_sdk.training.watermarks.noise import EVERYDAY, Gaussian  # noqa: E402
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos  # noqa: E402
-from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe, train  # noqa: E402
+from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe, WatermarkTraining, train  # noqa: E402
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork  # noqa: E402
 
 RECIPE = WatermarkRecipe(batch=4, steps=4, record_every=2, rate=1e-2)
@@ -85,6 +85,23 @@ def test_noise_comes_to_its_full_strength_little_by_little(
         run = train(Patterns(), photos, recipe, tmp_path / str(growth))
         learned[growth] = np.mean([record["accuracy"] for record in run.history.steps[-20:]])
     assert learned[0] < 0.7 < 0.9 < learned[1000]
+
+
+def test_a_step_may_see_a_piece_of_each_cover(photos: TrainingPhotos, tmp_path: Path) -> None:
+    def covers(piece: int, seed: int = 0) -> torch.Tensor:
+        recipe = replace(RECIPE, piece=piece)
+        training = WatermarkTraining(Patterns(), photos, recipe, tmp_path / "run")
+        return training.draw(0, np.random.default_rng(seed))[0]
+
+    whole, piece = covers(0), covers(32)
+    assert whole.shape[2:] == (48, 48)
+    assert piece.shape == (*whole.shape[:2], 32, 32)
+    places = [(top, left) for top in range(17) for left in range(17)]
+    found = [p for p in places if (whole[:, :, p[0] : p[0] + 32, p[1] : p[1] + 32] == piece).all()]
+    assert len(found) == 1
+    torch.testing.assert_close(covers(48), whole)
+    with pytest.raises(CoverLockError, match="-1 pixels a side"):
+        replace(RECIPE, piece=-1)
 
 
 def test_batch_statistics_settle_before_the_end(photos: TrainingPhotos, tmp_path: Path) -> None:
