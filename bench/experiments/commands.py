@@ -133,26 +133,59 @@ def lookalikes(
         yield Measured(config, figures, declared.LOOKALIKES.markdown(figures))
 
 
+kinds_option = click.option(
+    "--kind", "kinds", multiple=True, help="May be repeated; otherwise all that share a template."
+)
+examples_option = number_option(
+    "--examples", 16, "Pictures of each template that the hash is told of."
+)
+judged_option = count_option(8, "Other pictures of each template, which are judged.")
+
+
 @measurement(
     "templates",
     "watermarks images seed",
     hashes_option(DEFAULT_HASH),
-    number_option("--examples", 16, "Pictures of each template that the hash is told of."),
-    count_option(8, "Other pictures of each template, which are judged."),
+    kinds_option,
+    examples_option,
+    judged_option,
 )
 def templates_command(
-    watermarks: Names, hashes: Names, images: Path | None, examples: int, count: int, seed: int
+    watermarks: Names,
+    hashes: Names,
+    images: Path | None,
+    kinds: Names,
+    examples: int,
+    count: int,
+    seed: int,
 ) -> Iterator[Measured]:
     """Pictures of held-out templates with a hash as it is, and with one that was told them."""
-    from experiments.told_templates import told_templates
+    from experiments.told_templates import template_sets, told_templates
 
     photos = find_photos(images)
+    sets = template_sets(kinds, photos, examples + count)
     config = {"photos": len(photos), "examples": examples, "count": count, "seed": seed}
     figures: dict[str, Any] = {}
     for name, hash_name in product(watermarks, hashes):
-        measured = told_templates(name, hash_name, photos, examples, count, seed)
+        measured = told_templates(name, hash_name, photos, sets, examples, seed)
         figures[f"{name}, {hash_name}"] = measured
         yield Measured(config, figures, declared.TOLD_TEMPLATES.markdown(figures))
+
+
+@measurement(
+    "template-collisions", "images hash seed", kinds_option, examples_option, judged_option
+)
+def template_collisions_command(
+    images: Path | None, hash: str, kinds: Names, examples: int, count: int, seed: int
+) -> Measured:
+    """What forgers with the weights make of pictures of templates, told to the hash or not."""
+    from experiments.told_templates import collisions, template_sets
+
+    photos = find_photos(images)
+    sets = template_sets(kinds, photos, examples + count)
+    figures = {hash: collisions(hash, sets, examples, seed)}
+    config = {"photos": len(photos), "examples": examples, "count": count, "seed": seed}
+    return Measured(config, figures, declared.TEMPLATE_COLLISIONS.markdown(figures))
 
 
 @measurement(
@@ -562,6 +595,7 @@ COMMANDS = (
     hardening,
     lookalikes,
     templates_command,
+    template_collisions_command,
     floors_command,
     documents,
     levers,

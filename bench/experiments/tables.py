@@ -169,6 +169,20 @@ TOLD_TEMPLATES = Table(
     ),
 )
 
+TEMPLATE_COLLISIONS = Table(
+    "White-box forgeries onto pictures of held-out templates",
+    nested("hash", "kind", "reading"),
+    (
+        ("hash", "{hash}"),
+        ("kind", "{kind}"),
+        ("", "{reading}"),
+        *(
+            (search, below(search, "{accepted:.1f} of {targets:.0f}"))
+            for search in ("34 dB", "34 dB, key")
+        ),
+    ),
+)
+
 LOOKALIKE_KINDS = Table(
     "The estimate and forgeries by kind",
     lambda figures: [

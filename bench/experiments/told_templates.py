@@ -1,23 +1,26 @@
 """What it brings to tell a hash the templates of a vendor's pictures, and what it costs.
 
 Of held-out designs whose pictures share a template, some pictures serve as examples. The others
-are compared, marked, distorted and forged, with the hash as it is and when it was told.
+are compared, marked, distorted and forged, with the hash as it is and when it was told. A forger
+who has the weights may besides look for changes that give one of them the code of an example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from coverlock_bench.hashes.collision_report import SEARCHES
 from coverlock_bench.hashes.kind_report import DRAWN
 from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import named_watermark
-from coverlock_bench.trial import TRANSPLANT, distort, forge, mark
+from coverlock_bench.trial import TRANSPLANT, distort, floats, forge, mark
 from coverlock_sdk import CoverLock, ImageHash, LockedWatermark, load_hash
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_calls import picture_logits
@@ -33,17 +36,26 @@ SIDE = 256
 Sets = Mapping[str, Sequence[Sequence[Path]]]
 
 
+def template_sets(kinds: Sequence[str], photos: list[Path], together: int) -> Sets:
+    """So many pictures of two templates of each kind, or of all that share a template."""
+    drawn = draw_sets(DRAWN / str(together), "evaluation", together, photos)
+    shared = [kind for kind in drawn if KINDS[kind].one_template]
+    for kind in kinds:
+        if kind not in shared:
+            raise CoverLockError(
+                f"'{kind}' is not a kind whose pictures share a template: {', '.join(shared)}"
+            )
+    return {kind: drawn[kind] for kind in kinds or shared}
+
+
 def told_templates(
-    watermark: str, hash: str, photos: list[Path], examples: int, count: int, seed: int
+    watermark: str, hash: str, photos: list[Path], sets: Sets, examples: int, seed: int
 ) -> dict[str, Any]:
     """By kind and for all, figures of the plain hash and of the one that was told.
 
-    Of every template ``examples`` pictures are told and ``count`` others are judged. The figures of
-    ``photos`` tell whether those are read as before.
+    Of every template the first ``examples`` pictures are told and the others are judged. The
+    figures of ``photos`` tell whether those are read as before.
     """
-    together = examples + count
-    drawn = draw_sets(DRAWN / str(together), "evaluation", together, photos)
-    sets = {kind: groups for kind, groups in drawn.items() if KINDS[kind].one_template}
     plain = load_hash(hash)
     told = _told(plain, sets, examples)
     judged = {kind: [group[examples:] for group in groups] for kind, groups in sets.items()}
@@ -58,6 +70,40 @@ def told_templates(
         "all": {name: _pooled(list(rows.values())) for name, rows in figures.items()},
         "photos": {"count": len(photos), "read_otherwise": int((changed > 0).sum())},
     }
+
+
+def collisions(hash: str, sets: Sets, examples: int, seed: int) -> dict[str, Any]:
+    """By kind, how often a forger with the weights gives a picture the code of an example."""
+    with needs("a search for collisions", "PyTorch", "torch"):
+        from coverlock_bench.hashes.collisions import Collision
+        from coverlock_bench.hashes.opponents import opponent
+    plain = load_hash(hash)
+    both = {"plain": plain, "told": _told(plain, sets, examples)}
+    figures: dict[str, Any] = {}
+    for kind, groups in sets.items():
+        known, targets = (
+            [floats([read(path).to_bytes((SIDE, SIDE)) for path in paths]) for paths in parts]
+            for parts in zip(
+                *((group[:examples], group[examples:]) for group in groups), strict=True
+            )
+        )
+        figures[kind] = {
+            name: {
+                search: _added_up(
+                    Collision(**settings).success(opponent(image_hash), *pair, seed)
+                    for pair in zip(targets, known, strict=True)
+                )
+                for search, settings in SEARCHES.items()
+            }
+            for name, image_hash in both.items()
+        }
+    return figures
+
+
+def _added_up(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Of searches on several templates, how many pictures were attacked and passed."""
+    rows = list(found)
+    return {name: sum(row[name] for row in rows) for name in ("accepted", "targets")}
 
 
 def _told(plain: ImageHash, sets: Sets, examples: int) -> ImageHash:

@@ -58,6 +58,21 @@ def test_telling_templates_stops_forgeries_between_their_pictures(photo_folder, 
     assert figures["photos"] == {"count": 4, "read_otherwise": 0}
 
 
+def test_forgers_onto_templates_are_counted_for_both_readings(photo_folder, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr("coverlock_sdk.training.kinds.collection.KINDS", {"forms": KINDS["forms"]})
+    searches = {"34 dB": {"psnr": 34.0, "steps": 1, "sources": 1}}
+    monkeypatch.setattr("experiments.told_templates.SEARCHES", searches)
+    options = ["--images", str(photo_folder), "--hash", "nano", "--examples", "4", "--count", "1"]
+    arguments = ["bench", "template-collisions", *options, "-o", "r.json", "--kind"]
+    assert CliRunner().invoke(build_cli(), [*arguments, "forms"]).exit_code == 0
+    rows = json.loads(Path("r.json").read_text())["figures"]["nano"]["forms"]
+    assert [rows[name]["34 dB"]["targets"] for name in ("plain", "told")] == [2, 2]
+    refused = CliRunner().invoke(build_cli(), [*arguments, "fog"])
+    assert refused.exit_code == 2
+    assert "'fog' is not a kind whose pictures share a template: forms" in refused.stderr
+
+
 def test_a_higher_floor_costs_genuine_pictures_and_stops_forgeries(photo_folder, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setattr("experiments.floors.SEARCHES", {"24 dB": {"psnr": 24.0, "steps": 2}})

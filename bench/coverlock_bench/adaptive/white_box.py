@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from coverlock_sdk import ImageHash
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.loading import load_hash
@@ -52,10 +53,10 @@ def resampled(pictures: Tensor, side: int) -> Tensor:
 
 
 @cache
-def module_of(name: str) -> tuple[nn.Module, int]:
-    """The differentiable version of the hash ``name``, and the side of its input."""
-    image_hash = load_hash(name)
+def module_of(hash: str | ImageHash) -> tuple[nn.Module, int]:
+    """The differentiable version of a hash, and the side of its input."""
+    image_hash = load_hash(hash)
     module = image_hash.module()
     if module is None:
-        raise CoverLockError(f"there is no differentiable version of the hash '{name}'")
+        raise CoverLockError(f"there is no differentiable version of the hash '{image_hash.name}'")
     return module.requires_grad_(False).eval(), image_hash.input_size[0]

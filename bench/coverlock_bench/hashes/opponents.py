@@ -13,6 +13,7 @@ from coverlock_bench.adaptive.white_box import module_of, resampled
 from coverlock_bench.hashes.assets import NEURAL_HASH
 from coverlock_bench.hashes.neural_hash import BITS, SIDE, NeuralHash
 from coverlock_bench.photos import to_8_bit
+from coverlock_sdk import ImageHash
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.loading import load_hash
@@ -44,18 +45,18 @@ class Opponent:
         return logits.float()
 
 
-def opponent(name: str) -> Opponent:
-    """The hash ``name``, or an error if it has no gradients or was not fetched."""
-    if name == NEURAL_HASH.name:
+def opponent(hash: str | ImageHash) -> Opponent:
+    """A hash to attack, or an error if it has no gradients or was not fetched."""
+    if hash == NEURAL_HASH.name:
         network = NeuralHash().requires_grad_(False).eval()
-        return Opponent(name, network, SIDE, BITS, _judged_by(network), None)
-    module, side = module_of(name)
-    image_hash = load_hash(name)
+        return Opponent(hash, network, SIDE, BITS, _judged_by(network), None)
+    image_hash = load_hash(hash)
+    module, side = module_of(image_hash)
 
     def judged(images: Images) -> Logits:
         return picture_logits(image_hash, [to_8_bit(image) for image in images])
 
-    return Opponent(name, module, side, CODE_BITS, judged, image_hash.calibration)
+    return Opponent(image_hash.name, module, side, CODE_BITS, judged, image_hash.calibration)
 
 
 def _judged_by(network: nn.Module) -> Callable[[Images], Logits]:
