@@ -27,7 +27,7 @@ from coverlock_bench.measurement import (
 from coverlock_bench.photos import find_photos
 from coverlock_bench.rt import COUNTS as RT_COUNTS
 from coverlock_bench.settings import named_watermark
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_ROUNDS
 from coverlock_sdk.locking.hardening import Hardening
@@ -186,6 +186,18 @@ def template_collisions_command(
     figures = {hash: collisions(hash, sets, examples, seed)}
     config = {"photos": len(photos), "examples": examples, "count": count, "seed": seed}
     return Measured(config, figures, declared.TEMPLATE_COLLISIONS.markdown(figures))
+
+
+@measurement("duo-heads", "seed", photos_argument, runs_option)
+def duo_heads_command(photos: Path, runs: Path, seed: int) -> Iterator[Measured]:
+    """Heads of duo between two aims: bits that photos keep, and pairs of photos told apart."""
+    with needs("a head of duo", "PyTorch", "torch"):
+        from experiments.duo_heads import duo_heads
+
+    figures: dict[str, Any] = {}
+    for preference, found in duo_heads(photos, runs, seed):
+        figures[preference] = found
+        yield Measured({"seed": seed}, figures, declared.DUO_HEADS.markdown(figures))
 
 
 @measurement(
@@ -596,6 +608,7 @@ COMMANDS = (
     lookalikes,
     templates_command,
     template_collisions_command,
+    duo_heads_command,
     floors_command,
     documents,
     levers,

@@ -169,6 +169,20 @@ TOLD_TEMPLATES = Table(
     ),
 )
 
+DUO_HEADS = Table(
+    "Heads of duo on photos that training holds out, by how much steady directions count",
+    nested("preference"),
+    (
+        ("preference", "{preference}"),
+        ("bit error, six distortions", "{error:%2} %"),
+        ("80 % crop", "{error_crop:%2} %"),
+        ("deviation of agreement", "{pairs_deviation:.4f}"),
+        ("pairs at 167 of 256", "{pairs_accepted:%3} %"),
+        ("agreement, mean over kinds", "{kinds_mean:.3f}"),
+        ("pairs of one kind that pass", "{kinds_accepted_64:%1} %"),
+    ),
+)
+
 TEMPLATE_COLLISIONS = Table(
     "White-box forgeries onto pictures of held-out templates",
     nested("hash", "kind", "reading"),

@@ -59,40 +59,64 @@ class DuoRecipe:
     gate: Separation = GATE
 
 
+@dataclass(frozen=True)
+class DuoLessons:
+    """Both networks, and their features of all pictures that a head is computed from."""
+
+    network: HashNetwork
+    curriculum: Curriculum
+    features: npt.NDArray[np.float32]
+    """(N, 1 + views, D)."""
+
+    @classmethod
+    def prepare(cls, photos: Path, run: Path, recipe: DuoRecipe, device: str = "cpu") -> DuoLessons:
+        """Those of a folder of photos and of drawn pictures; ``run`` keeps caches.
+
+        The networks are those of the ``nano`` and ``keen`` that ship.
+        """
+        network = _without_head().to(require_device(device))
+        size = network.backbone.size
+        lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache_of(run), size)
+        kept = lessons.features(network.backbone, recipe.composition, recipe.views, recipe.seed)
+        return cls(network, lessons, np.array(kept.features))
+
+    def compute(self, recipe: DuoRecipe) -> None:
+        """Fill the layers of the head that are computed."""
+        place = next(self.network.parameters()).device
+        head: DuoHead = self.network.head.cpu()
+        sampler, features = self.curriculum.sampler, self.features
+        count, together = sampler.photos, sampler.together
+        rows = torch.from_numpy(features).flatten(0, 1)
+        with torch.inference_mode():
+            normal = head.normal(rows).reshape(*features.shape).numpy()
+            embedding = head.embed(rows).reshape(*features.shape[:2], -1).numpy()
+        shared = [kind_of(path).one_template for path in self.curriculum.training[count:]]
+        photos, drawn = normal[:count], normal[count:]
+        _fill(head.photos, recipe.photos.fit(photos, drawn, together))
+        _fill(head.templates, recipe.drawn.fit(embedding[:count], embedding[count:], together))
+        _fill(head.gate, recipe.gate.fit(photos, drawn[np.array(shared)]))
+        self.network.to(place)
+
+
 def fit_duo(
     photos: Path, run: Path, recipe: DuoRecipe | None = None, device: str = "cpu"
 ) -> HashNetwork:
-    """Compute the head of ``duo`` from a folder of photos and drawn pictures.
-
-    The networks are those of the ``nano`` and ``keen`` that ship. ``run`` keeps caches.
-    """
-    recipe, cache, place = recipe or DuoRecipe(), run / "cache", require_device(device)
-    network = _without_head().to(place)
-    size = network.backbone.size
-    lessons = Curriculum.prepare(photos, recipe.held_out, recipe.templates, cache, size)
-    kept = lessons.features(network.backbone, recipe.composition, recipe.views, recipe.seed)
-    _compute(network.head.cpu(), np.array(kept.features), lessons, recipe)
-    network.to(place)
+    """Compute the head of ``duo`` from a folder of photos and drawn pictures."""
+    recipe = recipe or DuoRecipe()
+    lessons = DuoLessons.prepare(photos, run, recipe, device)
+    lessons.compute(recipe)
+    network, curriculum = lessons.network, lessons.curriculum
     computed = ("head.photos.", "head.templates.", "head.gate.")
-    judge = lessons.judge
-    finish(network, network, recipe, lessons.photos, run, cache, False, judge, computed)
+    kept = cache_of(run)
+    finish(
+        network, network, recipe, curriculum.photos, run, kept, False, curriculum.judge, computed
+    )
     return network
 
 
-def _compute(
-    head: DuoHead, features: npt.NDArray[np.float32], lessons: Curriculum, recipe: DuoRecipe
-) -> None:
-    """Fill the layers that are computed."""
-    count, together = lessons.sampler.photos, lessons.sampler.together
-    rows = torch.from_numpy(features).flatten(0, 1)
-    with torch.inference_mode():
-        normal = head.normal(rows).reshape(*features.shape).numpy()
-        embedding = head.embed(rows).reshape(*features.shape[:2], -1).numpy()
-    shared = [kind_of(path).one_template for path in lessons.training[count:]]
-    photos, drawn = normal[:count], normal[count:]
-    _fill(head.photos, recipe.photos.fit(photos, drawn, together))
-    _fill(head.templates, recipe.drawn.fit(embedding[:count], embedding[count:], together))
-    _fill(head.gate, recipe.gate.fit(photos, drawn[np.array(shared)]))
+def cache_of(run: Path) -> Path:
+    """Where a run keeps pictures and features."""
+    return run / "cache"
 
 
 def _fill(layer: nn.Linear, values: Layer) -> None:
