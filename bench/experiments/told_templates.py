@@ -2,7 +2,7 @@
 
 Of held-out designs whose pictures share a template, some pictures serve as examples. The others
 are compared, marked, distorted and forged, with the hash as it is and when it was told. A forger
-who has the weights may besides look for changes that give one of them the code of an example.
+who has the weights may besides look for changes that give one of them the code of another.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def told_templates(
 
 
 def collisions(hash: str, sets: Sets, examples: int, seed: int) -> dict[str, Any]:
-    """By kind, how often a forger with the weights gives a picture the code of an example."""
+    """By kind, how often a forger with the weights gives a picture the code of another.
+
+    Of the pictures that are not told, half are targets and half are there to be robbed.
+    """
     with needs("a search for collisions", "PyTorch", "torch"):
         from coverlock_bench.hashes.collisions import Collision
         from coverlock_bench.hashes.opponents import opponent
@@ -81,17 +84,13 @@ def collisions(hash: str, sets: Sets, examples: int, seed: int) -> dict[str, Any
     both = {"plain": plain, "told": _told(plain, sets, examples)}
     figures: dict[str, Any] = {}
     for kind, groups in sets.items():
-        known, targets = (
-            [floats([read(path).to_bytes((SIDE, SIDE)) for path in paths]) for paths in parts]
-            for parts in zip(
-                *((group[:examples], group[examples:]) for group in groups), strict=True
-            )
-        )
+        others = [floats(_pictures(group[examples:])) for group in groups]
+        halves = [(pictures[::2], pictures[1::2]) for pictures in others]
         figures[kind] = {
             name: {
                 search: _added_up(
-                    Collision(**settings).success(opponent(image_hash), *pair, seed)
-                    for pair in zip(targets, known, strict=True)
+                    Collision(**settings).success(opponent(image_hash), targets, crowd, seed)
+                    for targets, crowd in halves
                 )
                 for search, settings in SEARCHES.items()
             }
@@ -126,7 +125,7 @@ def _by_kind(
     """The figures of each kind."""
     lock = CoverLock(image_hash).protect(named_watermark(watermark))
     for kind, groups in progress(list(sets.items()), f"{watermark}, {label}"):
-        pictures = [[read(path).to_bytes((SIDE, SIDE)) for path in group] for group in groups]
+        pictures = [_pictures(group) for group in groups]
         codes = [picture_logits(image_hash, group) > 0 for group in pictures]
         alike = kind_figures({kind: codes})[kind]
         trials = [row for group in pictures for row in _trials(lock, group, seed)]
@@ -141,22 +140,26 @@ def _by_kind(
         )
 
 
+def _pictures(files: Sequence[Path]) -> list[Picture8]:
+    return [read(file).to_bytes((SIDE, SIDE)) for file in files]
+
+
 def _trials(
     lock: LockedWatermark, pictures: Sequence[Picture8], seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Each picture of one template marked, distorted, and robbed for all others."""
+    """Each picture of one template marked and distorted, its residual pasted onto the others."""
     for row, picture in enumerate(pictures):
         message = f"picture {row}"
         marked = mark(lock, picture, message)
         others = [other for index, other in enumerate(pictures) if index != row]
         seen = distort(marked.picture, EVALUATION, np.random.default_rng([seed, row]))
         genuine = [bool(verdict) for verdict in lock.verify(list(seen.values()), message)]
+        by_distortion = dict(zip(seen, map(int, genuine), strict=True))
         forged = forge(TRANSPLANT, [marked.picture], [picture], others)
         yield {
             "genuine": sum(genuine),
             "genuine_tried": len(genuine),
-            "uncropped": sum(genuine[:-1]),
-            "uncropped_tried": len(genuine) - 1,
+            **{f"genuine_{name}": passed for name, passed in by_distortion.items()},
             "forged": sum(bool(verdict) for verdict in lock.verify(forged, message)),
             "forged_tried": len(others),
         }
@@ -164,9 +167,5 @@ def _trials(
 
 def _pooled(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The counts of trials added up."""
-    names = ("genuine", "uncropped", "forged")
-    return {
-        column: sum(row[column] for row in rows)
-        for name in names
-        for column in (name, f"{name}_tried")
-    }
+    counts = [name for name in rows[0] if name.startswith(("genuine", "forged"))]
+    return {name: sum(row[name] for row in rows) for name in counts}

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import click
 
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hashing.templates import TemplateHash
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash
-from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.training.templates import ENOUGH, Told, examples_in, learn_templates
 
-ALIKE = 0.66
-"""The agreement of two pictures above which a lock lets forgeries between them pass."""
+OFTEN = 0.05
+"""The share of pairs that pass for one another above which a lock protects little."""
 
 
 @click.command("templates")
 @click.argument("examples", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--hash", default=DEFAULT_HASH, show_default=True, help="NAME or NAME:OPTION=VALUE.")
+@click.option("--hash", default=DEFAULT_HASH, show_default=True)
 @click.option(
     "-o",
     "--out",
@@ -30,20 +31,34 @@ def train_templates(examples: Path, hash: str, out: Path) -> None:
     EXAMPLES holds pictures of one template, or a folder of pictures for each template: eight or
     more, filled in differently, not marked.
     """
-    name, options = parse_setting(hash)
-    templates, told = learn_templates(load_hash(name, **options), examples_in(examples))
+    _require_usable(out)
+    templates, told = learn_templates(load_hash(hash), examples_in(examples))
     templates.save(out)
-    click.echo(f"wrote {out}: use it as --hash templates:file={out}")
+    made = TemplateHash(out)
+    click.echo(f"wrote {out}, the hash '{made.name}': use it as --hash templates:file={out}")
     for template in told:
         click.echo(f"{template.name}: {_sentence(template)}")
         for warning in _warnings(template):
             click.echo(f"warning: {template.name}: {warning}", err=True)
 
 
+def _require_usable(out: Path) -> None:
+    """Refuse a file that could not be written, or not be named in an option afterwards."""
+    if "," in str(out):
+        raise CoverLockError(f"options of --hash end at a comma: choose another name than {out}")
+    if not out.parent.is_dir():
+        raise CoverLockError(f"there is no folder {out.parent} to write {out.name} to: make it")
+    if out.exists():
+        raise CoverLockError(
+            f"{out} exists, and pictures may have been marked with it: choose another --out"
+        )
+
+
 def _sentence(told: Told) -> str:
     return (
-        f"two of {told.examples} examples agreed in {told.before:.0%} of bits, now in "
-        f"{told.after:.0%}"
+        f"two of {told.examples} examples agreed in {told.before['mean']:.0%} of bits, and "
+        f"{told.before['accepted_64']:.0%} of pairs would pass for one another; now "
+        f"{told.after['mean']:.0%} and {told.after['accepted_64']:.0%}"
     )
 
 
@@ -51,6 +66,6 @@ def _warnings(told: Told) -> list[str]:
     warnings = []
     if told.examples < ENOUGH:
         warnings.append(f"give {ENOUGH} examples or more, so that their mean is that of others too")
-    if told.after > ALIKE:
-        warnings.append("these pictures still look alike to the hash, and forgeries may pass")
+    if told.after["accepted_64"] > OFTEN:
+        warnings.append("these pictures still look alike to the hash, and forgeries will pass")
     return warnings

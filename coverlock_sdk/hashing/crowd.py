@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +23,7 @@ FILE = "crowd.safetensors"
 PROBE_TOLERANCE = 16
 """Bits of 256 that other processors, or a graph, may round otherwise."""
 
-TOLD = "+"
+TOLD = "~"
 """In the name of a hash, what stands before a digest of the templates that it was told."""
 
 KINDS = "kinds"
@@ -97,18 +98,23 @@ def probe_of(image_hash: ImageHash) -> npt.NDArray[np.uint8]:
 
 def identity_of(image_hash: ImageHash) -> npt.NDArray[np.uint8]:
     """The probe (32,) of a hash, and another for each set of templates that it was told."""
-    _, _, templates = image_hash.name.partition(TOLD)
+    templates = image_hash.name.removeprefix(plain_name(image_hash))
     told = hashlib.sha256(templates.encode()).digest() if templates else bytes(32)
     return probe_of(image_hash) ^ np.frombuffer(told, np.uint8)
+
+
+def plain_name(image_hash: ImageHash) -> str:
+    """The name of a hash without the templates that it was told."""
+    return re.sub(f"{TOLD}[0-9a-f]{{8}}$", "", image_hash.name)
 
 
 def crowd_of(image_hash: ImageHash) -> Crowd | None:
     """The crowd of a hash: in its folder, or with the package.
 
     None where there is none, or where it was made with other weights. That of a hash which was told
-    templates is the plain one's: to pictures of other kinds both give the same codes.
+    templates is the plain one's: pictures of other kinds have the same codes to both.
     """
-    name, _, _ = image_hash.name.partition(TOLD)
+    name = plain_name(image_hash)
     path = image_hash.folder / FILE if image_hash.folder else shipped_file(f"{name}-{FILE}")
     crowd = _loaded(path)
     if crowd is None:

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_sdk.arrays import Logits
-from coverlock_sdk.hashing.templates import NEARNESS, STEEPNESS
+from coverlock_sdk.hashing.templates import Templates
 
 
 class TemplateNetwork(nn.Module):
@@ -16,17 +15,17 @@ class TemplateNetwork(nn.Module):
     means: Tensor
     directions: Tensor
 
-    def __init__(self, plain: nn.Module, means: Logits) -> None:
+    def __init__(self, plain: nn.Module, templates: Templates) -> None:
         super().__init__()
-        self.plain = plain
-        self.register_buffer("means", torch.from_numpy(means))
-        self.register_buffer("directions", functional.normalize(self.means, dim=1))
+        self.plain, self.gate = plain, templates.gate
+        self.register_buffer("means", torch.from_numpy(templates.means))
+        self.register_buffer("directions", torch.from_numpy(templates.directions))
 
     def forward(self, images: Tensor) -> Tensor:
         """As ``Templates.without`` has it."""
         logits: Tensor = self.plain(images)
         cosines = functional.normalize(logits, dim=1) @ self.directions.T
-        scores = STEEPNESS * (cosines - NEARNESS)
-        none = torch.zeros_like(scores[:, :1])
-        shares = torch.cat([none, scores], dim=1).softmax(dim=1)[:, 1:]
-        return logits - shares @ self.means
+        nearest = cosines.amax(dim=1, keepdim=True)
+        share = torch.sigmoid(self.gate.steepness * (nearest - self.gate.nearness))
+        among = (self.gate.steepness * cosines).softmax(dim=1)
+        return logits - (share * among) @ self.means

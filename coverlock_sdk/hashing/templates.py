@@ -3,7 +3,7 @@
 Forms, cards and labels of one template have nearly one code, because most of what a hash sees in
 them is the template. Whoever marks them knows it. So the hash can be told: a file keeps the mean
 logits of a few examples of each template, and a picture near one of these means is read by how
-it differs from it. Any other picture has the code that it had.
+it differs from it. Pictures that are near none are read as before.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +25,22 @@ from coverlock_sdk.hashing.projection import CODE_BITS
 if TYPE_CHECKING:
     from torch import nn
 
-NEARNESS = 0.55
-"""The cosine between a picture's logits and a mean at which half of the mean is taken off.
-
-Unrelated pictures stay below 0.4; above 0.69 two pictures of a template agree in 66 % of bits."""
-
-STEEPNESS = 40.0
-"""How fast that share grows with the cosine."""
-
+SCHEMA = "1"
 TINY = 1e-12
+
+
+class Gate(NamedTuple):
+    """How near a picture has to be to a template to be read by how it differs from it."""
+
+    nearness: float = 0.55
+    """The cosine between its logits and the nearest mean at which half of the mean is taken off.
+
+    Two pictures of a template whose cosines are 0.69 agree in 66 % of bits."""
+    steepness: float = 40.0
+    """How fast that share grows with the cosine."""
+
+
+USUAL = Gate()
 
 
 @dataclass(frozen=True)
@@ -42,54 +49,63 @@ class Templates:
 
     hash: str
     """The hash that the logits are of."""
-    names: tuple[str, ...]
     means: Logits
     """(K, 256): one or more rows for each template."""
     probe: npt.NDArray[np.uint8]
     """(32,): tells other weights of the same name apart."""
-
-    def near(self, logits: Logits) -> tuple[Logits, Logits]:
-        """For logits (N, 256): cosines with each mean (N, K), and the share of each to take off."""
-        lengths = np.linalg.norm(logits, axis=1, keepdims=True)
-        cosines = logits @ self._directions.T / np.maximum(lengths, TINY)
-        scores = STEEPNESS * (cosines - NEARNESS)
-        most = np.maximum(scores.max(axis=1, keepdims=True), 0)  # the score of "no template" is 0
-        weights = np.exp(scores - most)
-        shares = weights / (np.exp(-most) + weights.sum(axis=1, keepdims=True))
-        return cosines.astype(np.float32), shares.astype(np.float32)
+    gate: Gate = USUAL
 
     def without(self, logits: Logits) -> Logits:
         """Logits (N, 256) less what pictures of a near template share."""
-        rest: Logits = logits - self.near(logits)[1] @ self.means
-        return rest
+        _, share, among = self._near(logits)
+        rest = logits - (share * among) @ self.means
+        return rest.astype(np.float32)
 
     def pull(self, logits: Logits, gradient: Logits) -> Logits:
         """Carry a gradient (N, 256) of ``without(logits)`` back to ``logits``."""
-        cosines, shares = self.near(logits)
+        cosines, share, among = self._near(logits)
         of_shares = -gradient @ self.means.T
-        of_scores = shares * (of_shares - (shares * of_shares).sum(axis=1, keepdims=True))
-        of_cosines = STEEPNESS * of_scores
+        mean = (among * of_shares).sum(axis=1, keepdims=True)
+        nearest = cosines == cosines.max(axis=1, keepdims=True)
+        of_scores = share * (among * (of_shares - mean) + nearest * (1 - share) * mean)
+        of_cosines = self.gate.steepness * of_scores
         lengths = np.maximum(np.linalg.norm(logits, axis=1, keepdims=True), TINY)
         along = (of_cosines * cosines).sum(axis=1, keepdims=True) * logits / lengths
-        pulled: Logits = gradient + (of_cosines @ self._directions - along) / lengths
+        pulled = gradient + (of_cosines @ self.directions - along) / lengths
         return pulled.astype(np.float32)
+
+    def _near(self, logits: Logits) -> tuple[Logits, Logits, Logits]:
+        """Cosines with each mean (N, K), the share to take off (N, 1), and of which means (N, K).
+
+        How much is taken off depends on the nearest alone, however many are like it.
+        """
+        lengths = np.linalg.norm(logits, axis=1, keepdims=True)
+        cosines = logits @ self.directions.T / np.maximum(lengths, TINY)
+        nearest = cosines.max(axis=1, keepdims=True)
+        share = 0.5 * (1 + np.tanh(0.5 * self.gate.steepness * (nearest - self.gate.nearness)))
+        weights = np.exp(self.gate.steepness * (cosines - nearest))
+        among = weights / weights.sum(axis=1, keepdims=True)
+        return cosines, share.astype(np.float32), among.astype(np.float32)
+
+    @property
+    def directions(self) -> Logits:
+        """The means, each of unit length."""
+        lengths = np.linalg.norm(self.means, axis=1, keepdims=True)
+        directions: Logits = self.means / np.maximum(lengths, TINY)
+        return directions
 
     @property
     def digest(self) -> str:
         """What tells these templates from others."""
-        return hashlib.sha256(self.means.tobytes()).hexdigest()[:8]
-
-    @property
-    def _directions(self) -> Logits:
-        lengths = np.linalg.norm(self.means, axis=1, keepdims=True)
-        directions: Logits = self.means / np.maximum(lengths, TINY)
-        return directions
+        read_by = repr((SCHEMA, *self.gate)).encode()
+        return hashlib.sha256(read_by + self.means.tobytes()).hexdigest()[:8]
 
     def save(self, path: Path) -> None:
         """Write the templates to a file."""
         from safetensors.numpy import save_file
 
-        told = {"hash": self.hash, "names": "\n".join(self.names)}
+        gate = {name: repr(value) for name, value in self.gate._asdict().items()}
+        told = {"schema": SCHEMA, "hash": self.hash, **gate}
         save_file({"means": self.means, "probe": self.probe}, path, metadata=told)
 
     @classmethod
@@ -101,16 +117,22 @@ class Templates:
             with safe_open(path, framework="numpy") as file:
                 told = file.metadata() or {}
                 means, probe = file.get_tensor("means"), file.get_tensor("probe")
-                loaded = cls(told["hash"], tuple(told["names"].split("\n")), means, probe)
+                gate = Gate(*(float(told[name]) for name in Gate._fields))
+                loaded, schema = cls(told["hash"], means, probe, gate), told["schema"]
         except FileNotFoundError:
             raise MissingModelError(
                 f"there are no templates in {path}: make the file with 'coverlock train templates'"
             ) from None
-        except (SafetensorError, KeyError, OSError) as error:
+        except (SafetensorError, KeyError, ValueError, OSError) as error:
             raise CorruptModelError(
                 f"{path} does not hold templates ({error}): make it with "
                 "'coverlock train templates'"
             ) from error
+        if schema != SCHEMA:
+            raise CorruptModelError(
+                f"{path} holds templates of schema {schema}, which this version cannot read: "
+                "install the coverlock-sdk that made it"
+            )
         loaded._require_sound(path)
         return loaded
 
@@ -118,7 +140,8 @@ class Templates:
         shapes = self.means.shape[1:], self.probe.shape
         kinds = self.means.dtype.name, self.probe.dtype.name
         sound = shapes == ((CODE_BITS,), (CODE_BITS // 8,)) and kinds == ("float32", "uint8")
-        if not sound or not len(self.means) or not np.isfinite(self.means).all():
+        numbers = (self.means, np.array(self.gate))
+        if not sound or not len(self.means) or not all(np.isfinite(n).all() for n in numbers):
             raise CorruptModelError(
                 f"{path} does not hold templates (its numbers are damaged): make it with "
                 "'coverlock train templates'"
@@ -137,7 +160,7 @@ class TemplateHash(ImageHash):
                 "name it, as in load_hash('templates', file='forms.safetensors') or "
                 "--hash templates:file=forms.safetensors"
             )
-        self.templates = Templates.load(Path(file))
+        self.templates = Templates.load(Path(str(file)))  # JSON reads some names as numbers
         self.plain = load_hash(self.templates.hash)
         if not same_weights(self.templates.probe, probe_of(self.plain)):
             raise CorruptModelError(
@@ -172,4 +195,4 @@ class TemplateHash(ImageHash):
         from coverlock_sdk.hashing.template_network import TemplateNetwork
 
         plain = self.plain.module()
-        return None if plain is None else TemplateNetwork(plain, self.templates.means).eval()
+        return None if plain is None else TemplateNetwork(plain, self.templates).eval()

@@ -18,8 +18,9 @@ from coverlock_sdk.images.distortions import Brightness, Crop, Distortion
 from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.progress import progress
+from coverlock_sdk.training.hashes.kind_figures import kind_figures
 
-APPEARANCES: tuple[Distortion | None, ...] = (None, Crop(0.9), Crop(0.8), Brightness(1.3))
+APPEARANCES: tuple[Distortion, ...] = (Crop(1.0), Crop(0.9), Crop(0.8), Brightness(1.3))
 """How a template may be met: as it is, cropped, or with its paper brightened to white.
 
 Each has a mean of its own. A cropped form is nearer to the mean of cropped forms, and keeps more of
@@ -34,31 +35,48 @@ ENOUGH = 8
 
 @dataclass(frozen=True)
 class Told:
-    """What became of one template."""
+    """What became of one template, by its examples."""
 
     name: str
     examples: int
-    before: float
-    """The share of bits in which two of the examples agree."""
-    after: float
+    before: Mapping[str, float]
+    """How alike two of them are (``kind_figures``)."""
+    after: Mapping[str, float]
     """The same when the hash was told; every example is judged by means that it is not part of."""
 
 
 def examples_in(folder: Path) -> dict[str, list[Path]]:
-    """Pictures by template: each folder within ``folder`` is one, or else it is one itself."""
-    within = sorted(path for path in folder.iterdir() if path.is_dir())
-    found = {path.name: pictures_in(path, deep=False) for path in within}
+    """Pictures by template: those of ``folder``, or those of each folder within it."""
+    within = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = {path.name: _pictures(path) for path in within}
     templates = {name: paths for name, paths in found.items() if paths}
-    if templates:
-        return templates
-    return {folder.resolve().name: pictures_in(folder, deep=False)}
+    here = _pictures(folder)
+    if here and templates:
+        raise PictureError(
+            f"{folder} holds pictures and folders of pictures: give the pictures of one template, "
+            "or a folder for each template"
+        )
+    if not here and not templates:
+        raise PictureError(f"{folder} contains no pictures")
+    return templates or {folder.resolve().name: here}
+
+
+def _pictures(folder: Path) -> list[Path]:
+    try:
+        return pictures_in(folder, deep=False)
+    except PictureError:  # none are there
+        return []
 
 
 def learn_templates(
     image_hash: ImageHash, examples: Mapping[str, Sequence[Path]]
 ) -> tuple[Templates, list[Told]]:
     """What a hash is to be told of templates with these examples, and what that brings."""
-    _require_plain(image_hash)
+    if isinstance(image_hash, TemplateHash):
+        raise CoverLockError(
+            f"'{image_hash.name}' was told templates already: name '{image_hash.plain.name}', and "
+            "give the examples of all templates together"
+        )
     for name, paths in examples.items():
         if len(paths) < FEWEST:
             raise PictureError(
@@ -72,45 +90,31 @@ def learn_templates(
     }
 
     def templates(names: Sequence[str], rows: slice) -> Templates:
-        means = np.concatenate([seen[name][:, rows].mean(axis=1) for name in names])
-        return Templates(image_hash.name, tuple(names), means, probe)
+        means = np.concatenate([seen[name][rows].mean(axis=0) for name in names])
+        return Templates(image_hash.name, means, probe)
 
     told = []
     for name, logits in seen.items():
         odd, even = slice(1, None, 2), slice(0, None, 2)
         halves = [
-            templates([name], others).without(logits[0, own])
+            templates([name], others).without(logits[own, 0])
             for own, others in ((even, odd), (odd, even))
         ]
-        after = float(np.mean([_agreement(half) for half in halves]))
-        told.append(Told(name, logits.shape[1], _agreement(logits[0]), after))
+        before, after = _alike([logits[:, 0]]), _alike(halves)
+        told.append(Told(name, len(logits), before, after))
     return templates(list(examples), slice(None)), told
 
 
 def _appearances(image_hash: ImageHash, paths: Sequence[Path]) -> Logits:
-    """The logits (appearances, examples, 256) of the examples of one template."""
-    pictures = [read(path).to_bytes() for path in paths]
+    """The logits (examples, appearances, 256) of the examples of one template."""
     rng = np.random.default_rng(0)
-    return np.stack(
-        [
-            picture_logits(image_hash, [change(p, rng) if change else p for p in pictures])
-            for change in APPEARANCES
-        ]
-    )
+    rows = []
+    for path in paths:
+        picture = read(path).to_bytes()
+        rows.append(picture_logits(image_hash, [change(picture, rng) for change in APPEARANCES]))
+    return np.stack(rows)
 
 
-def _agreement(logits: Logits) -> float:
-    """The share of bits in which two different pictures agree, on average."""
-    signs = np.where(logits > 0, 1.0, -1.0)
-    count = len(signs)
-    products = (signs @ signs.T).sum() - signs.size
-    return float(0.5 + 0.5 * products / (count * (count - 1) * signs.shape[1]))
-
-
-def _require_plain(image_hash: ImageHash) -> None:
-    """Refuse a hash that was told templates already: a file holds all that it should know."""
-    if isinstance(image_hash, TemplateHash):
-        raise CoverLockError(
-            f"'{image_hash.name}' was told templates already: name '{image_hash.plain.name}', and "
-            "give the examples of all templates together"
-        )
+def _alike(sets: Sequence[Logits]) -> dict[str, float]:
+    """How alike two different pictures of one set are."""
+    return kind_figures({"template": [logits > 0 for logits in sets]})["template"]

@@ -161,7 +161,7 @@ def exact_nodes(master: onnx.ModelProto) -> Iterator[str]:
     """Names of the nodes that stay in fp32 in every precision."""
     for node in master.graph.node:
         scope = scope_of(node)
-        if scope.startswith(_PLAIN):
+        if scope == _PLAIN or scope.startswith(f"{_PLAIN}."):
             scope = scope.replace(_PLAIN, "hash", 1)
         if scope in _EXACT_SCOPES or scope == _PROJECTOR or scope.startswith(f"{_PROJECTOR}."):
             yield node.name

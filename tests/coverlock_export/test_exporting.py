@@ -528,7 +528,7 @@ def test_published_watermarks_pass_the_gate_on_real_photos(name, shared_data, tm
 def test_a_hash_that_was_told_templates_keeps_the_same_layers_exact(tmp_path):
     """Quantising its projector or its means would move codes of all pictures."""
     means = np.random.default_rng(0).standard_normal((2, 256)).astype(np.float32)
-    Templates("keen", ("a", "b"), means, probe_of(load_hash("keen"))).save(tmp_path / "told")
+    Templates("keen", means, probe_of(load_hash("keen"))).save(tmp_path / "told")
     hashes = load_hash("keen"), load_hash("templates", file=tmp_path / "told")
 
     def exact(image_hash):

@@ -63,7 +63,7 @@ def test_forgers_onto_templates_are_counted_for_both_readings(photo_folder, monk
     monkeypatch.setattr("coverlock_sdk.training.kinds.collection.KINDS", {"forms": KINDS["forms"]})
     searches = {"34 dB": {"psnr": 34.0, "steps": 1, "sources": 1}}
     monkeypatch.setattr("experiments.told_templates.SEARCHES", searches)
-    options = ["--images", str(photo_folder), "--hash", "nano", "--examples", "4", "--count", "1"]
+    options = ["--images", str(photo_folder), "--hash", "nano", "--examples", "4", "--count", "2"]
     arguments = ["bench", "template-collisions", *options, "-o", "r.json", "--kind"]
     assert CliRunner().invoke(build_cli(), [*arguments, "forms"]).exit_code == 0
     rows = json.loads(Path("r.json").read_text())["figures"]["nano"]["forms"]

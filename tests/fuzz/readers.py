@@ -359,7 +359,7 @@ def openssf_signatures(scratch: Path) -> Reader:
 def templates(scratch: Path) -> Reader:
     file = scratch / "templates.safetensors"
     means = np.random.default_rng(0).standard_normal((2, 256)).astype(np.float32)
-    Templates("keen", ("a", "b"), means, np.zeros(32, np.uint8)).save(file)
+    Templates("keen", means, np.zeros(32, np.uint8)).save(file)
     good = file.read_bytes()
     header = 8 + int.from_bytes(good[:8], "little")
 

@@ -50,8 +50,8 @@ def opponent(hash: str | ImageHash) -> Opponent:
     if hash == NEURAL_HASH.name:
         network = NeuralHash().requires_grad_(False).eval()
         return Opponent(hash, network, SIDE, BITS, _judged_by(network), None)
+    module, side = module_of(hash)
     image_hash = load_hash(hash)
-    module, side = module_of(image_hash)
 
     def judged(images: Images) -> Logits:
         return picture_logits(image_hash, [to_8_bit(image) for image in images])

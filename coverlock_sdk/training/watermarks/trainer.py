@@ -151,6 +151,10 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         bfloat16: bool = False,
     ) -> None:
         super().__init__(network, recipe, folder, bfloat16)
+        if recipe.piece > photos.size:
+            raise CoverLockError(
+                f"a piece cannot have {recipe.piece} pixels a side: covers have {photos.size}"
+            )
         self.photos, self.recipe = photos, recipe
         self.sittings: list[Sitting] = []
         self.discriminator: Discriminator | None = None
@@ -286,10 +290,10 @@ def settle(network: WatermarkNetwork) -> None:
 
 
 def _piece(covers: Tensor, side: int, rng: np.random.Generator) -> Tensor:
-    """A square of ``side`` pixels somewhere in the covers; all of them if it is 0 or too large."""
-    height, width = covers.shape[2:]
-    if not 0 < side < min(height, width):
+    """A square of ``side`` pixels somewhere in the covers; all of them if it is 0."""
+    if not side:
         return covers
+    height, width = covers.shape[2:]
     top, left = rng.integers(height - side + 1), rng.integers(width - side + 1)
     return covers[:, :, top : top + side, left : left + side]
 

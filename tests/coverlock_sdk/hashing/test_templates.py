@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,20 @@ from PIL import Image
 
 from coverlock_sdk import CoverLockError, load_hash, wrap
 from coverlock_sdk.cli.train import train
-from coverlock_sdk.errors import CorruptModelError, CrowdFileError, MissingModelError
+from coverlock_sdk.errors import (
+    CorruptModelError,
+    CrowdFileError,
+    MissingModelError,
+    PictureError,
+)
 from coverlock_sdk.hashing.crowd import crowd_of
 from coverlock_sdk.hashing.templates import Templates
 from coverlock_sdk.images.distortions import EVALUATION, Crop
 from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
+from coverlock_sdk.training.crowd import make_crowd
 from coverlock_sdk.training.kinds.catalogue import KINDS
+from coverlock_sdk.training.templates import examples_in, learn_templates
 from tests.conftest import AdditiveMark
 
 Pictures = list[np.ndarray]
@@ -128,9 +136,11 @@ def test_a_gradient_is_carried_through_the_gate_of_near_templates() -> None:
     """Halfway, where the share of a mean that is taken off changes with the picture."""
     rng = np.random.default_rng(3)
     means = rng.standard_normal((2, 256)).astype(np.float32)
-    templates = Templates("keen", ("a", "b"), means, np.zeros(32, np.uint8))
+    means[1] = means[0] + 0.3 * means[1]
+    templates = Templates("keen", means, np.zeros(32, np.uint8))
     logits = (0.66 * means[:1] + rng.standard_normal((1, 256))).astype(np.float32)
-    assert 0.1 < templates.near(logits)[1][0, 0] < 0.9
+    left = logits - templates.without(logits)
+    assert 0.1 < np.linalg.norm(left) / np.linalg.norm(means[0]) < 0.9
     weights, step = rng.standard_normal((1, 256)).astype(np.float32), 1e-3
     direction = rng.standard_normal((1, 256)).astype(np.float32)
     ahead, behind = (templates.without(logits + s * direction) for s in (step, -step))
@@ -147,6 +157,50 @@ def test_the_command_says_what_it_brought(
     said = capsys.readouterr().out
     assert f"--hash templates:file={out}" in said
     assert "forms: two of 8 examples agreed in" in said
+    with pytest.raises(CoverLockError, match="exists, and pictures may have been marked"):
+        train.main(["templates", str(examples), "-o", str(out)], standalone_mode=False)
+
+
+def test_how_much_is_taken_off_does_not_depend_on_how_many_templates_are_alike() -> None:
+    rng = np.random.default_rng(4)
+    mean = rng.standard_normal((1, 256)).astype(np.float32)
+    logits = (0.5 * mean + rng.standard_normal((3, 256))).astype(np.float32)
+    once, often = (
+        Templates("keen", np.repeat(mean, count, axis=0), np.zeros(32, np.uint8)).without(logits)
+        for count in (1, 200)
+    )
+    np.testing.assert_allclose(once, often, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("a,b.safetensors", "end at a comma"), ("none/a.safetensors", "there is no folder")],
+)
+def test_outputs_that_cannot_be_used_are_refused_before_the_work(
+    name: str, reason: str, examples: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(CoverLockError, match=reason):
+        train.main(["templates", str(examples), "-o", str(tmp_path / name)], standalone_mode=False)
+
+
+def test_folders_are_templates_and_those_without_pictures_are_passed_over(
+    examples: Path, tmp_path: Path
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "two"
+    for folder in (one, other, tmp_path / "notes", tmp_path / ".git"):
+        folder.mkdir()
+    for number in range(2):
+        (one / f"{number}.png").write_bytes((examples / f"{number}.png").read_bytes())
+        (other / f"{number}.png").write_bytes((examples / f"{number}.png").read_bytes())
+    assert {name: len(paths) for name, paths in examples_in(tmp_path).items()} == {
+        "one": 2,
+        "two": 2,
+    }
+    (tmp_path / "loose.png").write_bytes((examples / "0.png").read_bytes())
+    with pytest.raises(PictureError, match="pictures and folders of pictures"):
+        examples_in(tmp_path)
+    with pytest.raises(PictureError, match="contains no pictures"):
+        examples_in(tmp_path / "notes")
 
 
 def test_too_few_examples_are_one_sentence(examples: Path, tmp_path: Path) -> None:
@@ -168,26 +222,27 @@ def test_files_that_hold_no_templates_are_refused(file: Path, tmp_path: Path) ->
     with pytest.raises(CorruptModelError, match="does not hold templates"):
         load_hash("templates", file=damaged)
     good = Templates.load(file)
-    Templates(good.hash, good.names, good.means * np.float32(np.nan), good.probe).save(damaged)
+    replace(good, means=good.means * np.float32(np.nan)).save(damaged)
     with pytest.raises(CorruptModelError, match="damaged"):
         load_hash("templates", file=damaged)
-    Templates(good.hash, good.names, good.means, ~good.probe).save(damaged)
+    replace(good, probe=~good.probe).save(damaged)
     with pytest.raises(CorruptModelError, match="other weights"):
         load_hash("templates", file=damaged)
 
 
 def test_a_told_hash_cannot_be_told_again(file: Path, examples: Path, tmp_path: Path) -> None:
-    told = f"templates:file={file}"
-    arguments = ["templates", str(examples), "--hash", told, "-o", str(tmp_path / "o")]
+    told = load_hash("templates", file=file)
     with pytest.raises(CoverLockError, match="was told templates already: name 'keen'"):
-        train.main(arguments, standalone_mode=False)
+        learn_templates(told, examples_in(examples))
+    with pytest.raises(CoverLockError, match="it has the crowd of 'keen'"):
+        make_crowd(told, [], tmp_path)
 
 
 def test_it_has_the_reference_crowd_of_the_plain_hash_but_own_codes_apart(
     file: Path, tmp_path: Path, additive: AdditiveMark
 ) -> None:
     told = load_hash("templates", file=file)
-    assert told.name.startswith("keen+")
+    assert told.name.startswith("keen~")
     crowd = crowd_of(told)
     assert crowd is not None
     assert len(crowd) > 4000

@@ -102,6 +102,8 @@ def test_a_step_may_see_a_piece_of_each_cover(photos: TrainingPhotos, tmp_path: 
     torch.testing.assert_close(covers(48), whole)
     with pytest.raises(CoverLockError, match="-1 pixels a side"):
         replace(RECIPE, piece=-1)
+    with pytest.raises(CoverLockError, match="49 pixels a side: covers have 48"):
+        covers(49)
 
 
 def test_batch_statistics_settle_before_the_end(photos: TrainingPhotos, tmp_path: Path) -> None:
