@@ -157,6 +157,8 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "hash-curve": ("hash-curve.json", COLLISIONS, _together),
     "lookalikes": ("lookalikes*.json", tables.LOOKALIKES, _together),
     "lookalike-kinds": ("lookalikes*.json", tables.LOOKALIKE_KINDS, _together),
+    "template-collisions": ("template-collisions.json", tables.TEMPLATE_COLLISIONS, _together),
+    "duo-heads": ("duo-heads.json", tables.DUO_HEADS, _together),
     "told-templates": ("told-templates*.json", tables.TOLD_TEMPLATES, _together),
     "hash": ("hash.json", HASHES, _together),
     "hash-distortions": ("hash.json", tables.HASH_DISTORTIONS, _together),
