@@ -18,7 +18,7 @@ def register_hashes(register: Callable[..., None]) -> None:
     from coverlock_sdk.hashing.duo import DuoHash
     from coverlock_sdk.hashing.keen import KeenHash
     from coverlock_sdk.hashing.nano import NanoHash
-    from coverlock_sdk.hashing.templates import TemplateHash
+    from coverlock_sdk.hashing.template_hash import TemplateHash
 
     register(NanoHash)
     register(KeenHash)

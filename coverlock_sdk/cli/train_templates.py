@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.templates import TemplateHash
+from coverlock_sdk.errors import CoverLockError, PictureError
+from coverlock_sdk.hashing.template_hash import TemplateHash
+from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash
-from coverlock_sdk.training.templates import ENOUGH, Told, examples_in, learn_templates
+from coverlock_sdk.training.templates import ENOUGH, Told, learn_templates
 
 OFTEN = 0.05
 """The share of pairs that pass for one another above which a lock protects little."""
@@ -52,6 +53,29 @@ def _require_usable(out: Path) -> None:
         raise CoverLockError(
             f"{out} exists, and pictures may have been marked with it: choose another --out"
         )
+
+
+def examples_in(folder: Path) -> dict[str, list[Path]]:
+    """Pictures by template: those of ``folder``, or those of each folder within it."""
+    within = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = {path.name: _pictures(path) for path in within}
+    templates = {name: paths for name, paths in found.items() if paths}
+    here = _pictures(folder)
+    if here and templates:
+        raise PictureError(
+            f"{folder} holds pictures and folders of pictures: give the pictures of one template, "
+            "or a folder for each template"
+        )
+    if not here and not templates:
+        raise PictureError(f"{folder} contains no pictures")
+    return templates or {folder.resolve().name: here}
+
+
+def _pictures(folder: Path) -> list[Path]:
+    try:
+        return pictures_in(folder, deep=False)
+    except PictureError:  # none are there
+        return []
 
 
 def _sentence(told: Told) -> str:

@@ -1,9 +1,7 @@
-"""``templates``: a hash that was told what a vendor's pictures have in common.
+"""What a hash can be told of a vendor's templates, and how it then reads logits.
 
-Forms, cards and labels of one template have nearly one code, because most of what a hash sees in
-them is the template. Whoever marks them knows it. So the hash can be told: a file keeps the mean
-logits of a few examples of each template, and a picture near one of these means is read by how
-it differs from it. Pictures that are near none are read as before.
+A file keeps the mean logits of a few examples of each template. A picture near one of these means
+is read by how it differs from it; pictures that are near none are read as before.
 """
 
 from __future__ import annotations
@@ -11,19 +9,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
-from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError
-from coverlock_sdk.hashing.crowd import TOLD, probe_of, same_weights
+from coverlock_sdk.arrays import Logits
+from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.hashing.projection import CODE_BITS
-
-if TYPE_CHECKING:
-    from torch import nn
 
 SCHEMA = "1"
 TINY = 1e-12
@@ -146,53 +139,3 @@ class Templates:
                 f"{path} does not hold templates (its numbers are damaged): make it with "
                 "'coverlock train templates'"
             )
-
-
-class TemplateHash(ImageHash):
-    """Another hash that was told templates."""
-
-    def __init__(self, file: str | Path | None = None) -> None:
-        from coverlock_sdk.loading import load_hash
-
-        if file is None:
-            raise CoverLockError(
-                "the hash 'templates' needs a file: make it with 'coverlock train templates' and "
-                "name it, as in load_hash('templates', file='forms.safetensors') or "
-                "--hash templates:file=forms.safetensors"
-            )
-        self.templates = Templates.load(Path(str(file)))  # JSON reads some names as numbers
-        self.plain = load_hash(self.templates.hash)
-        if not same_weights(self.templates.probe, probe_of(self.plain)):
-            raise CorruptModelError(
-                f"the templates in {file} were made with other weights of the hash "
-                f"'{self.plain.name}': make them again with 'coverlock train templates'"
-            )
-        self.name = f"{self.plain.name}{TOLD}{self.templates.digest}"
-        self.input_size, self.calibration = self.plain.input_size, self.plain.calibration
-        self.folder = self.plain.folder
-
-    def logits(self, images: Images) -> Logits:
-        """The 256 logits of each of ``images`` (N, 3, *input_size)."""
-        return self.templates.without(self.plain.logits(images))
-
-    def differentiable(self) -> Differentiable | None:
-        """The same with gradients, where the plain hash has them."""
-        plain = self.plain.differentiable()
-        if plain is None:
-            return None
-
-        def differentiated(images: Images) -> tuple[Logits, Gradient]:
-            logits, gradient = plain(images)
-            return (
-                self.templates.without(logits),
-                lambda weights: gradient(self.templates.pull(logits, weights)),
-            )
-
-        return differentiated
-
-    def module(self) -> nn.Module | None:
-        """The same in PyTorch, where the plain hash has a module."""
-        from coverlock_sdk.hashing.template_network import TemplateNetwork
-
-        plain = self.plain.module()
-        return None if plain is None else TemplateNetwork(plain, self.templates).eval()

@@ -11,11 +11,10 @@ import numpy as np
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.hashing.crowd import probe_of
-from coverlock_sdk.hashing.templates import TemplateHash, Templates
+from coverlock_sdk.hashing.crowd import plain_name, probe_of
+from coverlock_sdk.hashing.templates import Templates
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import Brightness, Crop, Distortion
-from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.progress import progress
 from coverlock_sdk.training.hashes.kind_figures import kind_figures
@@ -45,37 +44,15 @@ class Told:
     """The same when the hash was told; every example is judged by means that it is not part of."""
 
 
-def examples_in(folder: Path) -> dict[str, list[Path]]:
-    """Pictures by template: those of ``folder``, or those of each folder within it."""
-    within = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    found = {path.name: _pictures(path) for path in within}
-    templates = {name: paths for name, paths in found.items() if paths}
-    here = _pictures(folder)
-    if here and templates:
-        raise PictureError(
-            f"{folder} holds pictures and folders of pictures: give the pictures of one template, "
-            "or a folder for each template"
-        )
-    if not here and not templates:
-        raise PictureError(f"{folder} contains no pictures")
-    return templates or {folder.resolve().name: here}
-
-
-def _pictures(folder: Path) -> list[Path]:
-    try:
-        return pictures_in(folder, deep=False)
-    except PictureError:  # none are there
-        return []
-
-
 def learn_templates(
     image_hash: ImageHash, examples: Mapping[str, Sequence[Path]]
 ) -> tuple[Templates, list[Told]]:
     """What a hash is to be told of templates with these examples, and what that brings."""
-    if isinstance(image_hash, TemplateHash):
+    plain = plain_name(image_hash)
+    if plain != image_hash.name:
         raise CoverLockError(
-            f"'{image_hash.name}' was told templates already: name '{image_hash.plain.name}', and "
-            "give the examples of all templates together"
+            f"'{image_hash.name}' was told templates already: name '{plain}', and give the "
+            "examples of all templates together"
         )
     for name, paths in examples.items():
         if len(paths) < FEWEST:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from coverlock_sdk import CoverLockError, load_hash, wrap
 from coverlock_sdk.cli.train import train
+from coverlock_sdk.cli.train_templates import examples_in
 from coverlock_sdk.errors import (
     CorruptModelError,
     CrowdFileError,
@@ -24,7 +25,7 @@ from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.crowd import make_crowd
 from coverlock_sdk.training.kinds.catalogue import KINDS
-from coverlock_sdk.training.templates import examples_in, learn_templates
+from coverlock_sdk.training.templates import learn_templates
 from tests.conftest import AdditiveMark
 
 Pictures = list[np.ndarray]
