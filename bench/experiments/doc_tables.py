@@ -223,7 +223,8 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "latency": ("latency*.json", LATENCY, _subjects),
     "latency-stages": ("latency*.json", tables.LATENCY_STAGES, _subjects),
     **{
-        f"security-{name}": ("security.json", table, _together)
+        f"{run}-{name}": (f"{run}.json", table, _together)
+        for run in ("security", "security-today")
         for name, table in security_tables.TABLES.items()
     },
 }
