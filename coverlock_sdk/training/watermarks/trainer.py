@@ -151,10 +151,6 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         bfloat16: bool = False,
     ) -> None:
         super().__init__(network, recipe, folder, bfloat16)
-        if recipe.piece > photos.size:
-            raise CoverLockError(
-                f"a piece cannot have {recipe.piece} pixels a side: covers have {photos.size}"
-            )
         self.photos, self.recipe = photos, recipe
         self.sittings: list[Sitting] = []
         self.discriminator: Discriminator | None = None
@@ -294,6 +290,8 @@ def _piece(covers: Tensor, side: int, rng: np.random.Generator) -> Tensor:
     if not side:
         return covers
     height, width = covers.shape[2:]
+    if side > min(height, width):
+        raise CoverLockError(f"a piece cannot have {side} pixels a side: covers have {height}")
     top, left = rng.integers(height - side + 1), rng.integers(width - side + 1)
     return covers[:, :, top : top + side, left : left + side]
 
