@@ -91,5 +91,5 @@ def _warnings(told: Told) -> list[str]:
     if told.examples < ENOUGH:
         warnings.append(f"give {ENOUGH} examples or more, so that their mean is that of others too")
     if told.after["accepted_64"] > OFTEN:
-        warnings.append("these pictures still look alike to the hash, and forgeries will pass")
+        warnings.append("some still look alike to the hash, and forgeries between those will pass")
     return warnings
