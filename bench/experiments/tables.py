@@ -165,7 +165,7 @@ TOLD_TEMPLATES = Table(
         ("pairs at 51 of 64", "{pairs_accepted|:%1} %"),
         ("forgeries accepted", "{forged} of {forged_tried}"),
         ("genuine, six distortions", "{genuine} of {genuine_tried}"),
-        *((f"{name}", f"{{genuine_{name}}}") for name in EVALUATION),
+        *((name, f"{{genuine_{name}}}") for name in EVALUATION),
     ),
 )
 
