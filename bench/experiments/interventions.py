@@ -14,7 +14,7 @@ from typing import Any
 
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
-from experiments.trained import Variant, describe, measure
+from experiments.trained import Variant, describe, made_alike, measure
 
 _HIDDEN = {"bits": 16, "size": 64, "channels": 32}
 _HIDDEN_RECIPE = WatermarkRecipe(image_weight=0.7, steps=1500, message_first=500, decay=500)
@@ -108,9 +108,7 @@ def interventions(
         if labels and label not in labels:
             figures |= {label: before} if before else {}
             continue
-        described = describe(variant)
-        alike = before and all(before[part] == described[part] for part in ("settings", "recipe"))
-        per_seed = dict(before["seeds"]) if alike else {}
+        per_seed = dict(before["seeds"]) if before and made_alike(before, variant) else {}
         per_seed |= {str(s): measure(variant, photos, images, runs, s, bfloat16) for s in seeds}
-        figures[label] = {**described, "seeds": dict(sorted(per_seed.items()))}
+        figures[label] = {**describe(variant), "seeds": dict(sorted(per_seed.items()))}
     return {"trained": figures, "untrained": UNTRAINED}

@@ -28,15 +28,17 @@ USABLE_BIT_ACCURACY = 0.75
 )
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A network setting.")
 @click.option("--rate", type=float, help="Learning rate.")
+@click.option("--optimizer", type=click.Choice(["adamw", "muon"]), help="What follows gradients.")
 @click.option("--image-weight", type=float, help="Weight of fidelity in the loss.")
 @click.option("--message-weight", type=float, help="Weight of the message in the loss.")
 @click.option("--message-first", type=int, help="Steps in which fidelity counts little.")
 @click.option(
     "--noise",
-    type=click.Choice(["recipe", "everyday", "none"]),
+    type=click.Choice(["recipe", "everyday", "mixed", "none"]),
     default="recipe",
     show_default=True,
-    help="What marked pictures go through: the recipe's pool, the everyday one, or nothing.",
+    help="What marked pictures go through: the recipe's pool, the everyday one, that with a noise "
+    "of its own for every picture of a batch, or nothing.",
 )
 @click.option("--noise-growth", type=int, help="Steps over which noise comes to full strength.")
 @click.option("--piece", type=int, help="Side of the piece of each photo that a step sees.")
@@ -67,9 +69,9 @@ def train_watermark(
     with needs("training", "PyTorch and kornia", "torch,bench"):
         from coverlock_sdk.training.loop import adjusted
         from coverlock_sdk.training.watermarks import trainable
-        from coverlock_sdk.training.watermarks.noise import EVERYDAY
+        from coverlock_sdk.training.watermarks.noise import EVERYDAY, Mixed
     network = plugin_manager().get("network", name)()
-    pool = {"everyday": EVERYDAY, "none": ()}.get(noise)
+    pool = {"everyday": EVERYDAY, "mixed": (Mixed(EVERYDAY),), "none": ()}.get(noise)
     recipe = network.reference_recipe if reference else network.recipe
     recipe = adjusted(recipe, noise=pool, **recipe_changes)
     settings = {**(network.reference if reference else {}), **_settings(changes)}

@@ -56,6 +56,10 @@ class Schedule:
         fall = min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0
         return self.rate * rise * fall
 
+    def optimizer_of(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """What follows the gradients of ``parameters``."""
+        return torch.optim.AdamW(parameters, weight_decay=self.weight_decay)
+
 
 @dataclass
 class History:
@@ -84,7 +88,7 @@ class Training(ABC, Generic[Model, Batch]):
         self.averaged = copy.deepcopy(model) if schedule.averaging else model
         """The weights to keep."""
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(trained, weight_decay=schedule.weight_decay)
+        self.optimizer = schedule.optimizer_of(trained)
         self.device = next(model.parameters()).device
         self.checkpoint = Checkpoint(folder / "checkpoint.pt")
         self.history, self.step = History(), 0

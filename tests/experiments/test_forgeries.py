@@ -44,6 +44,20 @@ def test_fewer_residuals_are_stolen_where_time_is_short():
     assert Scale(4, 3).at_most(9) == Scale(4, 3).at_most(None) == Scale(4, 3)
 
 
+def test_fewer_pictures_are_robbed_once_each_and_their_residuals_pasted_more_often():
+    assert Scale(6, 4).over(sources=9, targets=9) == Scale(6, 4)
+    assert Scale(6, 4).over(sources=5, targets=9) == Scale(5, 5)
+    assert Scale(6, 4).over(sources=3, targets=7) == Scale(3, 7)
+
+
+def test_no_source_is_robbed_twice(additive):
+    cell = forgeries(
+        additive, "none", "gt", natural_pictures(12, (64, 64)), Scale(8, 2), 0, Session()
+    )
+    assert cell["hard"]["clusters"] == [4, 4]
+    assert cell["hard"]["trials"] == 16
+
+
 def test_a_run_goes_on_where_it_stopped(additive, tmp_path):
     pictures = natural_pictures(12, (64, 64))
     kept = Session(Ledger(tmp_path / "kept.sqlite"))

@@ -263,6 +263,22 @@ EVERYDAY: tuple[NoiseLayer, ...] = (
 """What pictures commonly meet: the kinds of the paper's six distortions, in ranges about them."""
 
 
+@dataclass(frozen=True)
+class Mixed:
+    """Every picture of a batch meets a layer of its own.
+
+    Batch normalisation then sees in training what its running statistics will be: with one layer a
+    batch it learns to read each by statistics that it will not have in use.
+    """
+
+    layers: tuple[NoiseLayer, ...]
+
+    def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
+        """Pictures one by one."""
+        pictures = zip(torch.split(marked, 1), torch.split(covers, 1), strict=True)
+        return torch.cat([draw(self.layers, rng)(*picture, rng) for picture in pictures])
+
+
 def draw(layers: Sequence[NoiseLayer], rng: np.random.Generator) -> NoiseLayer:
     """One layer for one batch; without any, nothing happens."""
     return layers[int(rng.integers(len(layers)))] if layers else Identity()

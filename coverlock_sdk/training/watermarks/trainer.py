@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.training.loop import Figures, Report, Schedule, Training
+from coverlock_sdk.training.muon import Muon
 from coverlock_sdk.training.watermarks.noise import NoiseLayer, draw
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork
@@ -38,6 +39,8 @@ class WatermarkRecipe(Schedule):
     batch: int = 16
     rate: float = 1e-3
     weight_decay: float = 0.0
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """Muon learns faster where nearly all weights are kernels of convolutions."""
     message_loss: Literal["mse", "bce"] = "mse"
     """Regression of the bits (HiDDeN, MBRS, CIN), or cross-entropy of logits (RivaGAN, VINE)."""
     message_weight: float = 1.0
@@ -79,6 +82,12 @@ class WatermarkRecipe(Schedule):
                 f"{self.settled} of {self.steps} steps cannot be settled: statistics have to be "
                 "gathered before"
             )
+
+    def optimizer_of(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """The one that the recipe names."""
+        if self.optimizer == "muon":
+            return Muon(parameters, weight_decay=self.weight_decay)
+        return super().optimizer_of(parameters)
 
     def fidelity_at(self, step: int) -> float:
         """How much fidelity counts: little at first, growing geometrically, then 1."""

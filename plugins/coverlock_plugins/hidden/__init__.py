@@ -44,11 +44,13 @@ class PublishedHidden(ImportedWatermark, Hidden):
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
     from coverlock_sdk.training.watermarks.noise import (
+        EVERYDAY,
         Crop,
         Cropout,
         Dropout,
         Identity,
         JpegMask,
+        Mixed,
         Resize,
     )
     from coverlock_sdk.training.watermarks.trainable import Trainable
@@ -68,17 +70,21 @@ def trainable() -> Trainable:
         batch=12,
         steps=300_000,
     )
-    # The message is written into texture: a start that lets the encoder destroy all texture would
-    # teach it nothing of use. Twins show the decoder what of a picture is message. A run may begin
-    # at 64 pixels, where steps cost a quarter (docs/watermarks.md).
+    # The message is written into texture, so a run begins with weights that read it without noise
+    # (docs/watermarks.md), and lets the mark be strong until it has moved to where noise leaves it.
+    # Twins show the decoder what of a picture is message.
     reference = WatermarkRecipe(
-        image_weight=1.0,
+        image_weight=8.0,
+        message_first=3000,
+        early_fidelity=0.125,
+        noise=(Mixed(EVERYDAY),),
         inverted_twins=True,
-        batch=16,
-        steps=14_400,
-        message_first=7000,
-        early_fidelity=0.3,
-        decay=2500,
+        piece=64,
+        optimizer="muon",
+        rate=2e-3,
+        warmup=50,
+        steps=14_000,
+        decay=3000,
     )
     return Trainable(Hidden.build, published, {"channels": 32}, reference)
 

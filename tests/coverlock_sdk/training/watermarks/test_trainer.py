@@ -18,7 +18,7 @@ from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.training.watermarks import trainer  # noqa: E402
 from coverlock_sdk.training.watermarks.examination import examine, quality  # noqa: E402
-from coverlock_sdk.training.watermarks.noise import EVERYDAY, Gaussian  # noqa: E402
+from coverlock_sdk.training.watermarks.noise import EVERYDAY, Brightness, Gaussian, Mixed  # noqa: E402
 from coverlock_sdk.training.watermarks.photos import TrainingPhotos  # noqa: E402
 from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe, WatermarkTraining, train  # noqa: E402
 from coverlock_sdk.watermarking.network import Discriminator, WatermarkNetwork  # noqa: E402
@@ -323,7 +323,10 @@ def test_the_rate_falls_at_the_end() -> None:
     assert [recipe.rate_at(step) for step in (0, 6, 8, 9)] == [1, 1, 0.5, 0.25]
 
 
-@pytest.mark.parametrize("layer", EVERYDAY, ids=lambda layer: type(layer).__name__)
+LAYERS = (*EVERYDAY, Mixed(EVERYDAY))
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: type(layer).__name__)
 def test_noise_keeps_size_and_gradient_and_repeats_itself(layer) -> None:
     pictures = torch.from_numpy(natural_pictures(2, (32, 32), seed=2)).permute(0, 3, 1, 2) / 255
     marked = (pictures * 0.9).requires_grad_()
@@ -333,6 +336,27 @@ def test_noise_keeps_size_and_gradient_and_repeats_itself(layer) -> None:
     assert marked.grad is not None
     assert marked.grad.abs().sum() > 0
     torch.testing.assert_close(noised, layer(marked, pictures, np.random.default_rng(1)))
+
+
+def test_mixed_noise_is_another_for_every_picture() -> None:
+    white = torch.ones(40, 3, 4, 4)
+    seen = Mixed((Brightness((0.5, 0.5)), Brightness((1.0, 1.0))))(
+        white, white, np.random.default_rng(0)
+    )
+    dark = int((seen.mean((1, 2, 3)) == 0.5).sum())
+    assert 10 < dark < 30
+    assert int((seen.mean((1, 2, 3)) == 1.0).sum()) == 40 - dark
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_both_optimizers_resume_exactly(
+    photos: TrainingPhotos, tmp_path: Path, optimizer: Any
+) -> None:
+    recipe = replace(RECIPE, optimizer=optimizer, steps=6)
+    whole = train(Patterns(), photos, recipe, tmp_path / "whole")
+    train(Patterns(), photos, replace(recipe, steps=4), tmp_path / "halves")
+    resumed = train(Patterns(), photos, recipe, tmp_path / "halves")
+    np.testing.assert_array_equal(weights(whole.averaged), weights(resumed.averaged))
 
 
 def test_photos_are_cropped_and_drawn_by_the_seed(photos: TrainingPhotos) -> None:
