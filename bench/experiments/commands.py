@@ -300,13 +300,13 @@ def hash_latency_command(hashes: Names, threads: int, turns: int) -> Measured:
     return Measured(config, hash_latency(hashes, threads, turns))
 
 
-@measurement("references", "watermarks seed", unseen_option)
-def references_command(watermarks: Names, images: Path, seed: int) -> Measured:
+@measurement("references", "watermarks seed", unseen_option, keep_option)
+def references_command(watermarks: Names, images: Path, keep: Path | None, seed: int) -> Measured:
     """Put the cards of watermarks that were trained here together, and measure their RT."""
     from experiments.references import references
 
     measured = find_photos(images)
-    figures = references(watermarks, measured, seed)
+    figures = _kept(keep) | references(watermarks, measured, seed)
     config = {"images": images.name, "measured_on": len(measured), "seed": seed}
     return Measured(config, figures, declared.REFERENCES.markdown(figures))
 

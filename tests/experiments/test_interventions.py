@@ -23,12 +23,13 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
 from experiments import interventions, trained, training_factors
-from experiments.commands import transferability_command
+from experiments.commands import references_command, transferability_command
 from experiments.intervention_picture import draw_interventions, interventions_figure
 from experiments.references import references
 from experiments.tables import INTERVENTIONS, REFERENCES, TRAINING_FACTORS
 from experiments.trained import Variant
 
+REFERENCES_FILE = Path(__file__).parents[2] / "bench" / "results" / "references.json"
 TINY = Variant(
     "mbrs",
     "mbrs",
@@ -177,13 +178,20 @@ def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
         interventions.interventions(["hiden"], photos, [], tmp_path, [0], bfloat16=False)
 
 
-def test_references_are_their_cards_and_what_is_measured(photos: Path) -> None:
-    figures = references(["mbrs"], sorted(photos.iterdir()), seed=0)
+def test_references_are_their_cards_and_what_is_measured(photos: Path, tmp_path: Path) -> None:
+    earlier, out = tmp_path / "earlier.json", tmp_path / "references.json"
+    earlier.write_text(REFERENCES_FILE.read_text())
+    options = ["-w", "mbrs", "--images", str(photos), "--keep", str(earlier), "-o", str(out)]
+    result = CliRunner().invoke(references_command, options)
+    assert result.exit_code == 0, result.output
+    kept, figures = (json.loads(file.read_text())["figures"] for file in (earlier, out))
+    assert kept.pop("mbrs") != figures["mbrs"]
+    assert {name: row for name, row in figures.items() if name != "mbrs"} == kept
     assert figures["mbrs"]["bit_accuracy"] > 0.95
     assert figures["mbrs"]["accuracy_under_distortion"]["crop"] < 1
     assert set(figures["mbrs"]["rt"]) == {"1", "10"}
     assert figures["mbrs"]["rt"]["1"]["rt"] > 0.9
-    [line] = [line for line in REFERENCES.markdown(figures).splitlines() if "mbrs" in line]
+    [line] = [line for line in REFERENCES.markdown(figures).splitlines() if "| mbrs |" in line]
     assert line.startswith("| mbrs | 64 at 128 px |")
     assert line.endswith("| - |")
 
