@@ -72,19 +72,19 @@ def trainable() -> Trainable:
     )
     # The message is written into texture, so a run begins with weights that read it without noise
     # (docs/watermarks.md), and lets the mark be strong until it has moved to where noise leaves it.
-    # Twins show the decoder what of a picture is message.
+    # Twins show the decoder what of a picture is message. The first 4,000 steps saw pieces.
     reference = WatermarkRecipe(
         image_weight=8.0,
-        message_first=3000,
+        message_first=2000,
         early_fidelity=0.125,
         noise=(Mixed(EVERYDAY),),
         inverted_twins=True,
-        piece=64,
         optimizer="muon",
         rate=2e-3,
         warmup=50,
-        steps=14_000,
+        steps=6200,
         decay=3000,
+        settled=800,
     )
     return Trainable(Hidden.build, published, {"channels": 32}, reference)
 
