@@ -306,8 +306,8 @@ def references_command(watermarks: Names, images: Path, keep: Path | None, seed:
     from experiments.references import references
 
     measured = find_photos(images)
-    figures = _kept(keep) | references(watermarks, measured, seed)
     config = {"images": images.name, "measured_on": len(measured), "seed": seed}
+    figures = _kept(keep, config) | references(watermarks, measured, seed)
     return Measured(config, figures, declared.REFERENCES.markdown(figures))
 
 
@@ -334,7 +334,7 @@ def transferability_command(
 
     measured = find_photos(images)
     config = {"images": images.name, "measured_on": len(measured), "seed": seed}
-    figures: dict[str, Any] = _kept(keep)
+    figures = _kept(keep, config)
     for name in watermarks:
         watermark = named_watermark(name)
         rt = transferability(watermark, measured, seed, counts=counts)
@@ -410,9 +410,17 @@ def training_factors_command(
     return Measured(config, figures, declared.TRAINING_FACTORS.markdown(figures))
 
 
-def _kept(keep: Path | None) -> dict[str, Any]:
-    """The figures of an earlier result file, if there is one."""
-    figures: dict[str, Any] = json.loads(keep.read_text())["figures"] if keep else {}
+def _kept(keep: Path | None, config: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The figures of an earlier result file, if there is one; of another ``config``, an error."""
+    if keep is None:
+        return {}
+    document = json.loads(keep.read_text())
+    if config is not None and document["config"] != config:
+        raise CoverLockError(
+            f"{keep} was measured with {document['config']}, not with {config}: its figures cannot "
+            "stay beside the new ones"
+        )
+    figures: dict[str, Any] = document["figures"]
     return figures
 
 
@@ -508,16 +516,17 @@ def forgeries_command(
     from experiments.forgeries import BARE, FORGERIES, SCALES, forgeries
 
     session = Session(Ledger(work), quiet=False)
-    scales = {name: SCALES[name].at_most(groups) for name in attacks}
-    config = {"seed": seed, "scales": {name: asdict(scale) for name, scale in scales.items()}}
+    scales = {name: asdict(SCALES[name]) for name in attacks}
+    config = {"seed": seed, "scales": scales, "groups": groups}
     figures: dict[str, Any] = {}
     with resumable(work):
         for folder, name, attack in product(folders, watermarks, attacks):
             pictures = load_squares(find_photos(folder), SIDE)
             cells = figures.setdefault(name, {}).setdefault(folder.name, {}).setdefault(attack, {})
-            for defense, scale in {"none": BARE, **dict.fromkeys(defenses, scales[attack])}.items():
+            for defense in ("none", *defenses):
+                scale = BARE if defense == "none" else SCALES[attack]
                 cells[defense] = forgeries(
-                    named_watermark(name), defense, attack, pictures, scale, seed, session
+                    named_watermark(name), defense, attack, pictures, scale, seed, session, groups
                 )
                 yield Measured(config, figures, FORGERIES.markdown(figures))
 

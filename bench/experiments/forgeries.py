@@ -48,8 +48,8 @@ class Scale:
     def over(self, sources: int, targets: int) -> Scale:
         """About as many forgeries from fewer pictures, none of which is robbed twice.
 
-        Behind the lock a second residual of one picture is no new trial: whether it passes on a
-        target hangs on the codes of the two pictures, and the message cancels out.
+        Where residuals transfer, a second one of the same picture tells hardly anything new: the
+        message cancels out, and what passes on a target hangs on the codes of the two pictures.
         """
         groups = min(self.groups, sources)
         return Scale(groups, min(-(-self.groups * self.each // groups), targets))
@@ -103,10 +103,11 @@ class Robbery:
                 f"{len(self.cast.sources)} of {len(pictures)} photos are there to be marked"
             )
 
-    def fitting(self, scale: Scale) -> Scale:
-        """What of ``scale`` these pictures allow."""
+    def fitting(self, scale: Scale, groups: int | None) -> Scale:
+        """What of ``scale`` these pictures allow, with no more than ``groups`` residuals."""
         alone = self.attack.references == 1
-        return scale.over(len(self.cast.sources), len(self.cast.targets)) if alone else scale
+        fitted = scale.over(len(self.cast.sources), len(self.cast.targets)) if alone else scale
+        return fitted.at_most(groups)
 
     def outcome(self, group: int, each: int) -> dict[str, Any]:
         """What verification says of one residual on ``each`` targets."""
@@ -143,10 +144,14 @@ def forgeries(
     scale: Scale,
     seed: int,
     session: Session,
+    groups: int | None = None,
 ) -> dict[str, Any]:
-    """How many forgeries pass, in clusters by residual and by target."""
+    """How many forgeries pass, in clusters by residual and by target.
+
+    ``groups`` ends the run after so many residuals; a later one goes on from there.
+    """
     robbery = Robbery(watermark, defense, attack, pictures, seed)
-    scale = robbery.fitting(scale)
+    scale = robbery.fitting(scale, groups)
     key = {
         "kind": "forgeries",
         "lock": session.fingerprint(robbery.defended.protected),
@@ -172,7 +177,12 @@ def _summary(rows: list[dict[str, Any]], bits: int) -> dict[str, Any]:
         rule: clustered_rate(np.concatenate([row[rule] for row in rows]), matches, groups, targets)
         for rule in RULES
     }
-    return {**shares, "agreement": float(matches.mean() / bits), "psnr": float(psnr.mean())}
+    return {
+        **shares,
+        "agreement": float(matches.mean() / bits),
+        "most_matches": int(matches.max()),
+        "psnr": float(psnr.mean()),
+    }
 
 
 def _psnr(target: Picture8, forged: Picture8) -> float:
@@ -180,12 +190,20 @@ def _psnr(target: Picture8, forged: Picture8) -> float:
     return min(read(target).psnr(read(forged)), 100.0)
 
 
-def pooled(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """Cells of several systems and photo sets as one, each worth what it is worth."""
+def pooled(cells: Sequence[Row], rule: str) -> dict[str, Any]:
+    """Cells of several systems and photo sets as one, each photo set worth its best cell.
+
+    Systems repeat one another on the same photos: what passes hangs on codes of pictures, and the
+    code of a short payload is part of that of a long one.
+    """
     from scipy.stats import beta
 
-    successes, trials, worth = (
-        sum(cell[name] for cell in cells) for name in ("successes", "trials", "worth")
+    worths: dict[str, float] = {}
+    for cell in cells:
+        worths[cell["photos"]] = max(worths.get(cell["photos"], 0.0), cell[rule]["worth"])
+    worth = sum(worths.values())
+    successes, trials = (
+        sum(cell[rule][name] for cell in cells) for name in ("successes", "trials")
     )
     effective = successes * worth / trials
     high = float(beta.ppf(0.975, effective + 1, worth - effective))
@@ -219,7 +237,7 @@ def pooled_rows(figures: Mapping[str, Any]) -> list[Row]:
                 "cells": len(cells),
                 "systems": ", ".join(dict.fromkeys(row["system"] for row in cells)),
                 "photos": ", ".join(dict.fromkeys(row["photos"] for row in cells)),
-                **{rule: pooled([cell[rule] for cell in cells]) for rule in RULES},
+                **{rule: pooled(cells, rule) for rule in RULES},
                 "paper": paper.AVERAGE_ASR.get(attack),
                 "alike": _paper_alike(cells),
             }
@@ -251,6 +269,7 @@ FORGERIES = Table(
         ("residuals, targets", lambda row: ", ".join(map(str, row["hard"]["clusters"]))),
         ("worth as independent trials", "{hard/worth:.0f}"),
         ("bits that agree", "{agreement:%1} %"),
+        ("most in one", "{most_matches|-}"),
         ("PSNR", "{psnr:.1f} dB"),
     ],
 )

@@ -111,8 +111,8 @@ def describe(variant: Variant) -> dict[str, Any]:
 
 def made_alike(before: Mapping[str, Any], variant: Variant) -> bool:
     """Whether figures that were described ``before`` are of the variant as it is now."""
-    same_settings: bool = before["settings"] == variant.settings
-    return same_settings and variant.recipe.is_described_by(before["recipe"])
+    same_settings = before["settings"] == variant.settings
+    return bool(same_settings and variant.recipe.is_described_by(before["recipe"]))
 
 
 def _require_same(

@@ -30,13 +30,20 @@ class Muon(torch.optim.Optimizer):
     def step(self) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
         for group in self.param_groups:
-            rate = group["lr"]
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                direction = _of_kernel if _is_kernel(parameter) else _of_adam
+                kernel = _is_kernel(parameter)
+                rate = group["lr"] * (KERNEL_RATE if kernel else 1.0)
+                direction = _of_kernel if kernel else _of_adam
                 parameter.mul_(1 - rate * group["weight_decay"])
                 parameter.sub_(direction(parameter.grad, self.state[parameter]), alpha=rate)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a state of its own; that of another optimiser is refused."""
+        if any("exp_avg" in state for state in state_dict["state"].values()):
+            raise ValueError("this is the state of another optimizer")
+        super().load_state_dict(state_dict)
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
@@ -51,21 +58,24 @@ def orthogonal(matrix: Tensor) -> Tensor:
 
 
 def _is_kernel(parameter: Tensor) -> bool:
-    return parameter.ndim == 4 and parameter.shape[-1] > 1
+    """Whether it maps channels to several channels and looks at more than a pixel."""
+    return parameter.ndim == 4 and parameter.shape[0] > 1 and parameter.shape[-1] > 1
 
 
 def _of_kernel(gradient: Tensor, state: dict[str, Any]) -> Tensor:
-    momentum = state.setdefault("momentum", torch.zeros_like(gradient))
-    momentum.lerp_(gradient, 1 - MOMENTUM)
+    if not state:
+        state["momentum"] = torch.zeros_like(gradient)
+    momentum = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
     rows = gradient.lerp(momentum, MOMENTUM).flatten(1)
     tall = max(1.0, len(rows) / rows.shape[1]) ** 0.5
-    return KERNEL_RATE * tall * orthogonal(rows).view_as(gradient)
+    return tall * orthogonal(rows).view_as(gradient)
 
 
 def _of_adam(gradient: Tensor, state: dict[str, Any]) -> Tensor:
-    mean = state.setdefault("mean", torch.zeros_like(gradient)).lerp_(gradient, 1 - MEAN)
-    square = state.setdefault("square", torch.zeros_like(gradient))
-    square.lerp_(gradient.square(), 1 - SQUARE)
-    state["steps"] = steps = state.get("steps", 0) + 1
-    size = (square / (1 - SQUARE**steps)).sqrt().add_(1e-8)
-    return mean / (1 - MEAN**steps) / size
+    if not state:
+        state |= {"steps": 0, "mean": torch.zeros_like(gradient)}
+        state["square"] = torch.zeros_like(gradient)
+    state["steps"] += 1
+    mean = state["mean"].lerp_(gradient, 1 - MEAN) / (1 - MEAN ** state["steps"])
+    square = state["square"].lerp_(gradient.square(), 1 - SQUARE) / (1 - SQUARE ** state["steps"])
+    return mean / square.sqrt_().add_(1e-8)

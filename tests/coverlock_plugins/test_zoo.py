@@ -22,10 +22,10 @@ from coverlock_plugins.mbrs import convert as convert_mbrs  # noqa: E402
 from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
-from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError  # noqa: E402
 from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
-from coverlock_sdk.training.watermarks.noise import Identity, NoiseLayer, RealJpeg  # noqa: E402
+from coverlock_sdk.training.watermarks.noise import Identity, Mixed, NoiseLayer, RealJpeg  # noqa: E402
 from coverlock_sdk.training.watermarks.trainer import WatermarkTraining  # noqa: E402
 from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
 from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
@@ -127,6 +127,8 @@ def test_the_selector_of_cin_is_taught_and_not_asked_in_training() -> None:
     logits, loss = network.decode_in_training(images, Identity())
     assert torch.equal(logits, network.decode_by_inversion(images))
     assert loss.item() > losses[-1]  # after four batches of JPEG files
+    with pytest.raises(CoverLockError, match="one noise a batch"):
+        network.decode_in_training(images, Mixed((Identity(),)))
 
 
 @pytest.mark.parametrize("name", SMALL)

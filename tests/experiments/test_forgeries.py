@@ -5,7 +5,14 @@ import pytest
 from coverlock_bench.ledger import Ledger, Session
 from coverlock_sdk import CoverLockError
 from coverlock_sdk.testing import natural_pictures
-from experiments.forgeries import FORGERIES, FORGERIES_POOLED, Cast, Scale, forgeries
+from experiments.forgeries import (
+    FORGERIES,
+    FORGERIES_POOLED,
+    Cast,
+    Scale,
+    forgeries,
+    pooled_rows,
+)
 
 
 def test_parts_share_no_picture():
@@ -51,11 +58,33 @@ def test_fewer_pictures_are_robbed_once_each_and_their_residuals_pasted_more_oft
 
 
 def test_no_source_is_robbed_twice(additive):
-    cell = forgeries(
-        additive, "none", "gt", natural_pictures(12, (64, 64)), Scale(8, 2), 0, Session()
-    )
+    pictures = natural_pictures(12, (64, 64))
+    cell = forgeries(additive, "none", "gt", pictures, Scale(8, 2), 0, Session())
     assert cell["hard"]["clusters"] == [4, 4]
     assert cell["hard"]["trials"] == 16
+    assert cell["most_matches"] > 0.9 * additive.bits
+
+
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(additive, tmp_path):
+    pictures = natural_pictures(12, (64, 64))
+    given = additive, "none", "gt", pictures, Scale(8, 2), 0
+    whole = forgeries(*given, Session(Ledger(tmp_path / "kept.sqlite")))
+    short = forgeries(*given, Session(), groups=3)
+    assert short["hard"]["trials"] == 12
+    late = Session(Ledger(tmp_path / "kept.sqlite"), deadline=0.0)
+    assert forgeries(*given, late, groups=3) == short
+    assert forgeries(*given, late) == whole
+
+
+def test_systems_on_the_same_photos_are_worth_no_more_than_one():
+    def cell(worth):
+        rate = {"successes": 0, "trials": 9, "worth": worth}
+        return {"gt": {"coverlock": {"hard": rate, "soft": rate}}}
+
+    figures = {"cin": {"coco": cell(5.0)}, "mbrs": {"coco": cell(7.0), "imagenet": cell(2.0)}}
+    [row] = pooled_rows(figures)
+    assert row["soft"]["trials"] == 27
+    assert row["soft"]["worth"] == 9.0
 
 
 def test_a_run_goes_on_where_it_stopped(additive, tmp_path):

@@ -180,7 +180,9 @@ def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
 
 def test_references_are_their_cards_and_what_is_measured(photos: Path, tmp_path: Path) -> None:
     earlier, out = tmp_path / "earlier.json", tmp_path / "references.json"
-    earlier.write_text(REFERENCES_FILE.read_text())
+    config = {"images": photos.name, "measured_on": len(list(photos.iterdir())), "seed": 0}
+    others = json.loads(REFERENCES_FILE.read_text())["figures"]
+    earlier.write_text(json.dumps({"config": config, "figures": others}))
     options = ["-w", "mbrs", "--images", str(photos), "--keep", str(earlier), "-o", str(out)]
     result = CliRunner().invoke(references_command, options)
     assert result.exit_code == 0, result.output
@@ -211,11 +213,17 @@ def test_transferability_is_measured_for_any_number_of_sources(
 @pytest.mark.usefixtures("additive_plugin")
 def test_transferability_of_other_watermarks_is_kept(photos: Path, tmp_path: Path) -> None:
     earlier, out = tmp_path / "earlier.json", tmp_path / "rt.json"
-    earlier.write_text(json.dumps({"figures": {"other": {"bits": 1, "side": 2, "rt": {}}}}))
+    config = {"images": photos.name, "measured_on": len(list(photos.iterdir())), "seed": 0}
+    other = {"config": config, "figures": {"other": {"bits": 1, "side": 2, "rt": {}}}}
+    earlier.write_text(json.dumps(other))
     options = ["-w", "additive", "--images", str(photos), "--sources", "1", "--keep", str(earlier)]
-    result = CliRunner().invoke(transferability_command, [*options, "-o", str(out)])
+    options += ["-o", str(out)]
+    result = CliRunner().invoke(transferability_command, options)
     assert result.exit_code == 0, result.output
     assert list(json.loads(out.read_text())["figures"]) == ["other", "additive"]
+    refused = CliRunner().invoke(transferability_command, [*options, "--seed", "1"])
+    assert isinstance(refused.exception, CoverLockError)
+    assert "cannot stay beside the new ones" in str(refused.exception)
 
 
 @pytest.mark.usefixtures("additive_plugin")

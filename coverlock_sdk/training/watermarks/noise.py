@@ -24,7 +24,7 @@ Range = tuple[float, float]
 
 
 class NoiseLayer(Protocol):
-    """One way to distort a picture; the same for the whole batch."""
+    """A way to distort the pictures of a batch."""
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
         """Return what is left of ``marked``, at the same size."""
@@ -265,10 +265,10 @@ EVERYDAY: tuple[NoiseLayer, ...] = (
 
 @dataclass(frozen=True)
 class Mixed:
-    """Every picture of a batch meets a layer of its own.
+    """Every picture of a batch meets a layer of its own, each of two twins too.
 
-    Batch normalisation then sees in training what its running statistics will be: with one layer a
-    batch it learns to read each by statistics that it will not have in use.
+    The statistics of a batch are then close to the running ones, by which batch normalisation goes
+    in use. Those of a batch that met one layer are not.
     """
 
     layers: tuple[NoiseLayer, ...]
@@ -280,7 +280,7 @@ class Mixed:
 
 
 def draw(layers: Sequence[NoiseLayer], rng: np.random.Generator) -> NoiseLayer:
-    """One layer for one batch; without any, nothing happens."""
+    """One of the layers; without any, nothing happens."""
     return layers[int(rng.integers(len(layers)))] if layers else Identity()
 
 

@@ -2,7 +2,7 @@
 
     L = w_m * l_wm(D(t(E(x, m))), m) + w_i * l_img(E(x, m), x)    (+ w_a * adversarial)
 
-with one noise layer t drawn per batch.
+with one noise layer t drawn per batch, or per picture where it is ``Mixed``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WatermarkRecipe(Schedule):
     rate: float = 1e-3
     weight_decay: float = 0.0
     optimizer: Literal["adamw", "muon"] = "adamw"
-    """Muon learns faster where nearly all weights are kernels of convolutions."""
+    """Muon is for networks whose weights are nearly all kernels of convolutions."""
     message_loss: Literal["mse", "bce"] = "mse"
     """Regression of the bits (HiDDeN, MBRS, CIN), or cross-entropy of logits (RivaGAN, VINE)."""
     message_weight: float = 1.0

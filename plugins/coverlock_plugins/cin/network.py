@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from coverlock_plugins.cin.selector import JpegSelector
 from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.watermarking.network import (
     ConvBNRelu,
     PooledReadout,
@@ -276,8 +277,13 @@ class CinNetwork(WatermarkNetwork):
         """Each decoder learns from the pictures it is for, and the selector which ones they are."""
         if not self.has_jpeg_path:
             return super().decode_in_training(images, noise)
-        from coverlock_sdk.training.watermarks.noise import JPEG
+        from coverlock_sdk.training.watermarks.noise import JPEG, Mixed
 
+        if isinstance(noise, Mixed):
+            raise CoverLockError(
+                "CIN with its decoder for JPEG files learns from one noise a batch: train it with "
+                "--noise recipe or everyday, or without that decoder (--set jpeg_channels=0)"
+            )
         compressed = isinstance(noise, JPEG)
         logits = self.decode_jpeg(images) if compressed else self.decode_by_inversion(images)
         scores = self.nsm_model.scores(images.detach())  # the mark is not to please the selector

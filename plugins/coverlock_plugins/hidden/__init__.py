@@ -74,7 +74,7 @@ def trainable() -> Trainable:
     # (docs/watermarks.md), and lets the mark be strong until it has moved to where noise leaves it.
     # Twins show the decoder what of a picture is message. The first 4,000 steps saw pieces.
     reference = WatermarkRecipe(
-        image_weight=8.0,
+        image_weight=10.0,
         message_first=2000,
         early_fidelity=0.125,
         noise=(Mixed(EVERYDAY),),

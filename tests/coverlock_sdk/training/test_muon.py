@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coverlock_sdk.training.muon import Muon, orthogonal  # noqa: E402
+from coverlock_sdk.training.muon import KERNEL_RATE, Muon, orthogonal  # noqa: E402
 
 
 @pytest.mark.parametrize("shape", [(4, 27), (27, 4), (6, 6)])
@@ -26,9 +26,21 @@ def test_no_gradient_is_no_step_and_a_gradient_of_zeros_leaves_kernels_alone() -
     assert torch.equal(still, torch.ones_like(still))
 
 
-def test_what_is_no_kernel_moves_as_under_adamw() -> None:
+@pytest.mark.parametrize("shape", [(4, 3, 3, 3), (40, 3, 3, 3)])
+def test_a_step_of_a_kernel_goes_equally_far_in_all_directions(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    start, gradients = torch.randn(5), torch.randn(4, 5)
+    kernel = torch.nn.Parameter(torch.zeros(shape))
+    kernel.grad = torch.randn(shape)
+    Muon([kernel]).step()
+    tall = max(1.0, shape[0] / 27) ** 0.5
+    values = torch.linalg.svdvals(kernel.detach().flatten(1)) / (KERNEL_RATE * 1e-3 * tall)
+    assert 0.5 < values.min() <= values.max() < 1.3
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 6), (4, 3, 1, 1), (1, 3, 8, 8)])
+def test_what_is_no_kernel_moves_as_under_adamw(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    start, gradients = torch.randn(shape), torch.randn(4, *shape)
     ours, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
     steps = Muon([ours], weight_decay=0.1), torch.optim.AdamW([theirs], 1e-3, weight_decay=0.1)
     for gradient in gradients:
@@ -59,3 +71,15 @@ def test_it_goes_on_from_its_state() -> None:
     learn(halves, second, range(3, 6))
     for one, other in zip(whole.parameters(), halves.parameters(), strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_the_state_of_another_optimizer_is_refused() -> None:
+    def started(kind: type[torch.optim.Optimizer]) -> torch.optim.Optimizer:
+        kernel = torch.nn.Parameter(torch.ones(2, 3, 3, 3))
+        kernel.grad = torch.ones_like(kernel)
+        optimizer = kind([kernel])
+        optimizer.step()
+        return optimizer
+
+    with pytest.raises(ValueError, match="another optimizer"):
+        started(Muon).load_state_dict(started(torch.optim.AdamW).state_dict())

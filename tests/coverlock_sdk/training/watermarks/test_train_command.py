@@ -54,6 +54,19 @@ def test_what_was_trained_is_loaded_by_name(photos: Path, tmp_path: Path) -> Non
     assert watermark.calibration.scale == card["calibration"]["scale"]
 
 
+def test_every_picture_may_meet_its_own_noise_and_kernels_orthogonal_steps(
+    photos: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    result = train(photos, run, *SMALL, "--steps", "1", "--noise", "mixed", "--optimizer", "muon")
+    assert result.exit_code == 0, result.output
+    recipe = json.loads((run / "watermark.json").read_text())["recipe"]
+    assert recipe["optimizer"] == "muon"
+    assert [layer.split("(")[0] for layer in recipe["noise"]] == ["Mixed"]
+    result = train(photos, run, *SMALL, "--steps", "2", "--noise", "mixed", "--optimizer", "adamw")
+    assert result.exit_code != 0
+
+
 def test_a_card_tells_of_every_recipe_of_its_run(photos: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = (*SMALL, "--noise", "none")

@@ -16,6 +16,7 @@ pytest.importorskip("kornia")
 
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from coverlock_sdk.training.muon import Muon  # noqa: E402
 from coverlock_sdk.training.watermarks import trainer  # noqa: E402
 from coverlock_sdk.training.watermarks.examination import examine, quality  # noqa: E402
 from coverlock_sdk.training.watermarks.noise import EVERYDAY, Brightness, Gaussian, Mixed  # noqa: E402
@@ -357,6 +358,7 @@ def test_both_optimizers_resume_exactly(
     train(Patterns(), photos, replace(recipe, steps=4), tmp_path / "halves")
     resumed = train(Patterns(), photos, recipe, tmp_path / "halves")
     np.testing.assert_array_equal(weights(whole.averaged), weights(resumed.averaged))
+    assert type(whole.optimizer) is {"adamw": torch.optim.AdamW, "muon": Muon}[optimizer]
 
 
 def test_photos_are_cropped_and_drawn_by_the_seed(photos: TrainingPhotos) -> None:
