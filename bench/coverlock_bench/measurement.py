@@ -12,6 +12,7 @@ import click
 
 from coverlock_bench.results import write_result
 from coverlock_sdk.cli.options import json_option, together
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 
@@ -52,6 +53,11 @@ OPTIONS: dict[str, Option] = {
         type=click.Path(dir_okay=False, path_type=Path),
         help="Draw the figures to this file (PNG, PDF or SVG).",
     ),
+    "keep": click.option(
+        "--keep",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Result file whose other figures stay in the new one.",
+    ),
     "bundle": click.argument("bundle", type=FOLDER),
     "runtime": click.option("--runtime", default="cpu", show_default=True),
     "side": click.option(
@@ -88,6 +94,20 @@ def work_option(name: str) -> Option:
         show_default=True,
         help="Measurements made so far; an interrupted run goes on there.",
     )
+
+
+def kept(keep: Path | None, config: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The figures of an earlier result file, if there is one; of another ``config``, an error."""
+    if keep is None:
+        return {}
+    document = json.loads(keep.read_text())
+    if config is not None and document["config"] != json.loads(json.dumps(config)):
+        raise CoverLockError(
+            f"{keep} was measured with {document['config']}, not with {config}: its figures cannot "
+            "stay beside the new ones"
+        )
+    figures: dict[str, Any] = document["figures"]
+    return figures
 
 
 @dataclass(frozen=True)

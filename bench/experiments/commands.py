@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import product
@@ -20,6 +19,7 @@ from coverlock_bench.measurement import (
     Measured,
     count_option,
     hashes_option,
+    kept,
     measurement,
     number_option,
     work_option,
@@ -56,11 +56,6 @@ seeds_option = click.option(
     "--seed", "seeds", multiple=True, type=int, default=(0,), show_default=True
 )
 bf16_option = click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
-keep_option = click.option(
-    "--keep",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Result file whose other figures stay in the new one.",
-)
 
 
 @measurement("roundtrip", "watermarks images hash fpr", number_option("--rounds", DEFAULT_ROUNDS))
@@ -300,20 +295,20 @@ def hash_latency_command(hashes: Names, threads: int, turns: int) -> Measured:
     return Measured(config, hash_latency(hashes, threads, turns))
 
 
-@measurement("references", "watermarks seed", unseen_option, keep_option)
+@measurement("references", "watermarks seed keep", unseen_option)
 def references_command(watermarks: Names, images: Path, keep: Path | None, seed: int) -> Measured:
     """Put the cards of watermarks that were trained here together, and measure their RT."""
     from experiments.references import references
 
     measured = find_photos(images)
     config = {"images": images.name, "measured_on": len(measured), "seed": seed}
-    figures = _kept(keep, config) | references(watermarks, measured, seed)
+    figures = kept(keep, config) | references(watermarks, measured, seed)
     return Measured(config, figures, declared.REFERENCES.markdown(figures))
 
 
 @measurement(
     "transferability",
-    "watermarks seed",
+    "watermarks seed keep",
     unseen_option,
     click.option(
         "--sources",
@@ -324,7 +319,6 @@ def references_command(watermarks: Names, images: Path, keep: Path | None, seed:
         show_default=True,
         help="Pictures that a residual is averaged over; may be repeated.",
     ),
-    keep_option,
 )
 def transferability_command(
     watermarks: Names, images: Path, counts: tuple[int, ...], keep: Path | None, seed: int
@@ -334,7 +328,7 @@ def transferability_command(
 
     measured = find_photos(images)
     config = {"images": images.name, "measured_on": len(measured), "seed": seed}
-    figures = _kept(keep, config)
+    figures = kept(keep, config)
     for name in watermarks:
         watermark = named_watermark(name)
         rt = transferability(watermark, measured, seed, counts=counts)
@@ -344,14 +338,13 @@ def transferability_command(
 
 @measurement(
     "interventions",
-    "picture",
+    "picture keep",
     photos_argument,
     unseen_option,
     runs_option,
     click.option("--variant", "variants", multiple=True, help="Only these; may be repeated."),
     seeds_option,
     bf16_option,
-    keep_option,
 )
 def interventions(
     photos: Path,
@@ -368,7 +361,7 @@ def interventions(
     from experiments.interventions import interventions as measure
 
     measured = find_photos(images)
-    figures = measure(variants, photos, measured, runs, seeds, bf16, _kept(keep))
+    figures = measure(variants, photos, measured, runs, seeds, bf16, kept(keep))
     if picture:
         draw_interventions(figures, picture)
     config = {"photos": photos.name, **_trained(images, measured, seeds, bf16)}
@@ -408,20 +401,6 @@ def training_factors_command(
     config = {"photos": photos.name, "other_photos": other}
     config |= _trained(images, measured, seeds, bf16)
     return Measured(config, figures, declared.TRAINING_FACTORS.markdown(figures))
-
-
-def _kept(keep: Path | None, config: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The figures of an earlier result file, if there is one; of another ``config``, an error."""
-    if keep is None:
-        return {}
-    document = json.loads(keep.read_text())
-    if config is not None and document["config"] != config:
-        raise CoverLockError(
-            f"{keep} was measured with {document['config']}, not with {config}: its figures cannot "
-            "stay beside the new ones"
-        )
-    figures: dict[str, Any] = document["figures"]
-    return figures
 
 
 def _trained(images: Path, measured: list[Path], seeds: tuple[int, ...], bf16: bool) -> Any:

@@ -10,6 +10,7 @@ from coverlock_bench.measurement import (
     Measured,
     count_option,
     hashes_option,
+    kept,
     measurement,
     number_option,
 )
@@ -68,7 +69,7 @@ def hash_command(
 
 @measurement(
     "calibration",
-    "watermarks images seed",
+    "watermarks images seed keep",
     hashes_option(DEFAULT_HASH),
     count_option(),
     number_option("--messages", 20, "Fixed messages, all-zero first."),
@@ -82,15 +83,15 @@ def calibration(
     messages: int,
     quarters: bool,
     seed: int,
+    keep: Path | None,
 ) -> Measured:
     """Check the p-values of unmarked photos, with each of many messages held fixed."""
     from coverlock_bench.hashes.null_calibration import null_calibration
 
     photos = find_photos(images)[:count]
-    figures = {
-        name: null_calibration(name, hashes, photos, messages, seed, quarters)
-        for name in watermarks
-    }
     config = {"hashes": hashes, "messages": messages, "seed": seed, "photos": len(photos)}
     config["quarters"] = quarters
+    figures = kept(keep, config)
+    for name in watermarks:
+        figures[name] = null_calibration(name, hashes, photos, messages, seed, quarters)
     return Measured(config, figures)
