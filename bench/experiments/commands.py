@@ -364,7 +364,8 @@ def interventions(
     figures = measure(variants, photos, measured, runs, seeds, bf16, kept(keep))
     if picture:
         draw_interventions(figures, picture)
-    config = {"photos": photos.name, **_trained(images, measured, seeds, bf16)}
+    every = {int(seed) for variant in figures["trained"].values() for seed in variant["seeds"]}
+    config = {"photos": photos.name, **_trained(images, measured, tuple(sorted(every)), bf16)}
     return Measured(config, figures, declared.INTERVENTIONS.markdown(figures))
 
 
