@@ -245,9 +245,9 @@ ITEMS = (
         _forgeries,
         ", ".join(f"{name} {share} %" for name, share in paper.AVERAGE_ASR.items()),
         "reduced",
-        "no VINE, and of DIV2K only crops, for GT@1; soft rule (the hard one lets one "
-        "of GT@1 and one of WMForger pass); the paper's cells for the same systems and photos are in docs/measurements.md; MBRS has "
-        "64 bits (GT@1 also 100 and 256), the paper's 256; hash "
+        "no VINE, and of DIV2K only crops, for GT@1; soft rule (the hard one lets one of GT@1 and "
+        "one of WMForger pass); the paper's cells for the same systems and photos are in "
+        "docs/measurements.md; MBRS has 64 bits (GT@1 also 100 and 256), the paper's 256; hash "
         "`keen`, hardened, with a floor",
     ),
     Item(
