@@ -224,7 +224,7 @@ TABLES: dict[str, tuple[str, Table, Callable[[Documents], Any]]] = {
     "latency-stages": ("latency*.json", tables.LATENCY_STAGES, _subjects),
     **{
         f"{run}-{name}": (f"{run}.json", table, _together)
-        for run in ("security", "security-today")
+        for run in ("security", "security-today", "security-hidden")
         for name, table in security_tables.TABLES.items()
     },
 }
