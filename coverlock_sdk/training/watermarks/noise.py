@@ -259,8 +259,10 @@ EVERYDAY: tuple[NoiseLayer, ...] = (
     JpegMask(),
     Contrast((0.7, 1.3)),
     Crop((0.7, 1.0)),
+    Saturation((0.0, 0.0)),
 )
-"""What pictures commonly meet: the kinds of the paper's six distortions, in ranges about them."""
+"""What pictures commonly meet: the kinds of the paper's six distortions, in ranges about them, and
+the loss of all colour, without which a mark in colours alone could not be put on grey pictures."""
 
 
 @dataclass(frozen=True)
