@@ -32,19 +32,21 @@ def register_hashes(register: Callable[..., None]) -> None:
 @hookimpl
 def register_assets(register: Callable[..., None]) -> None:
     """The backbones of the paper's hashes."""
-    from coverlock_sdk.hashing.dinov2 import VARIANTS, HubModel
+    from coverlock_sdk.hashing.dinov2 import VARIANTS
+    from coverlock_sdk.hashing.dinov2_weights import Dinov2Weights
 
     for name in VARIANTS:
-        register(HubModel(name))
+        register(Dinov2Weights(name))
 
 
 @hookimpl
 def register_importers(register: Callable[..., None]) -> None:
-    """The same backbones from their original files."""
-    from coverlock_sdk.hashing.dinov2 import VARIANTS, import_original
+    """The same backbones from files that users have."""
+    from coverlock_sdk.hashing.dinov2 import VARIANTS
+    from coverlock_sdk.hashing.dinov2_weights import import_file
 
     for name in VARIANTS:
-        register(partial(import_original, name), name)
+        register(partial(import_file, name), name)
 
 
 @hookimpl

@@ -15,7 +15,7 @@ import numpy as np
 
 from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk import load_hash
-from coverlock_sdk.errors import CoverLockError, needs
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.dinov2 import SIZE, VARIANTS
 
 if TYPE_CHECKING:
@@ -63,22 +63,12 @@ def _session(module: torch.nn.Module, size: int, file: Path, threads: int) -> An
 
 
 def _random_dinov2() -> torch.nn.Module:
-    """The paper's hash on DINOv2-S, with random weights; positions fit the picture as they are."""
+    """The paper's hash on DINOv2-S, with random weights."""
     import torch
 
-    with needs("a network of DINOv2's shape", "transformers", "dinov2"):
-        import transformers
-
-    from coverlock_sdk.hashing.dinov2 import as_backbone
+    from coverlock_sdk.hashing.dinov2_network import PATCH, Dinov2, Dinov2Backbone
     from coverlock_sdk.hashing.network import HashNetwork
 
-    variant = VARIANTS[REFERENCE]
+    shape = VARIANTS[REFERENCE].shape
     torch.manual_seed(0)
-    config = transformers.Dinov2Config(
-        hidden_size=variant.width,
-        num_hidden_layers=variant.layers,
-        num_attention_heads=variant.heads,
-        image_size=SIZE,
-        patch_size=14,
-    )
-    return HashNetwork(as_backbone(transformers.Dinov2Model(config)))
+    return HashNetwork(Dinov2Backbone(Dinov2(**shape, side=SIZE // PATCH), SIZE, shape))

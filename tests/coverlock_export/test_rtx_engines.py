@@ -36,12 +36,13 @@ def locked(name: str, image_hash: str, folder: Path):
 
 def shallow_dinov2(folder: Path) -> Dinov2Hash:
     """The paper's hash with random weights and two of its twelve layers."""
-    pytest.importorskip("transformers", reason="pip install 'coverlock-sdk[dinov2]'")
     variant = replace(dinov2.VARIANTS["dinov2-s"], layers=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(dinov2.VARIANTS, "dinov2-s", variant)
         write_random_hash("dinov2-s", folder)
-    return dinov2.Dinov2Hash("dinov2-s", folder)
+        shallow = Dinov2Hash("dinov2-s", folder)
+        assert shallow.network  # loaded while the variant is shallow
+    return shallow
 
 
 @pytest.mark.parametrize(

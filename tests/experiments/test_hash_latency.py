@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
 
-for package in ("torch", "transformers", "onnx", "onnxruntime"):
+for package in ("torch", "onnx", "onnxruntime"):
     pytest.importorskip(package)
 
 

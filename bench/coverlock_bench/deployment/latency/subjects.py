@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -83,26 +83,16 @@ def shaped_subject(
 def write_random_hash(shape: str, folder: Path, seed: int = 0) -> None:
     """The folder of a DINOv2 hash, as fetched and trained ones are, with random weights."""
     import torch
-    from safetensors.torch import save_file
-    from transformers import Dinov2Config, Dinov2Model
 
-    from coverlock_sdk.hashing.dinov2 import VARIANTS, as_backbone
-    from coverlock_sdk.hashing.network import HashNetwork
+    from coverlock_sdk.hashing.dinov2 import VARIANTS, WEIGHTS
+    from coverlock_sdk.hashing.dinov2_network import Dinov2
+    from coverlock_sdk.hashing.network import HashHead
+    from coverlock_sdk.models.checkpoints import write_weights
 
     variant = VARIANTS[shape]
     torch.manual_seed(seed)
-    config = Dinov2Config(
-        hidden_size=variant.width,
-        num_hidden_layers=variant.layers,
-        num_attention_heads=variant.heads,
-        use_swiglu_ffn=variant.gated,
-        image_size=518,
-        patch_size=14,
-    )
-    model = Dinov2Model(config)
-    model.save_pretrained(folder)
-    head: dict[str, Any] = HashNetwork(as_backbone(model)).head.state_dict()
-    save_file(head, folder / "head.safetensors")
+    write_weights(folder / WEIGHTS, Dinov2(**variant.shape).state_dict())
+    write_weights(folder / "head.safetensors", HashHead(2 * variant.width).state_dict())
     (folder / "head.json").write_text(json.dumps({"calibration": {"scale": 1.0, "power": 1.0}}))
 
 

