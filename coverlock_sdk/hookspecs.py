@@ -73,11 +73,12 @@ def register_networks(register: Callable[[Callable[[], Trainable], str], None]) 
 
 
 @hookspec
-def register_importers(register: Callable[[Callable[[Path], Path], str], None]) -> None:
+def register_importers(register: Callable[[Callable[..., Path], str], None]) -> None:
     """Add converters for ``coverlock import NAME FILE...``: ``register(convert, "my-mark")``.
 
     A converter reads somebody else's checkpoint (weights only, never code), writes safetensors,
-    and returns their path. The SDK calls it once for each file.
+    and returns their path. The SDK calls it once for each file, with the options that the user
+    gave, as in ``coverlock import my-mark:bits=64 FILE``.
     """
 
 

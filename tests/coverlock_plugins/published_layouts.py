@@ -80,17 +80,21 @@ def mbrs_trunk(name: str, halvings: int) -> Layout:
     return layout + conv_bn(f"{name}.2", 64, width)
 
 
-def mbrs() -> Layout:
-    """MBRS_256_m256: 256 pixels, 256 bits in a 16 x 16 square, four doublings."""
+def mbrs(times: int = 4) -> Layout:
+    """MBRS_256_m256: 256 pixels, 256 bits in a 16 x 16 square, which is doubled four times.
+
+    The same network for 128 pixels doubles the square three times.
+    """
     layout = conv_bn("encoder.image_pre_layer", 64, 3)
     layout += squeeze_excite_row("encoder.image_first_layer", 4)
     layout += conv_bn("encoder.message_pre_layer.0", 64, 1)
-    layout += doublings("encoder.message_pre_layer.1", 4, 64)
+    layout += doublings("encoder.message_pre_layer.1", times, 64)
     layout += squeeze_excite_row("encoder.message_pre_layer.2", 1)
     layout += squeeze_excite_row("encoder.message_first_layer", 4)
     layout += conv_bn("encoder.after_concat_layer", 64, 128)
     layout += conv("encoder.final_layer", 3, 67, 1)
-    layout += mbrs_trunk("decoder.first_layers", 4)
+    layout += mbrs_trunk("decoder.first_layers", times)
+    layout += squeeze_excite_row("decoder.keep_layers", 4 - times)
     return layout + conv_bn("decoder.final_layer", 1, 64)
 
 

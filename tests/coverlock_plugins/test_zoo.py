@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("kornia")
@@ -22,6 +23,7 @@ from coverlock_plugins.mbrs import convert as convert_mbrs  # noqa: E402
 from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
+from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError  # noqa: E402
 from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
@@ -50,6 +52,7 @@ SMALL: dict[str, Callable[[], WatermarkNetwork]] = {
 PUBLISHED: dict[str, tuple[Callable[[], WatermarkNetwork], published_layouts.Layout]] = {
     "hidden": (HiddenNetwork, published_layouts.hidden()),
     "mbrs": (MbrsNetwork, published_layouts.mbrs()),
+    "mbrs at 128 pixels": (lambda: MbrsNetwork(bits=256, size=128), published_layouts.mbrs(3)),
     "mbrs diffusion": (
         lambda: MbrsNetwork(bits=30, size=128, diffusion=256),
         published_layouts.mbrs_diffusion(),
@@ -234,18 +237,69 @@ def test_a_published_hidden_checkpoint_is_imported(prefix: str, models: Path) ->
     assert (watermark.bits, watermark.native_size) == (30, (128, 128))
 
 
-def test_published_mbrs_checkpoints_are_imported_without_their_noise(models: Path) -> None:
-    network = MbrsNetwork(bits=30, size=128, diffusion=256)
-    torch.save(network.state_dict() | {"noise.layer": torch.ones(1)}, models / "EC.pth")
-    convert_mbrs(models / "EC.pth")
-    assert load_watermark("mbrs-published").bits == 30
+def generated(layout: published_layouts.Layout) -> dict[str, torch.Tensor]:
+    """A checkpoint of the published names and shapes, with random weights."""
+    generator = torch.Generator().manual_seed(0)
+    return {
+        name: torch.randn(shape, generator=generator) if shape else torch.tensor(7)
+        for name, shape in layout
+    }
 
 
-def test_a_published_cin_checkpoint_is_imported(models: Path) -> None:
-    state = {f"module.{name}": value for name, value in CinNetwork().state_dict().items()}
-    torch.save({"cinNet": state}, models / "cin.pth")
-    convert_cin(models / "cin.pth")
-    assert load_watermark("cin-published").bits == 30
+@pytest.mark.parametrize(
+    ("system", "layout", "options", "expected"),
+    [
+        ("hidden", published_layouts.hidden(), {}, (30, 128)),
+        ("mbrs", published_layouts.mbrs(4), {"bits": 256}, (256, 256)),
+        ("mbrs", published_layouts.mbrs(4), {"bits": 64}, (64, 128)),
+        ("mbrs", published_layouts.mbrs(3), {"bits": 256}, (256, 128)),
+        ("mbrs", published_layouts.mbrs_diffusion(), {}, (30, 128)),
+        ("mbrs", published_layouts.mbrs_diffusion(), {"bits": 30}, (30, 128)),
+        ("cin", published_layouts.cin(), {}, (30, 128)),
+    ],
+)
+def test_a_published_checkpoint_is_imported_exactly(
+    system: str,
+    layout: published_layouts.Layout,
+    options: dict[str, int],
+    expected: tuple[int, int],
+    models: Path,
+) -> None:
+    state = generated(layout)
+    wrapped = {f"module.{name}": value for name, value in state.items()}
+    content = {
+        "hidden": {"enc-dec-model": state, "epoch": 3},
+        "mbrs": state | {"noise.layer": torch.ones(1)},
+        "cin": {"cinNet": wrapped},
+    }
+    torch.save(content[system], models / "file.pth")
+    plugin_manager().get("importer", system)(models / "file.pth", **options)
+    watermark = load_watermark(f"{system}-published")
+    assert (watermark.bits, watermark.native_size) == (expected[0], (expected[1],) * 2)
+    loaded = watermark.network.state_dict()
+    assert list(loaded) == list(state)
+    assert all(torch.equal(loaded[name], value) for name, value in state.items())
+
+
+def import_mbrs(name: str, models: Path, layout: published_layouts.Layout) -> str:
+    """What 'coverlock import' prints about a generated checkpoint."""
+    torch.save(generated(layout), models / "EC.pth")
+    return CliRunner().invoke(build_cli(), ["import", name, str(models / "EC.pth")]).output
+
+
+def test_mbrs_asks_for_the_bits_that_its_tensors_do_not_tell(models: Path) -> None:
+    """256 bits at 256 pixels and 64 bits at 128 pixels are the same tensors."""
+    plain, diffused = published_layouts.mbrs(), published_layouts.mbrs_diffusion()
+    asked = import_mbrs("mbrs", models, plain)
+    assert "coverlock import mbrs:bits=256 FILE" in asked
+    assert "64 bits at 128 pixels, 256 bits at 256 pixels" in asked
+    assert "a whole number of bits, not 'many'" in import_mbrs("mbrs:bits=many", models, plain)
+    assert "choose a square number" in import_mbrs("mbrs:bits=30", models, plain)
+    assert "is for 30 bits, not for 64" in import_mbrs("mbrs:bits=64", models, diffused)
+    assert "unexpected keyword argument 'size'" in import_mbrs("mbrs:size=128", models, plain)
+    assert not (models / "models").exists()
+    assert "published.safetensors" in import_mbrs("mbrs:bits=64", models, plain)
+    assert load_watermark("mbrs-published").native_size == (128, 128)
 
 
 @pytest.mark.parametrize("convert", [convert_hidden, convert_mbrs, convert_cin])

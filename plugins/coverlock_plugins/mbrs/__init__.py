@@ -2,14 +2,18 @@
 
 ``mbrs`` is a narrower network that was trained here and ships with the package; ``mbrs-100`` and
 ``mbrs-256`` are the same weights on larger squares, for the paper's lengths of payload;
-``mbrs-published`` is whatever ``coverlock import mbrs CHECKPOINT`` has converted.
+``mbrs-published`` is whatever ``coverlock import mbrs:bits=256 CHECKPOINT`` has converted.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coverlock_sdk.errors import CorruptModelError, CoverLockError
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.watermarking.network_watermark import (
     ImportedWatermark,
@@ -18,8 +22,13 @@ from coverlock_sdk.watermarking.network_watermark import (
 )
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from coverlock_plugins.mbrs.network import MbrsNetwork
     from coverlock_sdk.training.watermarks.trainable import Trainable
+
+MOST_DOUBLINGS = 10
+"""A checkpoint that claims more of them does not match any network that is built."""
 
 
 class Mbrs(StoredWatermark):
@@ -84,23 +93,53 @@ def trainable() -> Trainable:
     return Trainable(Mbrs.build, published, {"bits": 64, "size": 128, "channels": 16}, reference)
 
 
-def convert(file: Path) -> Path:
-    """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors."""
-    from coverlock_sdk.errors import CorruptModelError
+def convert(file: Path, /, bits: int | None = None) -> Path:
+    """Turn a published checkpoint (``EC_*.pth``) of either network into safetensors.
+
+    ``bits`` is the length of its messages, which only the network with diffusion tells by itself.
+    """
     from coverlock_sdk.models.checkpoints import read_checkpoint
     from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     state = unwrapped(read_checkpoint(file), file)
     state = {name: value for name, value in state.items() if not name.startswith("noise.")}
+    settings = _settings(state, file, bits)
+    return import_network(Mbrs.build, settings, state, file, "MBRS", imported_weights("mbrs"))
+
+
+def _settings(state: Mapping[str, Tensor], file: Path, bits: int | None) -> dict[str, int]:
+    """The network that a checkpoint is for, as far as its tensors tell.
+
+    The encoder doubles a square of message values until it is as large as the picture. The tensors
+    tell how often, and with diffusion how many values and bits there are. Without diffusion the
+    same tensors serve squares and pictures of any size.
+    """
     spreading, gathering = "encoder.message_duplicate_layer.bias", "decoder.message_layer.bias"
-    settings: dict[str, int] = {}
+    diffusion = 0
     if spreading in state and gathering in state:
-        diffusion, bits = state[spreading].numel(), state[gathering].numel()
-        settings = {"bits": bits, "size": 128, "diffusion": diffusion}
-    elif "encoder.message_pre_layer.0.layers.0.weight" not in state:
+        diffusion, held = state[spreading].numel(), state[gathering].numel()
+        if bits not in (None, held):
+            raise CoverLockError(f"{file} is for {held} bits, not for {bits}: leave the option out")
+        bits, doubling = held, "encoder.message_pre_layer_1"
+    elif "encoder.message_pre_layer.0.layers.0.weight" in state:
+        doubling = "encoder.message_pre_layer.1"
+    else:
         raise CorruptModelError(f"{file} is not an MBRS checkpoint: it has no message processor")
-    target = imported_weights("mbrs")
-    return import_network(Mbrs.build, settings, state, file, "MBRS", target)
+    doublings = sum(
+        bool(re.fullmatch(rf"{re.escape(doubling)}\.layers\.\d+\.layers\.0\.weight", name))
+        for name in state
+    )
+    cell = 2 ** min(doublings, MOST_DOUBLINGS)
+    if bits is None:
+        fits = ", ".join(f"{side**2} bits at {side * cell} pixels" for side in (8, 16, 32))
+        raise CoverLockError(
+            f"the tensors in {file} fit messages of any square length, one bit for each "
+            f"{cell} x {cell} pixels ({fits}): say how many bits, as in "
+            "'coverlock import mbrs:bits=256 FILE'"
+        )
+    if not isinstance(bits, int) or bits < 1:
+        raise CoverLockError(f"an MBRS message has a whole number of bits, not {bits!r}")
+    return {"bits": bits, "size": math.isqrt(diffusion or bits) * cell, "diffusion": diffusion}
 
 
 @hookimpl
