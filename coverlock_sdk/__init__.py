@@ -26,21 +26,17 @@ if TYPE_CHECKING:
     from coverlock_sdk.loading import load_distortion as load_distortion
     from coverlock_sdk.loading import load_hash as load_hash
     from coverlock_sdk.loading import load_watermark as load_watermark
-    from coverlock_sdk.locking.binding import Marked as Marked
+    from coverlock_sdk.locking.embedding import Marked as Marked
     from coverlock_sdk.locking.calibration import Calibration as Calibration
     from coverlock_sdk.locking.coverlock import CoverLock as CoverLock
     from coverlock_sdk.locking.coverlock import NoDefense as NoDefense
     from coverlock_sdk.locking.coverlock import wrap as wrap
-    from coverlock_sdk.locking.error_correction import Framing as Framing
     from coverlock_sdk.locking.identification import Identification as Identification
-    from coverlock_sdk.locking.identification import MessageBook as MessageBook
     from coverlock_sdk.locking.keys import Key as Key
     from coverlock_sdk.locking.keys import Keyring as Keyring
-    from coverlock_sdk.locking.keys import codeword as codeword
     from coverlock_sdk.locking.locked_watermark import LockedWatermark as LockedWatermark
     from coverlock_sdk.locking.picture_verifier import PictureVerifier as PictureVerifier
-    from coverlock_sdk.locking.serials import Serial as Serial
-    from coverlock_sdk.locking.serials import SerialRegistry as SerialRegistry
+    from coverlock_sdk.locking.registry import Registry as Registry
     from coverlock_sdk.locking.verdict import Verdict as Verdict
     from coverlock_sdk.verifier.verifier import Verifier as Verifier
 
@@ -51,25 +47,21 @@ _HOMES = {
     "CoverLockError": "errors",
     "Defense": "contract",
     "Embedder": "embedder.embedder",
-    "Framing": "locking.error_correction",
     "Identification": "locking.identification",
     "ImageHash": "contract",
     "Key": "locking.keys",
     "Keyring": "locking.keys",
     "LockedWatermark": "locking.locked_watermark",
-    "Marked": "locking.binding",
-    "MessageBook": "locking.identification",
+    "Marked": "locking.embedding",
     "NetworkAttack": "contract",
     "NoDefense": "locking.coverlock",
     "OracleAttack": "contract",
+    "Registry": "locking.registry",
     "PictureVerifier": "locking.picture_verifier",
     "ProtectedWatermark": "contract",
-    "Serial": "locking.serials",
-    "SerialRegistry": "locking.serials",
     "Verdict": "locking.verdict",
     "Verifier": "verifier.verifier",
     "Watermark": "contract",
-    "codeword": "locking.keys",
     "hookimpl": "hookspecs",
     "load_attack": "loading",
     "load_defense": "loading",

@@ -13,18 +13,10 @@ from coverlock_sdk.images.distortions import EVALUATION, HARDER
 @hookimpl
 def register_hashes(register: Callable[..., None]) -> None:
     """The hashes that ship inside the package."""
-    from coverlock_sdk.hashing.dct import DctHash
     from coverlock_sdk.hashing.dinov2 import VARIANTS, Dinov2Hash
-    from coverlock_sdk.hashing.duo import DuoHash
-    from coverlock_sdk.hashing.keen import KeenHash
-    from coverlock_sdk.hashing.nano import NanoHash
-    from coverlock_sdk.hashing.template_hash import TemplateHash
+    from coverlock_sdk.hashing.octave import OctaveCode
 
-    register(NanoHash)
-    register(KeenHash)
-    register(DuoHash)
-    register(DctHash)
-    register(TemplateHash, "templates")
+    register(OctaveCode)
     for name in VARIANTS:
         register(partial(Dinov2Hash, name), name)
 

@@ -16,17 +16,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from coverlock_sdk.arrays import Bits, Floats, Images, Logits
+from coverlock_sdk.hashing.frames import WHOLE, Frame
 from coverlock_sdk.locking.calibration import Calibration
 
 if TYPE_CHECKING:
     import torch
 
 Gradient = Callable[[Logits], Images]
-"""Carries weights (N, 256) on the logits of pictures back to them: the gradient of the sum."""
+"""Carries weights (N, dimensions) on the logits of pictures back to them: the gradient of the sum."""
 
 Differentiable = Callable[[Images], tuple[Logits, Gradient]]
-"""The logits (N, 256) of pictures, and their gradient."""
+"""The logits (N, dimensions) of pictures, and their gradient."""
 
 
 class Watermark(ABC):
@@ -103,11 +106,17 @@ class Watermark(ABC):
 
 
 class ImageHash(ABC):
-    """A public, distortion-stable description of a picture: 256 logits, and no secret."""
+    """A public, distortion-stable code of a picture: logits, and no secret."""
 
     name: str
     input_size: tuple[int, int]
     """Height and width that ``logits`` takes; the SDK resamples pictures to it."""
+
+    bands: tuple[int, ...] = (256,)
+    """Logits of each band, in order. A lock takes bits from all of them and has a floor on each."""
+
+    registers: bool = False
+    """Whether the code can be taken of a part of the original frame; then it has ``framed``."""
 
     calibration: Calibration = Calibration()
     """How far this hash's logits can be trusted after the training distortions."""
@@ -117,21 +126,34 @@ class ImageHash(ABC):
 
     @abstractmethod
     def logits(self, images: Images) -> Logits:
-        """Return the 256 hash logits of each of ``images`` (N, 3, *input_size)."""
+        """Return the hash logits (N, dimensions) of each of ``images`` (N, 3, *input_size)."""
+
+    def describe(self, images: Images) -> Images | Logits:
+        """What ``code`` needs to know of each picture: its logits, unless the hash registers."""
+        return self.logits(images)
+
+    def code(self, description: Any, frame: Frame = WHOLE) -> Logits:
+        """The logits (1, dimensions) of one picture, from its description."""
+        return np.asarray(description)[None]
 
     def module(self) -> torch.nn.Module | None:
-        """The hash as a PyTorch module (N, 3, *input_size) -> (N, 256), where there is one.
+        """``describe`` as a PyTorch module (N, 3, *input_size), where there is one.
 
         Only export needs it.
         """
         return None
 
     def differentiable(self) -> Differentiable | None:
-        """``logits`` with gradients, where the hash has them: hardening follows them.
+        """``logits`` with gradients, where a hash that is not linear has them, for hardening.
 
         Pictures that are marked under a hash without them are not hardened.
         """
         return None
+
+    @property
+    def dimensions(self) -> int:
+        """How many logits there are."""
+        return sum(self.bands)
 
 
 class ProtectedWatermark(ABC):

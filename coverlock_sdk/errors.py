@@ -26,8 +26,8 @@ class KeyringError(CoverLockError):
     """A key is missing, malformed, readable by others, or not the one that is needed."""
 
 
-class CrowdFileError(CoverLockError):
-    """A file of codes of one's own pictures cannot be used, or is that of another hash."""
+class RegistryError(CoverLockError):
+    """The file of a registry cannot be used."""
 
 
 class UnknownNameError(CoverLockError):
@@ -78,20 +78,16 @@ class WeakMarkWarning(UserWarning):
     """A marked picture would not be accepted by verification as it stands."""
 
 
-class IndistinctPictureError(CoverLockError):
-    """Other pictures would pass for this one, and strict marking refuses such pictures."""
+class FaintPictureError(CoverLockError):
+    """A picture is nearly empty, so that anything could pass for it."""
 
 
 class LookalikeWarning(UserWarning):
-    """Other pictures would pass for a marked one, so that a forgery between them is accepted."""
+    """A picture is much like one that was marked before, so a forgery between them may pass."""
 
 
 class UnhardenedWarning(UserWarning):
     """Marked pictures are not hardened, because their hash has no gradients."""
-
-
-class ExposedKeyWarning(UserWarning):
-    """Released pictures would tell more about a key than they should; the message says why."""
 
 
 class UntrustedBundleWarning(UserWarning):

@@ -12,7 +12,7 @@ from coverlock_sdk.images.distortions import Distortion
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.plugin_manager import plugin_manager
 
-DEFAULT_HASH = "keen"
+DEFAULT_HASH = "octave"
 """A hash that ships, so that the default does not depend on the machine."""
 
 REQUIRED = ("name", "bits", "native_size", "embed", "decode")

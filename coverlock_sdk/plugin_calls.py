@@ -13,7 +13,6 @@ import numpy as np
 from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import Picture, stacked_views
 from coverlock_sdk.images.resampling import resample
@@ -53,9 +52,16 @@ def decode(watermark: Watermark, views: Images) -> Logits:
     return logits
 
 
+def describe(image_hash: ImageHash, views: Images) -> Images | Logits:
+    """What a hash keeps of pictures of one size, which are resampled to the hash's own."""
+    if image_hash.registers:
+        return resample(views, image_hash.input_size)
+    return hash_logits(image_hash, views)
+
+
 def hash_logits(image_hash: ImageHash, views: Images) -> Logits:
     """The hash logits of pictures of one size, which are resampled to the hash's own."""
-    shape = (len(views), CODE_BITS)
+    shape = (len(views), image_hash.dimensions)
     seen = resample(views, image_hash.input_size)
     logits = _called(image_hash.logits, image_hash.name, "logits", shape, seen)
     if _are_bits(logits):
@@ -67,12 +73,12 @@ def hash_logits(image_hash: ImageHash, views: Images) -> Logits:
 
 
 def picture_logits(image_hash: ImageHash, pictures: Any) -> Logits:
-    """The hash logits (N, 256) of pictures of any kind and size."""
+    """The hash logits (N, dimensions) of pictures of any kind and size."""
     size = image_hash.input_size
     parts = [
         hash_logits(image_hash, stacked_views(part, size)) for part in Given(pictures).parts(32)
     ]
-    return np.concatenate(parts) if parts else np.empty((0, CODE_BITS), np.float32)
+    return np.concatenate(parts) if parts else np.empty((0, image_hash.dimensions), np.float32)
 
 
 def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:
@@ -102,10 +108,10 @@ class Networks:
         size = self.watermark.native_size
         return [picture.view(size or picture.size) for picture in pictures]
 
-    def logits(self, views: Sequence[Images]) -> tuple[Logits, Logits]:
-        """Payload logits and hash logits of each view."""
-        hashed = self.hashed(views)  # before a careless decoder writes into the views
-        return self.decoded(views), hashed
+    def logits(self, views: Sequence[Images]) -> tuple[Logits, Any]:
+        """Payload logits of each view, and what the hash keeps of it."""
+        described = self.described(views)  # before a careless decoder writes into the views
+        return self.decoded(views), described
 
     def residuals(self, views: Sequence[Images], payloads: Bits) -> list[Images]:
         """What embedding adds to each view."""
@@ -118,13 +124,12 @@ class Networks:
         rows = _by_size(views, lambda same, _: decode(self.watermark, same))
         return np.reshape(rows, (len(views), self.watermark.bits))
 
-    def hashed(self, views: Sequence[Images]) -> Logits:
-        """The hash logits of each view: (N, 256), or (N, 0) without a hash."""
+    def described(self, views: Sequence[Images]) -> Any:
+        """What the hash keeps of each view: (N, ...), or (N, 0) without a hash."""
         image_hash = self.hash
-        if image_hash is None:
+        if image_hash is None or not len(views):
             return np.empty((len(views), 0), dtype=np.float32)
-        rows = _by_size(views, lambda same, _: hash_logits(image_hash, same))
-        return np.reshape(rows, (len(views), CODE_BITS))
+        return np.stack(_by_size(views, lambda same, _: describe(image_hash, same)))
 
 
 def _by_size(views: Sequence[Images], call: Callable[[Images, list[int]], Images]) -> list[Images]:

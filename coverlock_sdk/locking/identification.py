@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from coverlock_sdk.arrays import Bits
 from coverlock_sdk.documents import DocumentError, read_file
 from coverlock_sdk.errors import MessageError
-from coverlock_sdk.locking.keys import Key, Keyring, codeword, serial_map
+from coverlock_sdk.locking.keys import codeword
 from coverlock_sdk.locking.messages import as_bits
-from coverlock_sdk.locking.serials import Serial
 from coverlock_sdk.locking.statistics import Weights
 from coverlock_sdk.locking.verdict import Verdict
-
-Bits = npt.NDArray[np.uint8]
-
-Kind = Literal["identifier", "serial", "bits"]
 
 
 @dataclass(frozen=True)
@@ -39,31 +35,17 @@ class Identification:
         return {"label": self.label, **self.verdict.to_dict()}
 
 
+@dataclass(frozen=True)
 class MessageBook:
-    """Registered messages, packed so that a million of them are searched in a fraction of a second.
+    """Registered messages to choose from. Build it once and identify many pictures with it."""
 
-    Build it once and identify many pictures with it.
-    """
-
-    def __init__(
-        self,
-        labels: Sequence[Any],
-        packed: Mapping[Key | None, Bits],
-        bits: int,
-        kind: Kind = "bits",
-        maps: Mapping[Key | None, npt.NDArray[np.int64]] | None = None,
-    ) -> None:
-        if not len(labels):
-            raise MessageError("there is no registered message to choose from")
-        self.labels = labels
-        self.bits = bits
-        self.kind = kind
-        self._packed = packed
-        self._maps = maps or {}
+    labels: Sequence[Any]
+    messages: Sequence[str | Bits]
+    bits: int
 
     @classmethod
-    def of_messages(cls, messages: Any, bits: int) -> MessageBook:
-        """From an array of messages (N, bits), or a mapping from labels to messages."""
+    def of(cls, messages: Any, bits: int) -> MessageBook:
+        """From identifiers, an array (N, bits), or a mapping from labels to messages."""
         labels: Sequence[Any]
         if isinstance(messages, Mapping):
             labels, rows = list(messages), list(messages.values())
@@ -72,107 +54,52 @@ class MessageBook:
                 f"a {type(messages).__name__} is not a book of messages: give an array "
                 f"(N, {bits}), a mapping from labels to messages, or a list of identifiers"
             )
+        elif len(messages) and all(isinstance(message, str) for message in messages):
+            labels, rows = list(messages), list(messages)
         else:
             labels, rows = range(len(messages)), messages
-        return cls(labels, {None: _pack(as_bits(rows, len(labels), bits))}, bits)
-
-    @classmethod
-    def of_identifiers(
-        cls, identifiers: Sequence[str], keyring: Keyring | None, bits: int
-    ) -> MessageBook:
-        """From identifiers or serials: their codewords under every active key.
-
-        Under a key of scheme 2 codewords of identifiers depend on the salt and are not packed.
-        """
-        kind = kind_of(identifiers[0]) if len(identifiers) else "identifier"
-        if any(kind_of(name) != kind for name in identifiers):
-            raise MessageError("a book holds identifiers or serials, but not both")
-        packed = {
-            key: _pack(np.stack([codeword(name, key, bits) for name in identifiers]))
-            for key in _packed_keys(keyring.keys if keyring else (None,), kind)
-            if len(identifiers)
-        }
-        maps: dict[Key | None, npt.NDArray[np.int64]] = {
-            key: np.array([serial_map(name, key) for name in identifiers])
-            for key in packed
-            if key is not None and key.scheme > 1
-        }
-        return cls(list(identifiers), packed, bits, kind, maps)
+        if not len(labels):
+            raise MessageError("there is no registered message to choose from")
+        if any(isinstance(row, str) for row in rows) and isinstance(labels, list):
+            return cls(labels, rows, bits)
+        return cls(labels, list(as_bits(rows, len(labels), bits)), bits)
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def require_keys(self, keys: Sequence[Key | None]) -> None:
-        """Refuse a book of codewords that were made under other keys than ``keys``."""
-        if self.kind != "bits" and set(self._packed) != set(_packed_keys(keys, self.kind)):
-            raise MessageError(
-                "the book holds codewords of other keys: build it again with this lock"
-            )
+    @property
+    def zero(self) -> Bits:
+        """The message of zeros."""
+        return np.zeros(self.bits, dtype=np.uint8)
 
-    def message(self, index: int, key: Key | None) -> Bits:
-        """The bits of one registered message, as they stand under ``key``."""
-        return np.unpackbits(self._columns(key)[:, index])[: self.bits]
+    def public(self, row: int) -> Bits:
+        """The bits of one message where there is no key."""
+        return np.unpackbits(self._columns[:, row])[: self.bits]
 
-    def by_map(self, key: Key) -> dict[int, npt.NDArray[np.int64]]:
-        """The rows of serials by which of its maps ``key`` locks them under."""
-        maps = self._maps[key]
-        return {int(one): np.flatnonzero(maps == one) for one in np.unique(maps)}
+    def nearest(self, decoded: Bits, weights: Weights | None) -> int:
+        """Without a key, the row that agrees most with ``decoded``, each bit weighed if asked."""
+        worth = np.ones(self.bits, dtype=np.int64) if weights is None else weights
+        return int(np.argmax(self._weighed_matches(decoded, worth)))
 
-    def best(
-        self,
-        decoded: Bits,
-        weights: Weights | None,
-        key: Key | None,
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> int:
-        """Index of the message that agrees most with ``decoded``, each bit weighed if asked.
+    @cached_property
+    def _columns(self) -> Bits:
+        """All messages (bytes, N), so that a million are searched in a fraction of a second."""
+        rows = [
+            codeword(message, None, self.bits) if isinstance(message, str) else message
+            for message in self.messages
+        ]
+        return np.ascontiguousarray(np.packbits(np.stack(rows), axis=1).T)
 
-        With ``rows`` it is one of these.
-        """
-        columns = self._columns(key)
-        if rows is not None:
-            columns = columns[:, rows]
-        if weights is None:
-            best = int(np.argmin(self._mismatches(columns, np.packbits(decoded))))
-        else:
-            best = int(np.argmax(self._weighted_matches(columns, decoded, weights)))
-        return best if rows is None else int(rows[best])
-
-    def _columns(self, key: Key | None) -> Bits:
-        return self._packed[key] if key in self._packed else self._packed[None]
-
-    @staticmethod
-    def _mismatches(columns: Bits, decoded: Bits) -> npt.NDArray[np.uint16]:
-        total = np.zeros(columns.shape[1], dtype=np.uint16)
-        for column, byte in zip(columns, decoded, strict=True):
-            total += np.bitwise_count(column ^ byte)
-        return total
-
-    def _weighted_matches(
-        self, columns: Bits, decoded: Bits, weights: Weights
-    ) -> npt.NDArray[np.int32]:
+    def _weighed_matches(self, decoded: Bits, weights: Weights) -> np.ndarray[Any, Any]:
         """Score eight bits at a time: a table holds the score of each of the 256 byte values."""
-        bytes_ = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-        padding = 8 * len(columns) - self.bits
+        values = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+        padding = 8 * len(self._columns) - self.bits
         wanted = np.pad(decoded, (0, padding)).reshape(-1, 8)
         worth = np.pad(weights, (0, padding)).reshape(-1, 8)
-        total = np.zeros(columns.shape[1], dtype=np.int32)
-        for column, bits, weight in zip(columns, wanted, worth, strict=True):
-            table = ((bytes_ == bits) @ weight).astype(np.int32)
-            total += table[column]
+        total = np.zeros(len(self), dtype=np.int64)
+        for column, bits, weight in zip(self._columns, wanted, worth, strict=True):
+            total += ((values == bits) @ weight)[column]
         return total
-
-
-def kind_of(message: Any) -> Kind:
-    """What a message was given as: bits, an identifier, or the serial of one picture."""
-    if isinstance(message, str):
-        return "serial" if isinstance(message, Serial) else "identifier"
-    return "bits"
-
-
-def _packed_keys(keys: Sequence[Key | None], kind: Kind) -> list[Key | None]:
-    """The keys under which a message has one codeword, whatever the salt."""
-    return [key for key in keys if key is None or key.scheme == 1 or kind == "serial"]
 
 
 def read_identifiers(path: Path) -> list[str]:
@@ -189,8 +116,3 @@ def read_identifiers(path: Path) -> list[str]:
     if not identifiers:
         raise MessageError(f"{path} has no identifiers: write one on each line")
     return identifiers
-
-
-def _pack(messages: Bits) -> Bits:
-    """(N, bits) to (bytes, N): one contiguous column of bytes per eight bits."""
-    return np.ascontiguousarray(np.packbits(messages, axis=1).T)

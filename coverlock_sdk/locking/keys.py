@@ -1,7 +1,6 @@
 """Secret keys: what they determine, how they are stored, and how they stay out of sight.
 
-A key determines how hash bits lock a message (see ``keyed_codes``), and what an identifier stands
-for. All of it is HMAC-SHA256 on the host, identical on every platform, so that networks and
+A key determines how the code of a picture locks a message (see ``code_maps``). All of it is HMAC-SHA256 on the host, identical on every platform, so that networks and
 bundles hold no secret.
 """
 
@@ -16,12 +15,10 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.documents import Document, DocumentError, read_file
@@ -30,25 +27,18 @@ from coverlock_sdk.files import write_atomically
 
 KEY_BYTES = 32
 KEY_FILE_VARIABLE = "COVERLOCK_KEY_FILE"
-_FORMAT = 2
-"""Of the key file; in files of format 1 all keys are of scheme 1."""
+_FORMAT = 3
+"""Of the key file."""
 
 LONGEST_ID = 200
-
-SCHEME = 2
-"""How new keys lock pictures."""
-
-Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
 class Key:
     """One secret with an identifier. Printing, logging or pickling it never shows the secret."""
 
-    __slots__ = ("_digest", "created", "fingerprint", "id", "scheme")
+    __slots__ = ("_digest", "created", "fingerprint", "id")
 
-    def __init__(
-        self, secret: bytes, id: str, created: str | None = None, scheme: int = SCHEME
-    ) -> None:
+    def __init__(self, secret: bytes, id: str, created: str | None = None) -> None:
         if len(secret) < KEY_BYTES:
             raise KeyringError(
                 f"a key needs at least {KEY_BYTES} bytes, but this one has {len(secret)}"
@@ -56,10 +46,6 @@ class Key:
         # The secret lives only inside this keyed hash object, which has no way to print it.
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         self.id = id
-        if scheme not in (1, SCHEME):
-            raise KeyringError(f"a key of scheme {scheme} needs a newer version of coverlock-sdk")
-        self.scheme = scheme
-        """How it locks: 1 by one secret map, 2 by a secret map for each message and salt."""
         self.created = created or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.fingerprint = self._derive(b"fingerprint", 0).hex()[:16]
         """A short public name of the secret, for manifests and logs."""
@@ -73,7 +59,7 @@ class Key:
 
     def derive(self, label: bytes) -> bytes:
         """32 bytes that depend on the secret and on ``label``, to be expanded into more."""
-        return self._derive(b"scheme 2/" + label, 0)
+        return self._derive(b"map/" + label, 0)
 
     def _derive(self, label: bytes, counter: int) -> bytes:
         digest = self._digest.copy()
@@ -87,41 +73,15 @@ class Key:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        return f"Key(id={self.id!r}, fingerprint={self.fingerprint!r}, scheme={self.scheme})"
+        return f"Key(id={self.id!r}, fingerprint={self.fingerprint!r})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a key cannot be pickled: pass the path of the key file instead")
 
 
 PUBLIC_SECRET = b"CoverLock without a key: public!"
-PUBLIC_KEY = Key(PUBLIC_SECRET, id="public", created="", scheme=1)
+PUBLIC_KEY = Key(PUBLIC_SECRET, id="public", created="")
 """Stands in where no key is given: the paper's seed-determined subset, known to everyone."""
-
-
-Selection = npt.NDArray[np.int64]
-"""Which of the 256 hash bits lock a message, in the order of its bits."""
-
-
-@lru_cache(maxsize=64)
-def bit_selection(key: Key | None, code_bits: int, count: int) -> Selection:
-    """Which ``count`` of ``code_bits`` hash bits are used, and in which order.
-
-    A Fisher-Yates shuffle driven by the key's stream, with rejection so that it is unbiased.
-    """
-    stream = (key or PUBLIC_KEY).stream(f"selection/{code_bits}")
-    order = list(range(code_bits))
-    for last in range(code_bits - 1, 0, -1):
-        other = _below(stream, last + 1)
-        order[last], order[other] = order[other], order[last]
-    return _frozen(np.array(order[:count], dtype=np.int64))
-
-
-@lru_cache(maxsize=64)
-def bit_mask(key: Key | None, count: int) -> Bits:
-    """The bits XORed onto the selected code; all zero without a key."""
-    if key is None:
-        return _frozen(np.zeros(count, dtype=np.uint8))
-    return _frozen(_bits(key.stream("mask"), count))
 
 
 def require_text(identifier: str) -> str:
@@ -141,32 +101,9 @@ def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
     return _bits((key or PUBLIC_KEY).stream(f"codeword/{require_text(identifier)}"), bits)
 
 
-SERIAL_MAPS = 64
-"""Maps that the serials of a key of scheme 2 are spread over. Hardened pictures with their
-originals show the directions of a map, so not too many pictures may share one."""
-
-
-def serial_map(serial: str, key: Key) -> int:
-    """Which of its maps ``key`` locks the picture of ``serial`` under."""
-    return key.derive(f"serial map/{require_text(serial)}".encode())[0] % SERIAL_MAPS
-
-
-def _below(stream: Iterator[int], bound: int) -> int:
-    limit = 65536 - 65536 % bound
-    while True:
-        value = next(stream) << 8 | next(stream)
-        if value < limit:
-            return value % bound
-
-
 def _bits(stream: Iterator[int], count: int) -> Bits:
     content = bytes(next(stream) for _ in range((count + 7) // 8))
     return np.unpackbits(np.frombuffer(content, dtype=np.uint8))[:count]
-
-
-def _frozen(values: Array) -> Array:
-    values.setflags(write=False)
-    return values
 
 
 class Keyring:
@@ -228,8 +165,8 @@ def _read_keys(path: Path) -> list[Key] | str:
         if "\0" in str(path) or not path.exists():
             return f"there is no key file {path}: make one with 'coverlock keygen'"
         document = Document.parsed(read_file(path))
-        if document.integer("coverlock_keys", 1) > _FORMAT:
-            return f"{path} was written by a newer version: update coverlock-sdk"
+        if document.integer("coverlock_keys", 1) != _FORMAT:
+            return f"{path} was written by another version: make a key with 'coverlock keygen'"
         if _is_exposed(path):
             return f"other users can read {path}: run 'chmod 600 {path}' first"
         return [
@@ -237,7 +174,6 @@ def _read_keys(path: Path) -> list[Key] | str:
                 base64.b64decode(entry.text("secret"), validate=True),
                 entry.text("id", LONGEST_ID),
                 entry.text("created", LONGEST_ID),
-                entry.integer("scheme") if "scheme" in entry else 1,
             )
             for entry in document.documents("keys")
         ]
@@ -250,7 +186,7 @@ def _read_keys(path: Path) -> list[Key] | str:
 def _add_key(path: Path, identifier: str, created: str) -> str | None:
     """Put a new secret first in the key file; returns what went wrong, if anything did."""
     secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-    entry = {"id": identifier, "created": created, "scheme": SCHEME, "secret": secret}
+    entry = {"id": identifier, "created": created, "secret": secret}
     try:
         earlier = Document.parsed(read_file(path)).entries("keys") if path.exists() else []
         document = {"coverlock_keys": _FORMAT, "keys": [entry, *earlier]}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from coverlock_sdk.arrays import Logits
-from coverlock_sdk.contract import ImageHash, ProtectedWatermark, Watermark
+from coverlock_sdk.contract import ProtectedWatermark, Watermark
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.locking.binding import Binder
+from coverlock_sdk.locking.embedding import Binder
 from coverlock_sdk.locking.picture_marker import PictureMarker
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
 
@@ -23,25 +25,23 @@ class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
     bytes.
     """
 
-    def __init__(self, watermark: Watermark, image_hash: ImageHash | None, binder: Binder) -> None:
-        super().__init__(binder.judge, watermark.name, image_hash.name if image_hash else None)
+    def __init__(self, watermark: Watermark, binder: Binder) -> None:
+        super().__init__(binder.lock, watermark.name)
         self.watermark = watermark
-        self.hash = image_hash
-        self.format = binder.format
+        self.hash = binder.lock.hash
         self.binder = binder
 
     def __repr__(self) -> str:
         return (
             f"LockedWatermark({self.watermark_name!r}, hash={self.hash_name!r}, "
-            f"keyring={self.keyring!r}, fpr={self.fpr:g}, rule={self.rule!r}, "
-            f"floor={self.floor:g})"
+            f"keyring={self.keyring!r}, fpr={self.fpr:g}, rule={self.rule!r})"
         )
 
     @property
     def _seen_at(self) -> tuple[int, int] | None:
         return self.watermark.native_size
 
-    def _logits(self, given: Given) -> tuple[Logits, Logits]:
+    def _logits(self, given: Given) -> tuple[Logits, Any]:
         parts = list(map(self.binder.logits, given.parts(TOGETHER))) or [self.binder.logits([])]
-        decoded, hashed = zip(*parts, strict=True)
-        return np.concatenate(decoded), np.concatenate(hashed)
+        decoded, described = zip(*parts, strict=True)
+        return np.concatenate(decoded), np.concatenate(described)

@@ -14,13 +14,12 @@ from typing import Any
 
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import (
-    IndistinctPictureError,
+    FaintPictureError,
     LookalikeWarning,
     LossyFormatWarning,
     PictureError,
     WeakMarkWarning,
 )
-from coverlock_sdk.hashing.own_crowd import Trace
 from coverlock_sdk.images.codecs import (
     LOSSLESS_SUFFIXES,
     decode_image,
@@ -31,11 +30,8 @@ from coverlock_sdk.images.codecs import (
 )
 from coverlock_sdk.images.conversion import Given, is_path, opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture
-from coverlock_sdk.locking.binding import Binder, Marked
+from coverlock_sdk.locking.embedding import Binder, Marked
 from coverlock_sdk.locking.verdict import Verdict
-
-TOGETHER = 8
-"""Pictures that are in memory at once while they are remembered."""
 
 
 class PictureMarker:
@@ -59,7 +55,7 @@ class PictureMarker:
         outputs = _outputs(given)
         kinds = [opened(item, self.max_pixels) for item in given.items]
         marked = self.binder.bind(
-            [picture for picture, _ in kinds], self.binder.judge.messages(messages, len(given))
+            [picture for picture, _ in kinds], self.binder.lock.messages(messages, len(given))
         )
         for result in marked:
             _warn_if_weak(result)
@@ -74,20 +70,12 @@ class PictureMarker:
         )
 
     def mark(self, picture: Any, message: Any) -> Marked:
-        """Embed into one picture and report on it: verdict, PSNR, hash errors, lookalikes."""
+        """Embed into one picture and report on it: verdict, PSNR, hash errors."""
         if is_path(picture):
             return self.mark_file(picture, message)
         original, restore = opened(picture, self.max_pixels)
-        [marked] = self.binder.bind([original], self.binder.judge.messages(message, 1))
+        [marked] = self.binder.bind([original], self.binder.lock.messages(message, 1))
         return replace(marked, picture=restore(marked.picture))
-
-    def remember(self, pictures: Any) -> list[Trace]:
-        """Compare pictures that are marked from now on with these, too, which are left as they are.
-
-        Returns what is kept of each: a code, and a digest of its pixels.
-        """
-        parts = Given(pictures, self.max_pixels).parts(TOGETHER)
-        return [trace for part in parts for trace in self.binder.remember(part)]
 
     def mark_file(
         self,
@@ -95,22 +83,17 @@ class PictureMarker:
         message: Any,
         out: str | Path | None = None,
         quality: int | None = None,
-        *,
-        strict: bool = False,
     ) -> Marked:
         """Embed into a picture file, write the result, and report on it.
 
         For a lossy format, of ``quality`` if given, the report is about the picture that was read
-        back, and a warning says what compression cost. With ``strict``, a picture that others would
-        pass for is an error, and nothing is written.
+        back, and a warning says what compression cost.
         """
         source = Path(source)
         target = Path(out) if out is not None else default_output(source)
         if target.exists() and source.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
         content, marked = self.mark_content(source, message, target.suffix, quality, target.name)
-        if strict and marked.lookalikes:
-            raise IndistinctPictureError(f"{source} is not marked: {marked.lookalikes}")
         write_file(target, content)
         _warn_if_weak(marked)
         return replace(marked, picture=target)
@@ -125,7 +108,7 @@ class PictureMarker:
     ) -> tuple[bytes, Marked]:
         """Embed into a picture file, given as a path or as bytes: the new file, and the report."""
         original, restore = opened(picture, self.max_pixels)
-        [message] = self.binder.judge.messages(message, 1)
+        [message] = self.binder.lock.messages(message, 1)
         [marked] = self.binder.bind([original], [message])
         content = encode_image(restore(marked.picture), suffix, quality)
         if suffix.lower() not in LOSSLESS_SUFFIXES:
@@ -135,15 +118,15 @@ class PictureMarker:
     def carried(self, picture: Any, message: Any) -> Verdict:
         """What verification says of a picture that may have been marked with ``message``."""
         logits = self.binder.logits([read(picture, self.max_pixels)])
-        return self.binder.judge.verify(*logits, message)[0]
+        return self.binder.lock.verify(*logits, message)[0]
 
     def _after_compression(
         self, marked: Marked, original: Picture, content: bytes, message: str | Bits, name: str
     ) -> Marked:
         """What is left of a mark in the compressed file, with a warning that says so."""
-        judge = self.binder.judge
+        lock = self.binder.lock
         compressed = read(decode_image(content, self.max_pixels))
-        terms, before = judge.terms(message, judge.keys[0]), marked.verdict
+        terms, before = lock.terms(message, lock.keys[0]), marked.verdict
         verdict, _ = self.binder.seen(compressed, terms, marked.salt)
         warnings.warn(
             f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
@@ -165,7 +148,12 @@ def _outputs(given: Given) -> list[Path | None]:
 
 
 def _warn_if_weak(marked: Marked) -> None:
-    """Say so where a mark would not be accepted, or where a forgery of it would be."""
+    """Say so where a mark would not be accepted, or where a forgery of it might be."""
+    if marked.is_faint:
+        raise FaintPictureError(
+            "the picture is nearly empty, so anything could pass for it and verification would "
+            "refuse it: use a picture with more to see"
+        )
     verdict = marked.verdict
     if not verdict.accepted:
         warnings.warn(
@@ -175,5 +163,11 @@ def _warn_if_weak(marked: Marked) -> None:
             WeakMarkWarning,
             stacklevel=4,
         )
-    elif marked.lookalikes:
-        warnings.warn(str(marked.lookalikes), LookalikeWarning, stacklevel=4)
+    elif marked.alike:
+        name, share = marked.alike
+        warnings.warn(
+            f"the picture is much like one that was marked as '{name}' ({share:.0%} of their codes "
+            "agree): a forgery between the two might pass",
+            LookalikeWarning,
+            stacklevel=4,
+        )

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union, overload
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import MAX_PIXELS
-from coverlock_sdk.locking.error_correction import Framing
 from coverlock_sdk.locking.identification import Identification, MessageBook
-from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.keys import Key, Keyring
+from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.verdict import Rule, Verdict
 from coverlock_sdk.plugin_manager import plugin_manager
 
@@ -40,7 +39,7 @@ class Listener(Protocol):
 
 
 class PictureVerifier(ABC):
-    """Verifies, identifies and reads pictures.
+    """Verifies and identifies pictures.
 
     Every method takes one picture or many: a path, the bytes of a file, a PIL image, an array, a
     tensor, a list of these, or a 4-D array. One picture gets one answer, many get a list.
@@ -53,52 +52,45 @@ class PictureVerifier(ABC):
 
     def __init__(
         self,
-        judge: Judge,
+        lock: Lock,
         watermark_name: str,
-        hash_name: str | None,
         listeners: Sequence[Listener] = (),
     ) -> None:
-        self.judge = judge
+        self.lock = lock
         self.watermark_name = watermark_name
-        self.hash_name = hash_name
+        self.hash_name = None if lock.hash is None else lock.hash.name
         self._listeners = (*listeners, _Plugins())
 
     @property
     def bits(self) -> int:
         """Length of a message."""
-        return self.judge.bits
+        return self.lock.bits
 
     @property
     def fpr(self) -> float:
         """Probability with which an unmarked picture may be accepted."""
-        return self.judge.fpr
+        return self.lock.fpr
 
     @property
     def rule(self) -> Rule:
         """How matching bits are weighed."""
-        return self.judge.rule
-
-    @property
-    def floor(self) -> float:
-        """The agreement that a locked picture needs, whatever its p-value."""
-        return self.judge.floor
+        return self.lock.rule
 
     @property
     def keyring(self) -> Keyring | None:
         """The keys in use, if any."""
-        return self.judge.keyring
+        return self.lock.keyring
 
     @property
     def keys(self) -> Sequence[Key | None]:
         """The active keys, the marking one first; a single None where there is no keyring."""
-        return self.judge.keys
+        return self.lock.keys
 
     @overload
     def verify(
         self,
         pictures: Many,
         messages: Any,
-        accept_unlocked: bool = ...,
         *,
         source: Any = ...,
         whole: Any = ...,
@@ -109,7 +101,6 @@ class PictureVerifier(ABC):
         self,
         pictures: One,
         messages: Any,
-        accept_unlocked: bool = ...,
         *,
         source: Any = ...,
         whole: Any = ...,
@@ -120,7 +111,6 @@ class PictureVerifier(ABC):
         self,
         pictures: Any,
         messages: Any,
-        accept_unlocked: bool = ...,
         *,
         source: Any = ...,
         whole: Any = ...,
@@ -130,7 +120,6 @@ class PictureVerifier(ABC):
         self,
         pictures: Any,
         messages: Any,
-        accept_unlocked: bool = False,
         *,
         source: Any = None,
         whole: Callable[[int], Any] | None = None,
@@ -138,15 +127,14 @@ class PictureVerifier(ABC):
         """Say of each picture whether it carries its message.
 
         ``messages`` is one message for all pictures or one each; a string is an identifier. Every
-        active key is tried, and with ``accept_unlocked`` also the payload as it is, for pictures
-        marked before the lock was introduced; the p-value is corrected for each try. Large JPEG
-        files are decoded at a fraction of their size, and once more entirely where the verdict is
-        close. Whoever decodes at a fraction gives the rest by ``whole``, called with a number.
+        active key is tried, and the p-value is corrected for each try. Large JPEG files are decoded
+        at a fraction of their size, and once more entirely where the verdict is close; callers who
+        decode at a fraction themselves give the rest by ``whole``, called with a number.
         """
         given = Given(pictures, self.max_pixels, self._seen_at, whole)
         verdicts = self._decided(
             given,
-            lambda decoded, hashed: self.judge.verify(decoded, hashed, messages, accept_unlocked),
+            lambda decoded, described: self.lock.verify(decoded, described, messages),
         )
         self.announce(verdicts, given, source)
         return verdicts[0] if given.single else verdicts
@@ -169,32 +157,24 @@ class PictureVerifier(ABC):
         a mapping from labels to messages, or a list of identifiers. The p-value is corrected
         for the number of messages and keys.
         """
-        book = self.judge.checked_book(messages)
+        book = self.lock.checked_book(messages)
         given = Given(pictures, self.max_pixels, self._seen_at)
         found = self._decided(
-            given, lambda decoded, hashed: self.judge.identify(decoded, hashed, book)
+            given, lambda decoded, described: self.lock.identify(decoded, described, book)
         )
         return self._identified(found, given, source)
 
-    def read(self, pictures: Any, framing: Framing, *, source: Any = None) -> Any:
-        """Read the payload that ``framing`` put into the message of each picture.
-
-        The p-value is corrected for all payloads that might have been read.
-        """
-        given = Given(pictures, self.max_pixels)
-        return self._identified(self.judge.read(*self._logits(given), framing), given, source)
-
     def book(self, messages: Any) -> MessageBook:
         """Pack registered messages, or identifiers, for repeated identification."""
-        return self.judge.book(messages)
+        return self.lock.book(messages)
 
     def decode(self, pictures: Any) -> Any:
-        """The message logits (N, bits) that ``pictures`` show to the holder of the first key."""
+        """The message logits (N, bits) that ``pictures`` show without a key."""
         given = Given(pictures, self.max_pixels)
-        return given.like_given(self.judge.message_logits(*self._logits(given)))
+        return given.like_given(self.lock.message_logits(*self._logits(given)))
 
-    def logits(self, pictures: Any) -> tuple[Logits, Logits]:
-        """Decoder logits (N, payload bits) and hash logits (N, 256), before the lock is undone."""
+    def logits(self, pictures: Any) -> tuple[Logits, Any]:
+        """Decoder logits (N, payload bits), and what the hash keeps of each picture."""
         return self._logits(Given(pictures, self.max_pixels))
 
     @property
@@ -203,11 +183,11 @@ class PictureVerifier(ABC):
         """Height and width to which all pictures are resampled; None where they are not."""
 
     def _decided(
-        self, given: Given, judge: Callable[[Logits, Logits], list[Decision]]
+        self, given: Given, judge: Callable[[Logits, Any], list[Decision]]
     ) -> list[Decision]:
         """What ``judge`` makes of logits; where it is close, of those of the whole picture."""
-        decoded, hashed = self._logits(given)
-        decisions = judge(decoded, hashed)
+        decoded, described = self._logits(given)
+        decisions = judge(decoded, described)
         close = [
             row
             for row, decision in enumerate(decisions)
@@ -215,11 +195,11 @@ class PictureVerifier(ABC):
         ]
         if not close:
             return decisions
-        decoded[close], hashed[close] = self._logits(given.whole(close))
-        return judge(decoded, hashed)
+        decoded[close], described[close] = self._logits(given.whole(close))
+        return judge(decoded, described)
 
     @abstractmethod
-    def _logits(self, given: Given) -> tuple[Logits, Logits]:
+    def _logits(self, given: Given) -> tuple[Logits, Any]:
         """The logits of pictures, no more of which are in memory than run together."""
 
     def _identified(self, answers: list[Identification], given: Given, source: Any) -> Any:

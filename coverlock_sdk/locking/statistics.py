@@ -68,18 +68,18 @@ def soft_weights(confidence: npt.NDArray[np.float64]) -> Weights:
     return weights
 
 
-def soft_tail(weights: Weights) -> npt.NDArray[np.float64]:
-    """P(sum of ``weights`` times fair coins >= s) for s = 0 ... sum(weights), exactly.
+def soft_tail(weights: Weights, heads: float = 0.5) -> npt.NDArray[np.float64]:
+    """P(sum of ``weights`` times coins >= s) for s = 0 ... sum(weights), exactly.
 
-    The distribution is built coin by coin. Only positive numbers are added, so even a tail of
-    1e-70 has full relative precision.
+    Coins are fair, or show ``heads`` with another probability. The distribution is built coin by
+    coin. Only positive numbers are added, so even a tail of 1e-70 has full relative precision.
     """
     distribution = np.ones(1)
     for weight in np.sort(weights):
         longer = np.zeros(distribution.size + int(weight))
-        longer[: distribution.size] = distribution
-        longer[int(weight) :] += distribution
-        distribution = longer / 2
+        longer[: distribution.size] = (1 - heads) * distribution
+        longer[int(weight) :] += heads * distribution
+        distribution = longer
     tail: npt.NDArray[np.float64] = np.cumsum(distribution[::-1])[::-1]
     return np.minimum(tail, 1.0)
 

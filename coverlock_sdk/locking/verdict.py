@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from coverlock_sdk.hashing.frames import Frame
+
 Rule = Literal["hard", "soft"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
@@ -26,18 +28,23 @@ class Verdict:
     """The false-positive rate that was asked for: accepted needs ``p_value <= fpr``."""
     rule: Rule
     agreement: float = 0.0
-    """The share of the message that was read; the soft rule weighs bits by how legible they are
-    and, with a key, by how unsure the hash is of them."""
+    """The share of the message that was read, bits weighed by how legible they are, in the band of
+    the code where it is nearest to its floor."""
     floor: float = 0.0
-    """The agreement that a locked picture needs besides, whatever its p-value.
+    """The agreement that a locked picture needs there, whatever its p-value.
 
     The p-value bounds unmarked pictures. The floor bounds forgeries between pictures that are
     similar, or were made so for the hash: their codes agree in more than half of their bits.
     """
+    likeness: float | None = None
+    """With a registry, the share of the remembered code that agrees, in the band where the least
+    does."""
+    frame: Frame | None = None
+    """Which part of the original the picture shows; None when rejected."""
     key_id: str | None = None
     """Which key of the ring the picture was marked with; None when rejected, or without keys."""
-    locked: bool = True
-    """False when the picture was accepted as one marked before locking (``accept_unlocked``)."""
+    reason: str | None = None
+    """Why it was rejected, where the figures do not say."""
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -52,14 +59,17 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON values."""
-        return asdict(self)
+        frame = None if self.frame is None else self.frame._asdict()
+        return {**asdict(self), "frame": frame}
 
     def __str__(self) -> str:
         answer = "accepted" if self.accepted else "rejected"
         short = f", agreement {self.agreement:.2f} of {self.floor:.2f}" if self._falls_short else ""
+        part = f", {self.frame}" if self.frame is not None and not self.frame.is_whole else ""
+        why = f": {self.reason}" if self.reason else ""
         return (
             f"{answer}: {self.matches} of {self.bits} bits, p = {self.p_value:.2g} "
-            f"({self.rule} rule, FPR {self.fpr:g}{short})"
+            f"({self.rule} rule, FPR {self.fpr:g}{short}{part}){why}"
         )
 
     @property

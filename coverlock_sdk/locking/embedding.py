@@ -1,7 +1,8 @@
 """Embedding under the lock: the payload is bound to the code of the picture that carries it.
 
-The hash at verification is that of the *marked* picture. Fixed-point binding, our addition to the
-paper's section 4, embeds again until the code that was embedded is the code that will be read.
+The code at verification is that of the *marked* picture. A hardened picture is moved so that it
+keeps the code that was embedded. Without hardening, embedding is repeated until the code that was
+embedded is the code that will be read, which is our addition to the paper's section 4.
 """
 
 from __future__ import annotations
@@ -9,27 +10,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.errors import CoverLockError, ExposedKeyWarning, PluginError, UnhardenedWarning
-from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.errors import CoverLockError, PluginError, UnhardenedWarning
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.images.resampling import resample
-from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted
-from coverlock_sdk.locking.judging import Judge, Terms
-from coverlock_sdk.locking.lookalikes import Census, Lookalikes
+from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted, hardener_of
+from coverlock_sdk.locking.lock import FAINT, Lock, Terms
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
 
-if TYPE_CHECKING:
-    from coverlock_sdk.hashing.own_crowd import Trace
-
-REHEARSED = 0.75
-"""The share of a picture's area that is left of it when salts are compared."""
+ROUNDS = 4
+"""How often a picture is marked anew, at most, until its code settles."""
 
 
 @dataclass(frozen=True)
@@ -49,63 +44,67 @@ class Marked:
     """The code that was embedded: XORed onto the message, it gives the payload."""
     salt: int = 0
     """The salt it was marked under; verification tries all of them."""
-    lookalikes: Lookalikes | None = None
-    """How many other pictures would pass for it; None where there is no hash."""
+    strength: float = 1.0
+    """How much there is to the picture for a code to hold on to; a typical photo has about 1."""
+    alike: tuple[str, float] | None = None
+    """With a registry, an earlier picture that this one may pass for, and how alike they are."""
+
+    @property
+    def is_faint(self) -> bool:
+        """Whether the picture is too empty to be verified."""
+        return self.strength < FAINT
 
 
 class Binder:
     """Marks pictures with the networks of a watermark and a hash, under the first key.
 
-    With ``psnr``, marks are made as strong or as weak as pictures of that many decibels have. Each
-    picture is compared with those before it; ``crowd`` is a file that keeps their codes.
+    With ``psnr``, marks are made as strong or as weak as pictures of that many decibels have.
     """
 
     def __init__(
         self,
         networks: Networks,
-        judge: Judge,
-        rounds: int = 1,
-        hardener: Hardener | None = None,
+        lock: Lock,
         psnr: float | None = None,
-        crowd: str | Path | None = None,
+        *,
+        harden: bool = True,
+        rounds: int = ROUNDS,
     ) -> None:
-        if rounds < 1:
-            raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
         if psnr is not None and not 20 <= psnr <= 60:
             raise CoverLockError(f"{psnr} dB is not a quality to aim at: choose from 20 to 60")
-        self.networks, self.judge, self.format = networks, judge, judge.format
-        self.rounds, self.hardener, self.psnr = rounds, hardener, psnr
-        self.census = Census.of(networks.hash, judge, crowd)
+        self.networks, self.lock = networks, lock
+        self.psnr, self.harden, self.rounds = psnr, harden and lock.hash is not None, rounds
+        self._hardener: Hardener | None = None
 
     def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
 
-        Where the code of the marked picture differs from the code that was embedded, the original
-        is marked anew with the new code, until it settles or repeats itself. A picture that is
-        hardened is marked anew only if it would not be accepted, and one that even then is not
-        accepted is tried without hardening. The lowest p-value wins.
+        A picture that is not accepted when it was hardened is tried without. The lowest p-value
+        wins. A registry remembers what was marked.
         """
         works = self._begin(pictures, messages)
-        for kind in {work.terms.kind for work in works}:
-            if advice := self.judge.advice(kind):
-                warnings.warn(advice, ExposedKeyWarning, stacklevel=4)
         self._settle(works, self._usable_hardener())
-        if self.hardener is not None:
+        if self.harden:
             self._settle([work for work in works if not work.result.verdict.accepted], None)
-        return [replace(work.result, lookalikes=work.lookalikes) for work in works]
+        return [self._finished(work) for work in works]
 
-    def remember(self, pictures: Sequence[Picture]) -> list[Trace]:
-        """Compare pictures that are marked with these, too; what is kept of each."""
-        if self.census is None:
-            return []
-        return self.census.remember(pictures, self.networks.hashed(self.networks.views(pictures)))
+    def _finished(self, work: _Work) -> Marked:
+        """The result, once the registry has it."""
+        lock, terms, marked = self.lock, work.terms, work.result
+        if lock.registry is None or lock.hash is None or terms.key is None or terms.name is None:
+            return marked
+        [description] = self.networks.described(self.networks.views([marked.picture]))
+        [code] = lock.hash.code(description)
+        alike = lock.registry.alike(terms.key, lock.hash, code)
+        lock.registry.remember(terms.name, terms.key, lock.hash, code)
+        return replace(marked, alike=alike)
 
     def _settle(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
         """Embed into each picture until its code settles or repeats itself.
 
         Tries are made at the size that the networks see, and the best one is carried to the full
-        picture. A hardened picture is carried at once, and not tried again if it is accepted: what
-        its code lacks, it will not lack much longer.
+        picture. A hardened picture is carried at once and not tried again if it is accepted: later
+        rounds would not improve it.
         """
         unsettled = works
         for work in works:
@@ -122,61 +121,56 @@ class Binder:
                 unsettled = [work for work in unsettled if not work.result.verdict.accepted]
 
     def _usable_hardener(self) -> Hardener | None:
-        """The hardener, unless the hash has no gradients, which is said once."""
-        if self.hardener is not None and not self.hardener.possible:
-            warnings.warn(self.hardener.refusal, UnhardenedWarning, stacklevel=5)
-            self.hardener = None
-        return self.hardener
+        """The hardener, unless the hash allows none, which is said once."""
+        if self.harden and self._hardener is None:
+            assert self.lock.hash is not None
+            self._hardener = hardener_of(self.lock.hash)
+            if self._hardener is None:
+                self.harden = False
+                warnings.warn(
+                    f"the hash '{self.lock.hash.name}' has no gradients "
+                    "(ImageHash.differentiable), so marked pictures are not hardened",
+                    UnhardenedWarning,
+                    stacklevel=5,
+                )
+        return self._hardener
 
     def seen(self, picture: Picture, terms: Terms, salt: int) -> tuple[Verdict, Bits]:
         """What verification will say of a picture, and the code that it will read."""
-        return self._judged(*self.logits([picture]), terms, salt)
+        decoded, described = self.logits([picture])
+        return self._judged(decoded[0], described[0], terms, salt)
 
     def _judged(
-        self, decoded: Logits, hashed: Logits, terms: Terms, salt: int
+        self, decoded: Logits, description: Any, terms: Terms, salt: int
     ) -> tuple[Verdict, Bits]:
-        """The verdict on one picture (1, ...) under its own salt, and the code that it shows."""
-        [reading] = self.format.readings(decoded, hashed, terms.code_map, salt, terms.key)
-        [code] = self.format.code(hashed, terms.code_map, salt)
-        [tries] = self.format.tries(hashed, terms.code_map, [salt])
-        return self.judge.judge_own(reading, terms.message, tries), code
+        """The verdict on one picture under its own salt, and the code that it shows."""
+        verdict = self.lock.own_verdict(decoded, description, terms, salt)
+        return verdict, self.lock.code(description, terms, salt)
 
-    def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Logits]:
-        """Payload logits and hash logits of pictures of any size."""
+    def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Any]:
+        """Payload logits and descriptions of pictures of any size."""
         return self.networks.logits(self.networks.views(pictures))
 
     def _begin(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[_Work]:
         """What there is to do, each picture with a salt and the code that it has now."""
-        views = self.networks.views(pictures)
-        works, all_hashed = [], self.networks.hashed(views)
-        traces = self.census.remember(pictures, all_hashed) if self.census else []
-        for row, hashed in enumerate(all_hashed):
-            terms = self.judge.terms(messages[row], self.judge.keys[0])
-            salt = self._salt(views[row], hashed, terms)
-            code = self.format.code(hashed[None], terms.code_map, salt)[0]
-            alike = (
-                self.census.lookalikes(hashed, terms, salt, traces[row]) if self.census else None
-            )
-            works.append(_Work(pictures[row], views[row], terms, salt, code, alike))
+        lock, views, works = self.lock, self.networks.views(pictures), []
+        for row, description in enumerate(self.networks.described(views)):
+            terms = lock.terms(messages[row], lock.keys[0])
+            salt, code, strength = 0, np.zeros(lock.bits, np.uint8), 1.0
+            if lock.hash is not None:
+                [shown] = terms.code_map.seen(lock.hash.code(description))
+                salt = terms.code_map.stablest(shown)
+                code = lock.code_of(shown[salt], terms, salt)
+                strength = lock.strength(description)
+            works.append(_Work(pictures[row], views[row], terms, salt, code, strength))
         return works
-
-    def _salt(self, view: Images, hashed: Logits, terms: Terms) -> int:
-        """The salt under which the code is the stablest, as it is and in a crop.
-
-        Crops turn over the most bits.
-        """
-        if terms.code_map.salts == 1:
-            return 0
-        cropped = self.networks.hashed([_cropped(view)])
-        return self.format.stablest_salt(np.stack([hashed, *cropped]), terms.code_map)
 
     def _embed(self, works: Sequence[_Work], hardener: Hardener | None, round_number: int) -> None:
         """Embed once into each view, and note which code would be read from it.
 
         A hardened picture carries the code that it was hardened for, up to what carrying it shows.
         """
-        messages = np.stack([work.terms.message for work in works])
-        payloads = self.format.payload(messages, np.stack([work.code for work in works]))
+        payloads = np.stack([self.lock.payload(work.terms.message, work.code) for work in works])
         residuals = [
             (self._strength(work.original, residual) * residual,)
             for work, residual in zip(
@@ -188,11 +182,11 @@ class Binder:
                 hardened = self._hardened(hardener, work, *residuals[row])
                 work.note(_Try(hardened, payloads[row], work.code, 0), round_number, work.code)
             return
-        hashed = self.networks.hashed(
+        described = self.networks.described(
             [work.foreseen(*added) for work, added in zip(works, residuals, strict=True)]
         )
         for row, work in enumerate(works):
-            [code] = self.format.code(hashed[row : row + 1], work.terms.code_map, work.salt)
+            code = self.lock.code(described[row], work.terms, work.salt)
             errors = int((code != work.code).sum())
             work.note(_Try(residuals[row], payloads[row], work.code, errors), round_number, code)
 
@@ -200,7 +194,7 @@ class Binder:
         """What to multiply a residual by, so that the marked picture has the quality aimed at."""
         if self.psnr is None:
             return np.float32(1)
-        allowed = 10 ** (-self.psnr / 10) - picture.rounding
+        allowed = max(10 ** (-self.psnr / 10) - picture.rounding, 0.0)
         return np.float32((allowed / max(picture.energy_of(residual), 1e-12)) ** 0.5)
 
     def _hardened(self, hardener: Hardener, work: _Work, residual: Images) -> tuple[Images, ...]:
@@ -212,12 +206,14 @@ class Binder:
         foreseen, picture = work.foreseen(residual), work.original
         size = self.networks.watermark.native_size or hardener.size
         energy = picture.energy_of(residual) + picture.rounding
-        move = hardener.residual(resample(foreseen, size), _wanted(work, energy, hardener))
+        most = energy * 10 ** (MOST_COST / 10)
+        wanted = _wanted(work, energy * (10 ** (1.1 * MOST_COST / 10) - 1))
+        move = hardener.residual(resample(foreseen, size), wanted)
         for strength in (1.0, 0.9, 0.8, 0.6, 0.4):
             part = move * np.float32(strength)
             added = (residual + part,) if part.shape == residual.shape else (residual, part)
             spent = sum(map(picture.energy_of, added)) + picture.rounding
-            if spent <= energy * 10 ** (MOST_COST / 10):
+            if spent <= most:
                 return (self._strength(picture, added[0]) * added[0], *added[1:])
         return (residual,)
 
@@ -232,10 +228,10 @@ class Binder:
             picture = work.original
             for residual in best.residuals:
                 picture = picture.with_residual(residual)
-            decoded, hashed = self.logits([picture])
+            decoded, described = self.logits([picture])
             if not self.networks.watermark.hard_bits:  # which may all be ones
                 _refuse_probabilities(decoded, best.payload, self.networks.watermark.name)
-            verdict, work.code = self._judged(decoded, hashed, work.terms, work.salt)
+            verdict, work.code = self._judged(decoded[0], described[0], work.terms, work.salt)
             if work.marked is None or verdict.p_value < work.marked.verdict.p_value:
                 work.marked = Marked(
                     picture=picture,
@@ -245,26 +241,17 @@ class Binder:
                     hash_errors=int((work.code != best.code).sum()),
                     code=best.code,
                     salt=work.salt,
+                    strength=work.strength,
                 )
             work.tried[best.code.tobytes()] = None
             best = work.tried.get(work.code.tobytes())
 
 
-def _cropped(view: Images) -> Images:
-    """The middle of a view (3, H, W)."""
-    height, width = (round(side * REHEARSED**0.5) for side in view.shape[1:])
-    top, left = (view.shape[1] - height) // 2, (view.shape[2] - width) // 2
-    return view[:, top : top + height, left : left + width]
-
-
-def _wanted(work: _Work, energy: float, hardener: Hardener) -> Wanted:
+def _wanted(work: _Work, mean_square: float) -> Wanted:
     """The signs that the code in a marked picture asks for, at what its fidelity allows."""
     code_map = work.terms.code_map
-    return Wanted(
-        directions=code_map.selected(np.eye(CODE_BITS, dtype=np.float32), work.salt),
-        signs=2 * (work.code ^ code_map.mask(work.salt)).astype(np.float32) - 1,
-        mean_square=energy * (10 ** (hardener.settings.cost / 10) - 1),
-    )
+    signs = 2 * (work.code ^ code_map.pads[work.salt]).astype(np.float32) - 1
+    return Wanted(code_map.directions(work.salt), signs, mean_square)
 
 
 class _Try(NamedTuple):
@@ -288,7 +275,7 @@ class _Work:
     salt: int
     own_code: Bits
     """The code of the original."""
-    lookalikes: Lookalikes | None
+    strength: float
     code: Bits = field(init=False)
     """The code that is embedded next."""
     tried: dict[bytes, _Try | None] = field(init=False)

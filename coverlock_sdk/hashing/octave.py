@@ -1,0 +1,239 @@
+"""``octave``: a linear code in three octave bands, exact under crops and bounded against forgers.
+
+A picture is described by inner products with smooth basis functions, cosines under a taper, which
+live in the coordinates of the *original* frame. Whoever knows which part of that frame a picture
+shows takes the same inner products over what is left of it, so a crop hardly moves them. Each band
+is whitened by a matrix that was computed, not trained: the inverse root of how photos vary plus
+what distortions do. Nothing here is secret; a key rotates the result (``locking.code_maps``).
+
+Because the code is linear, what a forger can reach by a change of a given size is a number that can
+be computed (``hashing.bound``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from coverlock_sdk.arrays import Floats, Images, Logits
+from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.hashing.shipped import shipped_card, shipped_weights
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.threads import one_thread
+
+if TYPE_CHECKING:
+    import torch
+
+SIDE = 128
+"""Side of the thumbnail that the code is computed from."""
+
+OCTAVES = ((0, 14), (14, 28), (28, 52))
+"""The bands of light, in half-waves along a side: above the first number, up to the second."""
+
+COLOURS = 6
+"""Half-waves to which the lowest band also has two colours."""
+
+OPPONENT: Images = np.array(
+    [[0.299, 0.587, 0.114], [0.5, -0.25, -0.25], [-0.25, -0.25, 0.5]], dtype=np.float32
+)
+"""Light, reddishness and bluishness of RGB."""
+
+TAPER = 0.3
+"""The share of a side over which the taper rises from zero at the border to one."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+class OctaveCode(ImageHash):
+    """Whitened cosines of light and colour in three octave bands, under any frame."""
+
+    name = "octave"
+    input_size = (SIDE, SIDE)
+    registers = True
+
+    def __init__(self) -> None:
+        weights = shipped_weights("octave")
+        self.whitening = [weights[f"band-{band}"] for band in range(len(OCTAVES))]
+        self.bands = tuple(matrix.shape[1] for matrix in self.whitening)
+        self.calibration = Calibration(**shipped_card("octave")["calibration"])
+
+    def describe(self, images: Images) -> Images:
+        """The pictures themselves: frames are tried on them, so nothing may be lost."""
+        return images
+
+    def code(self, description: Images, frame: Frame = WHOLE) -> Logits:
+        """The code (1, dimensions) of one thumbnail, if it shows ``frame``."""
+        return self.framed(description, [frame])
+
+    def logits(self, images: Images) -> Logits:
+        """The code (N, dimensions) of each of ``images`` (N, 3, 128, 128) as a whole."""
+        return np.concatenate([self.framed(image, [WHOLE]) for image in images])
+
+    @one_thread
+    def framed(self, image: Images, frames: Sequence[Frame], bands: int = len(OCTAVES)) -> Logits:
+        """The code (frames, dimensions) of one picture if it showed each of ``frames``.
+
+        Only the lowest ``bands`` of them, if asked, which costs less.
+        """
+        maps = opponent_maps(image)
+        found = np.empty((len(frames), sum(self.bands[:bands])), dtype=np.float32)
+        for turn in {frame.turn for frame in frames}:
+            rows = [row for row, frame in enumerate(frames) if frame.turn == turn]
+            features = _features(maps, [frames[row] for row in rows], bands)
+            parts = [part @ self.whitening[band] for band, part in enumerate(features)]
+            found[rows] = np.concatenate(parts, axis=1)
+        return found
+
+    @cached_property
+    def gram(self) -> list[Floats]:
+        """Per band, the products of what each dimension does to the pixels of a thumbnail.
+
+        A change of the thumbnail by d moves a band by B d, and this is B B^T. That the mean is
+        removed is left out, which only makes it larger.
+        """
+        axis = _axis(WHOLE.side, 0.5, OCTAVES[-1][1], SIDE).astype(np.float64)
+        products, colours = axis @ axis.T, (OPPONENT @ OPPONENT.T).astype(np.float64)
+        grams = []
+        for band, matrix in enumerate(self.whitening):
+            places = [(channel, *np.nonzero(mask)) for channel, mask in enumerate(masks(band))]
+            blocks = [
+                [
+                    colours[c, d] * products[np.ix_(u, s)] * products[np.ix_(v, t)]
+                    for d, s, t in places
+                ]
+                for c, u, v in places
+            ]
+            wide = matrix.astype(np.float64)
+            grams.append(wide.T @ np.block(blocks) @ wide)
+        return grams
+
+    def moved(self, weights: Logits) -> Floats:
+        """B B^T times ``weights`` (dimensions, N): how far changes of the pixels move the code."""
+        parts = np.split(weights, np.cumsum(self.bands)[:-1])
+        return np.concatenate([gram @ part for gram, part in zip(self.gram, parts, strict=True)])
+
+    def pull_back(self, weights: Logits) -> Images:
+        """The change (3, 128, 128) of a thumbnail that ``weights`` (dimensions,) ask for: B^T w."""
+        maps = np.zeros((3, SIDE, SIDE), dtype=np.float32)
+        start = 0
+        for band, matrix in enumerate(self.whitening):
+            features = matrix @ weights[start : start + matrix.shape[1]]
+            start += matrix.shape[1]
+            place = 0
+            for channel, mask in enumerate(masks(band)):
+                spectrum = np.zeros(mask.shape, dtype=np.float32)
+                count = int(mask.sum())
+                spectrum[mask] = features[place : place + count]
+                place += count
+                axis = _axis(1.0, 0.5, len(mask) - 1, SIDE)
+                maps[channel] += axis.T @ spectrum @ axis
+        return np.einsum("oc,ohw->chw", OPPONENT, maps)
+
+    def module(self) -> torch.nn.Module:
+        """The thumbnail as it is: what a graph returns for the host to try frames on."""
+        import torch
+
+        return torch.nn.Identity()
+
+
+def opponent_maps(image: Images) -> Images:
+    """Light and two colours (3, H, W) of a picture (3, H, W)."""
+    return np.einsum("oc,chw->ohw", OPPONENT, image)
+
+
+@lru_cache(maxsize=4)
+def masks(band: int) -> tuple[npt.NDArray[np.bool_], ...]:
+    """Which cosines a band has, per channel: (waves down, waves across)."""
+    low, high = OCTAVES[band]
+    light = _ring(low, high)
+    return (light,) if band else (light, _ring(0, COLOURS), _ring(0, COLOURS))
+
+
+def _ring(low: int, high: int) -> npt.NDArray[np.bool_]:
+    waves = np.arange(high + 1)
+    distance = np.hypot(waves[:, None], waves)
+    ring: npt.NDArray[np.bool_] = (distance > low) & (distance <= high)
+    return ring
+
+
+def features_of(image: Images, frame: Frame = WHOLE) -> list[Logits]:
+    """What the bands of one picture are computed from, before whitening: (features,) each."""
+    return [part[0] for part in _features(opponent_maps(image), [frame], len(OCTAVES))]
+
+
+def _features(maps: Images, frames: Sequence[Frame], bands: int) -> list[Logits]:
+    """Inner products with the basis (frames, features) per band, for frames of one turn."""
+    seen, stretch = None, 1.0
+    if frames[0].turn:
+        maps, seen, stretch = _turned(maps, frames[0].turn)
+    spectra = _spectra(maps[0], seen, frames, stretch, OCTAVES[bands - 1][1])
+    features = []
+    for band in range(bands):
+        light = masks(band)[0]
+        features.append(spectra[:, : len(light), : len(light)][:, light])
+    colours = [_spectra(maps[c], seen, frames, stretch, COLOURS) for c in (1, 2)]
+    ring = masks(0)[1]
+    features[0] = np.concatenate([features[0], *(c[:, ring] for c in colours)], axis=1)
+    return features
+
+
+def _spectra(
+    values: Images, seen: Images | None, frames: Sequence[Frame], stretch: float, top: int
+) -> Images:
+    """Products of one map with all cosines up to ``top``, its tapered mean removed: (F, U, U).
+
+    ``seen`` is 1 where the map shows the picture; None: everywhere.
+    """
+    down = [(frame.side * stretch, frame.y) for frame in frames]
+    places = {place: number for number, place in enumerate(dict.fromkeys(down))}
+    number = [places[place] for place in down]
+    rows = np.stack([_axis(*place, top, SIDE) for place in places])  # (places, U, SIDE)
+    columns = np.stack([_axis(frame.side * stretch, frame.x, top, SIDE) for frame in frames])
+    across = columns.transpose(0, 2, 1)
+    spectra = np.matmul(np.matmul(rows, values)[number], across)
+    if seen is None:
+        flat = rows.sum(axis=2)[number][:, :, None] * columns.sum(axis=2)[:, None]
+    else:
+        flat = np.matmul(np.matmul(rows, seen)[number], across)
+    mean = spectra[:, :1, :1] / np.maximum(flat[:, :1, :1], np.float32(1e-12))
+    return spectra - mean * flat
+
+
+@lru_cache(maxsize=4096)
+def _axis(side: float, centre: float, top: int, samples: int) -> Matrix:
+    """The tapered cosines (top + 1, samples) of one axis of a picture that shows part of it."""
+    places = centre + ((np.arange(samples) + 0.5) / samples - 0.5) * side
+    border = np.minimum(places, 1 - places)
+    rise = np.sin(np.pi / 2 * np.clip(border / TAPER, 0, 1)) ** 2
+    waves = np.cos(np.pi * np.outer(np.arange(top + 1), places))
+    axis: Matrix = (waves * rise * side / samples).astype(np.float32)
+    axis.setflags(write=False)
+    return axis
+
+
+def _turned(maps: Images, turn: float) -> tuple[Images, Images, float]:
+    """Maps turned back by ``turn`` degrees, where they show the picture, and how much wider."""
+    angle = math.radians(turn)
+    cos, sin = math.cos(angle), math.sin(angle)
+    stretch = cos + abs(sin)
+    half = SIDE / 2
+    matrix = (
+        *(stretch * cos, stretch * sin, half - half * stretch * (cos + sin)),
+        *(-stretch * sin, stretch * cos, half - half * stretch * (cos - sin)),
+    )
+
+    def turned(values: Images, filter: Image.Resampling) -> Images:
+        image = Image.fromarray(values).transform(
+            (SIDE, SIDE), Image.Transform.AFFINE, matrix, filter
+        )
+        return np.asarray(image)
+
+    seen = turned(np.ones((SIDE, SIDE), dtype=np.float32), Image.Resampling.BILINEAR)
+    return np.stack([turned(m, Image.Resampling.BICUBIC) for m in maps]) * seen, seen, stretch

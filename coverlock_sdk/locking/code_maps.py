@@ -1,0 +1,258 @@
+"""From the code of a picture to the bits that lock a message: a secret rotation for each message.
+
+Every message has a map of its own, derived from the key. It rotates each band of the code by a
+secret rotation, turns the result in as many secret ways as there are *salts*, and takes the first
+few numbers of each band; their signs, XORed with a pad, lock the message. A picture is marked under
+the salt whose bits are the stablest on it, and verification tries them all. Several salts mean that
+few released pictures share a rotation, so that learning it takes many.
+
+Without a key there is one public map, known to everybody: the paper's seed-determined subset.
+
+Everything is derived by HMAC-SHA256, expanded by SHAKE-128, and computed by additions alone, so
+that it is the same on every platform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.arrays import Bits, Floats, Logits
+from coverlock_sdk.locking.keys import PUBLIC_KEY, Key
+
+ROUNDS = 3
+"""Sign flips, shuffle and transform; three rounds of them mix every number into every other."""
+
+SALTS = 16
+"""Rotations that a message is spread over. More would make bits stabler, but margins help forgers
+too, and every salt is a try that a p-value pays for."""
+
+LEAST_SALTED = 28
+"""Bits that a message needs to afford salts."""
+
+SHARPNESS = 1.2
+"""How far verification relies on the stablest salt still being the stablest; chosen on photos that
+training holds out."""
+
+
+class Rotation(NamedTuple):
+    """The secret rotation of one band, and its turns."""
+
+    signs: npt.NDArray[np.float32]  # (rounds, width) of -1 and 1
+    shuffles: npt.NDArray[np.int64]  # (rounds, width)
+    turns: npt.NDArray[np.float32]  # (salts, width) of -1 and 1
+
+    @classmethod
+    def of(cls, key: Key, context: str, dimensions: int, salts: int) -> Rotation:
+        """What ``key`` derives for ``context``; the width is the next power of two."""
+        width = 1 << (dimensions - 1).bit_length()
+        flips = _signs(key, f"signs/{context}", ROUNDS * width).reshape(ROUNDS, width)
+        ranks = _stream(key, f"shuffles/{context}", ROUNDS * width * 4).view(">u4")
+        return cls(
+            flips,
+            np.argsort(ranks.reshape(ROUNDS, width), axis=1, kind="stable"),
+            _signs(key, f"turns/{context}", salts * width).reshape(salts, width),
+        )
+
+    def rotated(self, values: Logits) -> Logits:
+        """Numbers (N, dimensions) rotated and turned in every way: (N, salts, width)."""
+        count, dimensions = values.shape
+        width = self.signs.shape[1]
+        mixed = np.zeros((count, width), dtype=np.float32)
+        mixed[:, :dimensions] = values * np.float32((width / dimensions) ** 0.5)
+        for flips, order in zip(self.signs, self.shuffles, strict=True):
+            mixed = _walsh_hadamard((mixed * flips)[:, order])
+        return _walsh_hadamard(mixed[:, None] * self.turns)
+
+    def directions(self, salt: int, count: int, dimensions: int) -> Logits:
+        """The columns (dimensions, count) that the first numbers of a salt are products with."""
+        width = self.signs.shape[1]
+        rows = _walsh_hadamard(np.eye(count, width, dtype=np.float32)) * self.turns[salt]
+        for flips, order in zip(self.signs[::-1], self.shuffles[::-1], strict=True):
+            back = np.empty_like(rows)
+            back[:, order] = _walsh_hadamard(rows)
+            rows = back * flips
+        return rows[:, :dimensions].T * np.float32((width / dimensions) ** 0.5)
+
+
+@dataclass(frozen=True, repr=False)  # what a key determines is not printed
+class CodeMap:
+    """How one message is locked under one key: rotations, salts and pads."""
+
+    rotations: tuple[Rotation, ...]
+    pads: Bits  # (salts, bits)
+    bands: tuple[int, ...]
+    """Dimensions of each band of the code."""
+
+    @property
+    def salts(self) -> int:
+        """How many ways there are to lock the message."""
+        return len(self.pads)
+
+    @property
+    def bits(self) -> int:
+        """Length of a message."""
+        return self.pads.shape[1]
+
+    def counts(self) -> list[int]:
+        """How many bits each band gives."""
+        return [len(range(band, self.bits, len(self.bands))) for band in range(len(self.bands))]
+
+    def seen(self, code: Logits, bands: int | None = None) -> Logits:
+        """The numbers (N, salts, bits) whose signs lock a message, for codes (N, dimensions).
+
+        Bits are dealt to the bands in turn. With ``bands``, codes have only the lowest of them, and
+        the bits of the others are zero.
+        """
+        found = np.zeros((len(code), self.salts, self.bits), dtype=np.float32)
+        for band, part in enumerate(self._parts(code, bands)):
+            places = slice(band, None, len(self.bands))
+            count = self.counts()[band]
+            found[:, :, places] = self.rotations[band].rotated(part)[:, :, :count]
+        return found
+
+    def directions(self, salt: int) -> Logits:
+        """The columns (dimensions, bits) by which ``seen`` of a salt is a product with the code."""
+        columns = np.zeros((sum(self.bands), self.bits), dtype=np.float32)
+        start = 0
+        for band, (size, count) in enumerate(zip(self.bands, self.counts(), strict=True)):
+            found = self.rotations[band].directions(salt, count, size)
+            columns[start : start + size, band :: len(self.bands)] = found
+            start += size
+        return columns
+
+    def low_directions(self) -> Logits:
+        """The columns (first band, salts * bits of it) of the lowest band under every salt."""
+        size, count = self.bands[0], self.counts()[0]
+        every = [self.rotations[0].directions(salt, count, size) for salt in range(self.salts)]
+        return np.concatenate(every, axis=1)
+
+    def stablest(self, seen: Logits) -> int:
+        """The salt whose bits (salts, bits) are the furthest from turning over."""
+        return int(np.argmax(_stability(seen)))
+
+    def tries(self, seen: Logits) -> Floats:
+        """How many tries each salt counts as, given its bits (salts, bits).
+
+        Stabler salts cost fewer: the embedder took the stablest. The inverses add up to one.
+        """
+        if self.salts == 1:
+            return np.ones(1)
+        stability = _stability(seen).astype(np.float64)
+        spread = max(float(stability.std()), np.finfo(np.float32).tiny)
+        scores = SHARPNESS * np.sqrt(2 * np.log(self.salts)) * stability / spread
+        likely = np.exp(scores - scores.max())
+        tries: Floats = likely.sum() / np.maximum(likely, 1e-30)
+        return tries
+
+    def _parts(self, code: Logits, bands: int | None) -> list[Logits]:
+        edges = np.cumsum(self.bands[:bands])[:-1]
+        return np.split(code, edges, axis=1)
+
+
+@lru_cache(maxsize=64)
+def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -> CodeMap:
+    """The map of ``key`` for one message, or the public one."""
+    if key is None:
+        context, salts = "public", 1
+        pads = np.zeros((1, bits), dtype=np.uint8)
+    else:
+        salts = salt_count(bits)
+        width = -(-bits // 8)
+        stream = _stream(key, f"pads/{context}", salts * width).reshape(salts, width)
+        pads = np.unpackbits(stream, axis=1)[:, :bits]
+    rotations = tuple(
+        Rotation.of(key or PUBLIC_KEY, f"{band}/{context}", dimensions, salts)
+        for band, dimensions in enumerate(bands)
+    )
+    return CodeMap(rotations, pads, bands)
+
+
+def salt_count(bits: int) -> int:
+    """How many salts a message of ``bits`` bits is locked under with a key."""
+    return SALTS if bits >= LEAST_SALTED else 1
+
+
+@dataclass(frozen=True, repr=False)
+class LongCode:
+    """The signs of all bands under a rotation of their own, which a registry remembers.
+
+    No picture is hardened along its directions.
+    """
+
+    rotations: tuple[Rotation, ...]
+    bands: tuple[int, ...]
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def of(cls, key: Key, bands: tuple[int, ...]) -> LongCode:
+        """That of ``key``."""
+        rotations = [
+            Rotation.of(key, f"{band}/registry", size, 1) for band, size in enumerate(bands)
+        ]
+        return cls(tuple(rotations), bands)
+
+    def bits(self, codes: Logits) -> Bits:
+        """The long codes (N, widths) of codes (N, dimensions)."""
+        parts = np.split(codes, np.cumsum(self.bands)[:-1], axis=1)
+        rotated = [
+            rotation.rotated(part)[:, 0]
+            for rotation, part in zip(self.rotations, parts, strict=True)
+        ]
+        return (np.concatenate(rotated, axis=1) > 0).astype(np.uint8)
+
+    def likeness(self, code: Logits, remembered: Bits) -> Floats:
+        """The share of each band that a code (1, dimensions) has in common: (records, bands)."""
+        same = self.bits(code) == remembered
+        edges = np.cumsum(self._widths())[:-1]
+        shares: Floats = np.stack([part.mean(axis=1) for part in np.split(same, edges, axis=1)], 1)
+        return shares
+
+    def vectors(self, remembered: Bits) -> Logits:
+        """Unit vectors (dimensions, records) along which the remembered pictures' codes lie."""
+        columns, start = [], 0
+        for rotation, size, width in zip(self.rotations, self.bands, self._widths(), strict=True):
+            signs = 2 * remembered[:, start : start + width].astype(np.float32) - 1
+            back = rotation.directions(0, width, size) @ signs.T
+            columns.append(back / np.maximum(np.linalg.norm(back, axis=0), np.float32(1e-12)))
+            start += width
+        return np.concatenate(columns)
+
+    def _widths(self) -> list[int]:
+        return [rotation.signs.shape[1] for rotation in self.rotations]
+
+
+def _stability(seen: Logits) -> Logits:
+    total: Logits = np.sqrt(np.abs(seen)).sum(axis=-1)
+    return total
+
+
+def _walsh_hadamard(values: Logits) -> Logits:
+    """The orthonormal transform of the last axis, by sums and differences in a fixed order.
+
+    It runs over many rows at once, so they are laid side by side.
+    """
+    width = values.shape[-1]
+    mixed = np.ascontiguousarray(values.reshape(-1, width).T)
+    other, span = np.empty_like(mixed), 1
+    while span < width:
+        pairs, sums = (each.reshape(width // (2 * span), 2, -1) for each in (mixed, other))
+        np.add(pairs[:, 0], pairs[:, 1], out=sums[:, 0])
+        np.subtract(pairs[:, 0], pairs[:, 1], out=sums[:, 1])
+        mixed, other, span = other, mixed, 2 * span
+    return (mixed.T * np.float32(width**-0.5)).reshape(values.shape)
+
+
+def _signs(key: Key, label: str, count: int) -> npt.NDArray[np.float32]:
+    flips = np.unpackbits(_stream(key, label, -(-count // 8)))[:count]
+    return 1 - 2 * flips.astype(np.float32)
+
+
+def _stream(key: Key, label: str, count: int) -> npt.NDArray[np.uint8]:
+    seed = key.derive(label.encode())
+    return np.frombuffer(hashlib.shake_128(seed).digest(count), dtype=np.uint8)

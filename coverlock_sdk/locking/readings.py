@@ -1,0 +1,152 @@
+"""What one picture shows in one frame under one salt, and how closely that must agree.
+
+The p-value bounds unmarked pictures: matches are fair coins there. Floors bound forgeries between
+pictures that are similar, or were made so: their codes agree in more than half of their bits. A
+floor is a second test, against a forger whose every bit agrees with some probability. Stated like
+this it follows from the number of bits by itself, and bits that the decoder cannot read help nobody
+to reach it: fewer bits ask for a larger share of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from coverlock_sdk.arrays import Bits, Floats, Logits
+from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.locking.keys import Key
+from coverlock_sdk.locking.registry import Likeness
+from coverlock_sdk.locking.statistics import (
+    Weights,
+    hard_p_value,
+    soft_p_value,
+    soft_tail,
+    soft_weights,
+)
+from coverlock_sdk.locking.verdict import Rule
+
+STEPS = 12
+"""Steps of legibility that floors distinguish; coarse, so that they can be remembered."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a picture: the bits found, how far each can be trusted, and where."""
+
+    bits: Bits
+    """What was read less what the code says: zero where the message agrees."""
+    message: Bits
+    confidence: Floats
+    """How surely decoder and hash together have each bit right."""
+    legibility: Floats
+    """How surely the decoder alone has, whatever the hash makes of the picture."""
+    bands: int = 1
+    """Bits are dealt to so many bands in turn."""
+    locked: bool = True
+    key: Key | None = None
+    frame: Frame = WHOLE
+    tries: float = 1.0
+    """How many tries this way of reading counts as; an unlikely salt or frame counts as many."""
+    likeness: Likeness | None = None
+    """How like the picture is to the one that a registry remembers."""
+
+    @classmethod
+    def unlocked(cls, odds: Floats, message: Bits) -> Reading:
+        """What the decoder reads where there is no lock."""
+        sure = Calibration().confidence(odds)
+        return cls((odds > 0).astype(np.uint8), message, sure, sure, locked=False)
+
+    @classmethod
+    def of(
+        cls,
+        odds: Floats,
+        seen: Logits,
+        code: Bits,
+        image_hash: ImageHash,
+        key: Key | None,
+        frame: Frame,
+        tries: float,
+    ) -> Reading:
+        """What decoder and hash show together; ``code`` has the message in it already."""
+        read = Calibration().confidence(odds)
+        certain = image_hash.calibration.confidence(seen)
+        right = read * certain + (1 - read) * (1 - certain)
+        bits = (odds > 0).astype(np.uint8) ^ code
+        zero = np.zeros_like(bits)
+        return cls(bits, zero, right, read, len(image_hash.bands), True, key, frame, tries)
+
+    def compared(self, message: Bits) -> Reading:
+        """The same reading, held against another message."""
+        return replace(self, message=message)
+
+    @property
+    def matches(self) -> npt.NDArray[np.bool_]:
+        """Which bits agree with the message."""
+        return self.bits == self.message
+
+    def weights(self, rule: Rule) -> Weights | None:
+        """What each bit counts for under ``rule``; None when all count alike."""
+        return None if rule == "hard" else soft_weights(self.confidence)
+
+    def p_value(self, rule: Rule) -> float:
+        """How likely an unmarked picture agrees with the message as well as this one does."""
+        weights = self.weights(rule)
+        return hard_p_value(self.matches) if weights is None else soft_p_value(self.matches, weights)
+
+
+@dataclass(frozen=True)
+class Floors:
+    """How much of a message must be read, whatever its p-value.
+
+    A forger whose bits agree with probability ``forger`` reaches the floor with probability
+    ``odds``; each band has a floor of its own, by the other two. Chosen on photos that training
+    holds out, so that genuine pictures under the six distortions lose at most half a point.
+    """
+
+    forger: float = 0.75
+    odds: float = 0.02
+    band_forger: float = 0.65
+    band_odds: float = 0.1
+
+    def tightest(self, reading: Reading, rule: Rule) -> tuple[float, float]:
+        """Agreement and floor where the reading is nearest to falling short, over all bands.
+
+        Agreement is the share of the message that was read, bits weighed by how legible they are.
+        """
+        if not reading.locked:
+            return float(reading.matches.mean()), 0.0
+        weights = np.full(len(reading.bits), STEPS)
+        if rule == "soft":
+            weights = np.rint((2 * reading.legibility - 1) * STEPS).astype(np.int64)
+        pairs = [_held(reading.matches, weights, self.forger, self.odds)]
+        if reading.bands > 1:
+            for band in range(reading.bands):
+                own = slice(band, None, reading.bands)
+                pairs.append(
+                    _held(reading.matches[own], weights[own], self.band_forger, self.band_odds)
+                )
+        return min(pairs, key=lambda pair: pair[0] - pair[1])
+
+
+def _held(
+    matches: npt.NDArray[np.bool_], weights: npt.NDArray[np.int64], forger: float, odds: float
+) -> tuple[float, float]:
+    """The weighed share of bits that match, and the least that is asked for."""
+    total = int(weights.sum())
+    if not total:
+        return 0.0, 1.0
+    least = _least(tuple(sorted(map(int, weights))), forger, odds)
+    return float(weights[matches].sum()) / total, least / total
+
+
+@lru_cache(maxsize=4096)
+def _least(weights: tuple[int, ...], forger: float, odds: float) -> int:
+    """The least sum that a forger reaches with probability at most ``odds``; past all if none."""
+    tail = soft_tail(np.array(weights), forger)
+    enough = np.flatnonzero(tail <= odds)
+    return int(enough[0]) if len(enough) else sum(weights) + 1

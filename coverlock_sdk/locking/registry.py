@@ -1,0 +1,213 @@
+"""The registry: what was marked, in one SQLite file that many processes may share.
+
+It hands out serials, one for each picture, and remembers the long code of every picture that was
+marked: the signs of all dimensions under a secret rotation of their own, about 160 bytes. With it,
+verification also asks that a picture is the one that was marked. 64 payload bits cannot tell a
+forgery whose code has a cosine of 0.85 with the original's from a genuine picture at 0.98; a
+thousand remembered ones can. No picture is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coverlock_sdk.arrays import Bits, Floats, Images, Logits
+from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.errors import RegistryError
+from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.locking.code_maps import LongCode
+from coverlock_sdk.locking.keys import Key, require_text
+from coverlock_sdk.locking.registration import search
+
+if TYPE_CHECKING:
+    from coverlock_sdk.locking.lock import Terms
+
+LEAST_LIKENESS = 0.88
+"""The share of each band of the long code that must agree: a cosine of about 0.93."""
+
+ALIKE = 0.75
+"""From this share on, another picture of the registry is worth a warning."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How like a picture is to one that was marked: the share of each band that agrees."""
+
+    bands: tuple[float, ...]
+    frame: Frame = WHOLE
+
+    @property
+    def least(self) -> float:
+        """That of the band where the least agrees."""
+        return min(self.bands)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it is the same picture."""
+        return self.least >= LEAST_LIKENESS
+
+
+class Registry:
+    """Serials and long codes of marked pictures. Safe to share between threads and processes."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        fresh = not self.path.exists()
+        with self._connection() as connection:
+            connection.executescript(
+                "CREATE TABLE IF NOT EXISTS pictures (name TEXT, key TEXT, hash TEXT, code BLOB, "
+                "created TEXT, source TEXT);"
+                "CREATE INDEX IF NOT EXISTS by_name ON pictures (name, key);"
+                "CREATE TABLE IF NOT EXISTS serials (serial TEXT PRIMARY KEY, identifier TEXT, "
+                "number INTEGER, created TEXT, picture TEXT);"
+            )
+        if fresh:
+            os.chmod(self.path, 0o600)
+
+    def issue(self, identifier: str, picture: str | None = None) -> str:
+        """A new serial of ``identifier``, such as ``order-4711/000001``.
+
+        ``picture`` notes what it is for. No two callers get the same serial.
+        """
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            [[last]] = connection.execute(
+                "SELECT COALESCE(MAX(number), 0) FROM serials WHERE identifier = ?",
+                (require_text(identifier),),
+            ).fetchall()
+            if not isinstance(last, int):
+                raise sqlite3.DatabaseError("a serial has no number")
+            serial = f"{identifier}/{last + 1:06}"
+            connection.execute(
+                "INSERT INTO serials VALUES (?, ?, ?, ?, ?)",
+                (serial, identifier, last + 1, _now(), picture),
+            )
+        return serial
+
+    def serials(self, identifier: str | None = None) -> list[str]:
+        """All serials, or those of one ``identifier``, in the order they were handed out."""
+        condition = "" if identifier is None else "WHERE identifier = ?"
+        values = () if identifier is None else (identifier,)
+        with self._connection() as connection:
+            rows = connection.execute(
+                f"SELECT serial FROM serials {condition} ORDER BY identifier, number", values
+            ).fetchall()
+        return [str(serial) for [serial] in rows]
+
+    def remember(self, name: str, key: Key, image_hash: ImageHash, code: Logits,
+                 source: str | None = None) -> None:
+        """Keep the long code of a picture that was marked as ``name``: its code (dimensions,)."""
+        bits = LongCode.of(key, image_hash.bands).bits(code[None])[0]
+        with self._connection() as connection:
+            connection.execute(
+                "INSERT INTO pictures VALUES (?, ?, ?, ?, ?, ?)",
+                (name, key.fingerprint, image_hash.name, np.packbits(bits).tobytes(), _now(), source),
+            )
+
+    def names(self) -> list[str]:
+        """The names of all pictures that were marked."""
+        with self._connection() as connection:
+            rows = connection.execute("SELECT DISTINCT name FROM pictures").fetchall()
+        return [str(name) for [name] in rows]
+
+    def likeness(self, terms: Terms, image_hash: ImageHash, description: Any) -> Likeness | None:
+        """How like a picture is to the most similar one that was marked under these terms.
+
+        A hash that registers is tried in every frame, since nothing has to be paid for it: which
+        frame fits is decided without looking at the payload. None where nothing was marked.
+        """
+        if terms.name is None or terms.key is None:
+            return None
+        codes = self._codes("name = ? AND key = ? AND hash = ?", (
+            terms.name, terms.key.fingerprint, image_hash.name))
+        if not len(codes):
+            return None
+        long = LongCode.of(terms.key, image_hash.bands)
+        whole = long.likeness(image_hash.code(description), codes)
+        best = int(whole.min(axis=1).argmax())
+        found = Likeness(tuple(map(float, whole[best])))
+        if found.accepted or not image_hash.registers:
+            return found
+        score = _RecordScore(image_hash, description, long, codes)
+        for frame, _, row in search(score):
+            [bands] = long.likeness(image_hash.code(description, frame), codes[row : row + 1])
+            found = max(found, Likeness(tuple(map(float, bands)), frame), key=lambda l: l.least)
+        return found
+
+    def alike(self, key: Key, image_hash: ImageHash, code: Logits) -> tuple[str, float] | None:
+        """The remembered picture that a code (dimensions,) is most like, if it is worth a word."""
+        with self._connection() as connection:
+            rows = connection.execute(
+                "SELECT name, code FROM pictures WHERE key = ? AND hash = ?",
+                (key.fingerprint, image_hash.name),
+            ).fetchall()
+        if not rows:
+            return None
+        long = LongCode.of(key, image_hash.bands)
+        shares = long.likeness(code[None], _unpacked([row[1] for row in rows], long)).min(axis=1)
+        best = int(shares.argmax())
+        return (str(rows[best][0]), float(shares[best])) if shares[best] >= ALIKE else None
+
+    def _codes(self, condition: str, values: Sequence[str]) -> Bits:
+        with self._connection() as connection:
+            rows = connection.execute(
+                f"SELECT code FROM pictures WHERE {condition}", values
+            ).fetchall()
+        return np.stack([np.unpackbits(np.frombuffer(c, np.uint8)) for [c] in rows]) if rows else np.empty((0, 0), np.uint8)
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection of one's own, so that threads and processes do not share any."""
+        try:
+            connection = sqlite3.connect(self.path, timeout=60)
+            with contextlib.closing(connection), connection:
+                yield connection
+        except (sqlite3.Error, ValueError, OSError) as error:  # a NUL in its name is a ValueError
+            raise RegistryError(
+                f"the registry {self.path} cannot be used ({error}): "
+                "name another file, or make this one writable"
+            ) from None
+
+
+class _RecordScore:
+    """How well frames of a picture fit remembered codes."""
+
+    def __init__(
+        self, image_hash: Any, view: Images, long: LongCode, codes: Bits
+    ) -> None:
+        self.hash, self.view = image_hash, view
+        self.vectors = long.vectors(codes)  # (dimensions, records)
+
+    def every(self, frames: Sequence[Frame]) -> Floats:
+        """By the lowest band, for every record."""
+        codes = self.hash.framed(self.view, frames, 1)
+        return _cosines(codes) @ self.vectors[: codes.shape[1]]
+
+    def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
+        """Each frame for its own record."""
+        codes = self.hash.framed(self.view, frames, bands)
+        vectors = self.vectors[: codes.shape[1], list(rows)]
+        products: Floats = (_cosines(codes) * vectors.T).sum(axis=1)
+        return products
+
+
+def _cosines(codes: Logits) -> Logits:
+    return codes / np.maximum(np.linalg.norm(codes, axis=1, keepdims=True), np.float32(1e-12))
+
+
+def _unpacked(codes: Sequence[bytes], long: LongCode) -> Bits:
+    return np.stack([np.unpackbits(np.frombuffer(code, np.uint8)) for code in codes])
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
