@@ -60,6 +60,10 @@ class Given:
     def __iter__(self) -> Iterator[Picture]:
         return (read(item, self.max_pixels, self.seen_at) for item in self.items)
 
+    def picture(self, row: int) -> Picture:
+        """One of the pictures."""
+        return read(self.items[row], self.max_pixels, self.seen_at)
+
     def parts(self, size: int) -> Iterator[list[Picture]]:
         """The pictures, at most ``size`` of them in memory at a time."""
         for start in range(0, len(self), size):

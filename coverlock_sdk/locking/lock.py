@@ -7,8 +7,9 @@ read are compared with the message, and the best of these readings is judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.readings import Floors, Reading
-from coverlock_sdk.locking.registration import WHOLE_WEIGHT, PayloadScore, search
+from coverlock_sdk.locking.registration import WHOLE_WEIGHT, PayloadScore, nearby, search
 from coverlock_sdk.locking.statistics import check_fpr, corrected
 from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
 
@@ -33,12 +34,19 @@ if TYPE_CHECKING:
 MOST_BITS = 256
 """The longest message that is locked bit by bit; longer payloads repeat it."""
 
+REREAD = 2
+"""Frames in which a picture is decoded once more."""
+
 SHORTLIST = 2
 """Salts whose exact p-value is computed."""
 
 FAINT = 0.08
 """The least strength of a band, in units of a typical photo: below it a picture is nearly empty,
 and an invisible change would give it any code."""
+
+
+Placing = Callable[[Frame], Logits]
+"""Decodes a picture put back in the place that it has in a frame."""
 
 
 class Terms(NamedTuple):
@@ -151,21 +159,35 @@ class Lock:
 
     # Verification
 
-    def verify(self, decoded: Logits, descriptions: Any, messages: Any) -> list[Verdict]:
-        """Whether each picture carries its message under one of the keys."""
+    def verify(
+        self,
+        decoded: Logits,
+        descriptions: Any,
+        messages: Any,
+        decode: Callable[[int, Frame], Logits] | None = None,
+    ) -> list[Verdict]:
+        """Whether each picture carries its message under one of the keys.
+
+        ``decode`` reads a picture, by its number, put back in the place that it has in a frame. A
+        decoder finds more there than in a crop that fills its whole view.
+        """
         return [
-            self._verify(decoded[row], descriptions[row], message)
+            self._verify(
+                decoded[row], descriptions[row], message, decode and partial(decode, row)
+            )
             for row, message in enumerate(self.messages(messages, len(decoded)))
         ]
 
-    def _verify(self, decoded: Logits, description: Any, message: str | Bits) -> Verdict:
+    def _verify(
+        self, decoded: Logits, description: Any, message: str | Bits, decode: Placing | None
+    ) -> Verdict:
         if self.hash is not None and self.strength(description) < FAINT:
             return self._rejected("the picture is nearly empty, and anything could pass for it")
         readings: list[Reading] = []
         for key in self.keys:
             terms = self.terms(message, key)
             if self.registry is not None and terms.key is not None:
-                readings += self._remembered(decoded, description, terms)
+                readings += self._remembered(decoded, description, terms, decode)
             else:
                 readings += self._read(decoded, description, terms, weight=self._whole_weight)
         if not readings:
@@ -174,7 +196,7 @@ class Lock:
         if verdict or self.registry is not None or self.hash is None or not self.hash.registers:
             return verdict
         for key in self.keys:
-            readings += self._registered(decoded, description, self.terms(message, key))
+            readings += self._registered(decoded, description, self.terms(message, key), decode)
         return self._judged(readings, len(self.keys))
 
     def strength(self, description: Any) -> float:
@@ -215,27 +237,48 @@ class Lock:
         count = min(SHORTLIST, len(total))
         return [int(salt) for salt in np.argsort(-total)[:count]]
 
-    def _registered(self, decoded: Logits, description: Images, terms: Terms) -> list[Reading]:
-        """One picture read in the frames that fit best, each under the salt it fits under."""
-        assert self.hash is not None
+    def _registered(
+        self, decoded: Logits, description: Images, terms: Terms, decode: Placing | None
+    ) -> list[Reading]:
+        """One picture read in the frames that fit best, each under the salt it fits under.
+
+        The best of them are read once more with the picture put back in its place.
+        """
         odds = self.log_odds(decoded)
         legible = int((np.abs(odds) > 1e-3).sum())
-        wanted = np.tanh(odds / 2) * (1 - 2.0 * (terms.message ^ terms.code_map.pads))
-        score = PayloadScore(self.hash, description, terms.code_map, wanted.astype(np.float32))
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
-        return [
-            reading
-            for frame, weight, salt in search(score, least_weight)
-            for reading in self._read(decoded, description, terms, [salt], frame, weight)
-        ]
+        found = search(self._score(decoded, description, terms), least_weight)
+        readings: list[Reading] = []
+        for frame, weight, salt in found:
+            readings += self._read(decoded, description, terms, [salt], frame, weight / 2)
+        for placed in found[:REREAD] if decode is not None else []:
+            again = decode(placed.frame)
+            score = self._score(again, description, terms)
+            frame, weight, salt = nearby(placed, score)
+            readings += self._read(again, description, terms, [salt], frame, weight / 2)
+        return readings
 
-    def _remembered(self, decoded: Logits, description: Any, terms: Terms) -> list[Reading]:
-        """One picture read in the frame in which it is most like one that the registry has."""
+    def _score(self, decoded: Logits, description: Images, terms: Terms) -> PayloadScore:
+        """How well frames fit what was read."""
+        assert self.hash is not None
+        pads = 1 - 2.0 * (terms.message ^ terms.code_map.pads)
+        wanted = np.tanh(self.log_odds(decoded) / 2) * pads
+        return PayloadScore(self.hash, description, terms.code_map, wanted.astype(np.float32))
+
+    def _remembered(
+        self, decoded: Logits, description: Any, terms: Terms, decode: Placing | None
+    ) -> list[Reading]:
+        """One picture read in the frame in which it is most like one that the registry has.
+
+        The frame was found without a look at the payload, so nothing has to be paid for it.
+        """
         assert self.registry is not None
         assert self.hash is not None
         likeness = self.registry.likeness(terms, self.hash, description)
         if likeness is None:
             return []
+        if decode is not None and not likeness.frame.is_whole:
+            decoded = decode(likeness.frame)
         readings = self._read(decoded, description, terms, frame=likeness.frame)
         return [replace(reading, likeness=likeness) for reading in readings]
 

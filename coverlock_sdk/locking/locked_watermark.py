@@ -8,7 +8,9 @@ import numpy as np
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.contract import ProtectedWatermark, Watermark
+from coverlock_sdk.hashing.frames import Frame
 from coverlock_sdk.images.conversion import Given
+from coverlock_sdk.images.placing import placed
 from coverlock_sdk.locking.embedding import Binder
 from coverlock_sdk.locking.picture_marker import PictureMarker
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
@@ -40,6 +42,12 @@ class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
     @property
     def _seen_at(self) -> tuple[int, int] | None:
         return self.watermark.native_size
+
+    def _decode_placed(self, given: Given, row: int, frame: Frame) -> Logits:
+        networks = self.binder.networks
+        [view] = networks.views([given.picture(row)])
+        decoded: Logits = networks.decoded([placed(view, frame)])[0]
+        return decoded
 
     def _logits(self, given: Given) -> tuple[Logits, Any]:
         parts = list(map(self.binder.logits, given.parts(TOGETHER))) or [self.binder.logits([])]

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union, overload
 
 from coverlock_sdk.arrays import Logits
+from coverlock_sdk.hashing.frames import Frame
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.locking.identification import Identification, MessageBook
@@ -134,7 +136,9 @@ class PictureVerifier(ABC):
         given = Given(pictures, self.max_pixels, self._seen_at, whole)
         verdicts = self._decided(
             given,
-            lambda decoded, described: self.lock.verify(decoded, described, messages),
+            lambda decoded, described: self.lock.verify(
+                decoded, described, messages, partial(self._decode_placed, given)
+            ),
         )
         self.announce(verdicts, given, source)
         return verdicts[0] if given.single else verdicts
@@ -197,6 +201,10 @@ class PictureVerifier(ABC):
             return decisions
         decoded[close], described[close] = self._logits(given.whole(close))
         return judge(decoded, described)
+
+    @abstractmethod
+    def _decode_placed(self, given: Given, row: int, frame: Frame) -> Logits:
+        """The decoder logits (payload bits,) of one picture, put back in its place in a frame."""
 
     @abstractmethod
     def _logits(self, given: Given) -> tuple[Logits, Any]:

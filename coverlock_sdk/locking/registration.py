@@ -70,18 +70,28 @@ def weight_of(frame: Frame) -> float:
         return WHOLE_WEIGHT
     if frame.turn:
         return TURNED_WEIGHT / (TURNS * TURNED_PLACES)
-    if max(abs(frame.x - 0.5), abs(frame.y - 0.5)) <= STEP:
-        if any(abs(frame.side - popular.side) <= STEP / 2 for popular in POPULAR):
+    if max(abs(frame.x - 0.5), abs(frame.y - 0.5)) <= STEP + 1e-9:
+        if any(abs(frame.side - popular.side) <= STEP + 1e-9 for popular in POPULAR):
             return POPULAR_WEIGHT / len(POPULAR)
         return CENTRED_WEIGHT / SIDES
     places = max(1, round((1 - frame.side) / STEP)) + 1
     return ANYWHERE_WEIGHT / (SIDES * places**2)
 
 
+class Family(NamedTuple):
+    """Frames where a search begins, by how many bands they are compared, and how many go on."""
+
+    frames: tuple[Frame, ...]
+    bands: int
+    kept: int
+    reach: float = 1.0
+    """How far a frame may be moved without leaving its cell of the fine grid, or its family."""
+
+
 @lru_cache(maxsize=1)
-def families() -> tuple[tuple[Frame, ...], ...]:
-    """Where searches begin: popular crops, centred ones, turns, and crops anywhere."""
-    centred = tuple(Frame(side=float(side)) for side in np.arange(0.985, LEAST_SIDE, -COARSE / 2))
+def families() -> tuple[Family, ...]:
+    """Popular crops, centred ones, turns, and crops anywhere."""
+    centred = tuple(Frame(side=float(side)) for side in np.arange(0.992, LEAST_SIDE, -0.008))
     turns = np.arange(2 * TURN_STEP, MOST_TURN + TURN_STEP / 2, 2 * TURN_STEP)
     turned = tuple(straightened(float(sign * turn)) for turn in turns for sign in (1, -1))
     anywhere = []
@@ -91,11 +101,13 @@ def families() -> tuple[tuple[Frame, ...], ...]:
         anywhere += [
             Frame(float(side), float(x), float(y)) for x, y in itertools.product(places, places)
         ]
-    return POPULAR, centred, turned, tuple(anywhere)
+    return (
+        Family(POPULAR, 3, 2, STEP),
+        Family(centred, 2, 2, STEP),
+        Family(turned, 1, 2),
+        Family(tuple(anywhere), 1, 4),
+    )
 
-
-KEPT = (2, 1, 2, 6)
-"""Starts of each family that are refined."""
 
 SPREAD = tuple(
     (side * 0.008, x * 0.008, y * 0.008)
@@ -105,13 +117,11 @@ SPREAD = tuple(
 )
 """Where a frame that the lowest band found is looked for by two bands: its side is known least."""
 
-SPREAD_FROM, LEFT = 3, 6
-"""How many frames are spread, and how many are refined after that."""
+LEFT = 4
+"""How many frames are refined at last."""
 
-REFINED = ((2, 0.005), (3, 0.004), (3, 0.002), (3, 0.001))
+REFINED = ((2, 0.005), (3, 0.003), (3, 0.0015))
 """By how many bands frames are compared, and by which steps they are moved to where they fit."""
-
-
 
 SHARPNESS = {1: 2.0, 2: 4.0, 3: 6.0}
 """How surely numbers have their signs while a frame is known so well, in typical numbers."""
@@ -120,12 +130,12 @@ SHARPNESS = {1: 2.0, 2: 4.0, 3: 6.0}
 class Score(Protocol):
     """How well frames fit, by the lowest bands: the higher, the better."""
 
-    def every(self, frames: Sequence[Frame]) -> Floats:
-        """By the lowest band alone, for every row: (frames, rows)."""
+    def every(self, frames: Sequence[Frame], bands: int) -> Floats:
+        """For every row: (frames, rows)."""
         ...
 
     def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
-        """By the lowest ``bands``, each frame for a row of its own: (frames,)."""
+        """Each frame for a row of its own: (frames,)."""
         ...
 
 
@@ -135,80 +145,109 @@ class Fit(NamedTuple):
     score: float
     frame: Frame
     row: int
+    start: Frame = WHOLE
+    reach: float = 1.0
+
+    def moved(self, offsets: Sequence[float]) -> Frame:
+        """The frame moved along side, x, y and turn, no further from its start than allowed.
+
+        A turn is moved by the angle that moves the rim as far.
+        """
+        side, x, y, *turn = np.add(self.frame[: len(offsets)], np.multiply(offsets, UNITS[: len(offsets)]))
+        low, high = np.subtract(self.start, self.reach), np.add(self.start, self.reach)
+        return Frame(
+            float(np.clip(side, max(low[0], LEAST_SIDE), min(high[0], 1.0))),
+            float(np.clip(x, low[1], high[1])),
+            float(np.clip(y, low[2], high[2])),
+            float(turn[0]) if turn else self.frame.turn,
+        )
+
+
+WORTH_A_LOOK = 40
+"""Of many frames, the best that are told apart."""
+
+UNITS = (1.0, 1.0, 1.0, 100.0)
+"""What a step moves side, x, y and turn by."""
 
 
 def search(score: Score, least_weight: float = 0.0) -> list[Placed]:
     """The frames that fit best of those that weigh at least ``least_weight``, and what they fit."""
     fits: list[Fit] = []
-    for family, kept in zip(families(), KEPT, strict=True):
-        if max(map(weight_of, family)) < least_weight:
-            continue
-        scores = score.every(family)
-        best = np.argsort(-scores.max(axis=1))[:kept]
-        fits += [Fit(float(scores[i].max()), family[i], int(scores[i].argmax())) for i in best]
-    fits = _apart(_improved(fits, 0.016, 1, score), COARSE)[:SPREAD_FROM]
-    popular = [Fit(0.0, frame, fit.row) for fit in fits[:1] for frame in POPULAR]
-    near = [_shifted(fit.frame, offsets) for fit in fits for offsets in SPREAD]
-    rows = [fit.row for fit in fits for _ in SPREAD]
-    scores = score.own([f.frame for f in popular] + near, [f.row for f in popular] + rows, 2)
-    fits = [Fit(float(s), f.frame, f.row) for s, f in zip(scores, popular, strict=False)]
-    fits += [
-        Fit(float(s), frame, row)
-        for s, frame, row in zip(scores[len(popular) :], near, rows, strict=True)
-    ]
-    fits = _apart(fits, 0.006)[:LEFT]
+    for family in families():
+        if max(map(weight_of, family.frames)) >= least_weight:
+            fits += _begun(family, score)
+    return _refined(fits, score)
+
+
+def nearby(placed: Placed, score: Score) -> Placed:
+    """The frame near one that was found that fits best, once more is known of the payload."""
+    [found, *_] = _refined([Fit(0.0, placed.frame, placed.row, placed.frame, 2 * STEP)], score)
+    return found
+
+
+def _refined(fits: list[Fit], score: Score) -> list[Placed]:
     for bands, step in REFINED:
-        fits = _improved(fits, step, bands, score)
+        fits = _apart(_improved(fits, step, bands, score), step)
+        fits = fits[: 2 * LEFT] if bands < 3 else fits[:LEFT]
     return [Placed(fit.frame, weight_of(fit.frame), fit.row) for fit in fits]
+
+
+def _begun(family: Family, score: Score) -> list[Fit]:
+    """The best frames of a family, with what they fit, found by two bands or more."""
+    scores = score.every(family.frames, family.bands)
+    best = np.argsort(-scores, axis=None)[: 4 * family.kept]
+    fits = [
+        Fit(float(scores[place, row]), frame := family.frames[place], int(row), frame, family.reach)
+        for place, row in zip(*np.unravel_index(best, scores.shape), strict=True)
+    ]
+    if family.bands > 1:
+        return fits[: family.kept]
+    fits = _apart(_improved(fits, 0.016, 1, score), COARSE)[: family.kept]
+    near = [fit._replace(frame=fit.moved(offsets)) for fit in fits for offsets in SPREAD]
+    found = score.own([fit.frame for fit in near], [fit.row for fit in near], 2)
+    near = [fit._replace(score=float(s)) for fit, s in zip(near, found, strict=True)]
+    return _apart(near, 0.008)[: family.kept]
 
 
 def _apart(fits: list[Fit], distance: float) -> list[Fit]:
     """The best fits first, without those that are close to a better one."""
     kept: list[Fit] = []
-    for fit in sorted(fits, reverse=True):
+    for fit in sorted(fits, reverse=True)[:WORTH_A_LOOK]:
         if all(fit.row != k.row or _distance(fit.frame, k.frame) > distance for k in kept):
             kept.append(fit)
     return kept
 
 
 def _distance(one: Frame, other: Frame) -> float:
-    apart = np.abs(np.subtract(one, other))
-    return float(max(apart[:3].max(), apart[3] / 100))
+    return max(abs(a - b) / unit for a, b, unit in zip(one, other, UNITS, strict=True))
 
 
 def _improved(fits: list[Fit], step: float, bands: int, score: Score) -> list[Fit]:
     """Each frame moved by up to ``step`` along each axis to where a parabola has its top."""
     if not fits:
         return []
-    stars = [[fit.frame, *_neighbours(fit.frame, step)] for fit in fits]
+    stars = [[fit.frame, *_neighbours(fit, step)] for fit in fits]
     rows = [fit.row for fit, star in zip(fits, stars, strict=True) for _ in star]
     scores = score.own([frame for star in stars for frame in star], rows, bands)
     by_star = np.split(scores, np.cumsum([len(star) for star in stars])[:-1])
     moved = [
-        _shifted(star[0], [_top(s[0], s[i], s[i + 1]) * step for i in range(1, len(s), 2)])
-        for star, s in zip(stars, by_star, strict=True)
+        fit.moved([_top(s[0], s[i], s[i + 1]) * step for i in range(1, len(s), 2)])
+        for fit, s in zip(fits, by_star, strict=True)
     ]
     after = score.own(moved, [fit.row for fit in fits], bands)
     return [
-        max(Fit(float(now), there, fit.row), Fit(float(s[0]), fit.frame, fit.row))
+        max(fit._replace(score=float(now), frame=there), fit._replace(score=float(s[0])))
         for fit, there, now, s in zip(fits, moved, after, by_star, strict=True)
     ]
 
 
-def _neighbours(frame: Frame, step: float) -> list[Frame]:
-    axes = 4 if frame.turn else 3
+def _neighbours(fit: Fit, step: float) -> list[Frame]:
+    axes = 4 if fit.frame.turn else 3
     return [
-        _shifted(frame, [sign * step if axis == other else 0.0 for other in range(axes)])
+        fit.moved([sign * step if axis == other else 0.0 for other in range(axes)])
         for axis in range(axes)
         for sign in (-1, 1)
     ]
-
-
-def _shifted(frame: Frame, offsets: Sequence[float]) -> Frame:
-    """A frame moved along side, x, y and turn; a turn by the angle that moves the rim as far."""
-    side, x, y, *turn = offsets
-    degrees = frame.turn + (turn[0] * 100 if turn else 0.0)
-    return Frame(min(1.0, max(LEAST_SIDE, frame.side + side)), frame.x + x, frame.y + y, degrees)
 
 
 def _top(here: float, before: float, after: float) -> float:
@@ -232,12 +271,14 @@ class PayloadScore:
         self.hash, self.view, self.map, self.wanted = image_hash, view, code_map, wanted
         self._directions: dict[int, Logits] = {}
 
-    def every(self, frames: Sequence[Frame]) -> Floats:
-        """By the lowest band, under every salt."""
-        codes = self.hash.framed(self.view, frames, 1)
-        seen = codes @ self._lowest
+    def every(self, frames: Sequence[Frame], bands: int) -> Floats:
+        """Under every salt."""
+        codes = self.hash.framed(self.view, frames, bands)
+        if bands > 1:
+            return _likelihood(self.map.seen(codes, bands), self.wanted, codes[:, None], bands)
         wanted = self.wanted[:, :: len(self.map.bands)]
-        return _likelihood(seen.reshape(len(frames), *wanted.shape), wanted, codes[:, None], 1)
+        seen = (codes @ self._lowest).reshape(len(frames), *wanted.shape)
+        return _likelihood(seen, wanted, codes[:, None], bands)
 
     def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
         """Each frame under its own salt."""

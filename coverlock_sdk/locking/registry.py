@@ -188,9 +188,9 @@ class _RecordScore:
         self.hash, self.view = image_hash, view
         self.vectors = long.vectors(codes)  # (dimensions, records)
 
-    def every(self, frames: Sequence[Frame]) -> Floats:
-        """By the lowest band, for every record."""
-        codes = self.hash.framed(self.view, frames, 1)
+    def every(self, frames: Sequence[Frame], bands: int) -> Floats:
+        """For every record."""
+        codes = self.hash.framed(self.view, frames, bands)
         return _cosines(codes) @ self.vectors[: codes.shape[1]]
 
     def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
