@@ -7,7 +7,7 @@ read are compared with the message, and the best of these readings is judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -196,8 +196,12 @@ class Lock:
         if verdict or self.registry is not None or self.hash is None or not self.hash.registers:
             return verdict
         for key in self.keys:
-            readings += self._registered(decoded, description, self.terms(message, key), decode)
-        return self._judged(readings, len(self.keys))
+            for found in self._registered(decoded, description, self.terms(message, key), decode):
+                readings += found
+                verdict = self._judged(readings, len(self.keys))
+                if verdict:
+                    return verdict
+        return verdict
 
     def strength(self, description: Any) -> float:
         """How much there is to the weakest band of a picture; a typical photo has about 1."""
@@ -239,24 +243,22 @@ class Lock:
 
     def _registered(
         self, decoded: Logits, description: Images, terms: Terms, decode: Placing | None
-    ) -> list[Reading]:
+    ) -> Iterator[list[Reading]]:
         """One picture read in the frames that fit best, each under the salt it fits under.
 
-        The best of them are read once more with the picture put back in its place.
+        The best of each family are read once more with the picture put back in its place.
         """
         odds = self.log_odds(decoded)
         legible = int((np.abs(odds) > 1e-3).sum())
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
-        found = search(self._score(decoded, description, terms), least_weight)
-        readings: list[Reading] = []
-        for frame, weight, salt in found:
-            readings += self._read(decoded, description, terms, [salt], frame, weight / 2)
-        for placed in found[:REREAD] if decode is not None else []:
-            again = decode(placed.frame)
-            score = self._score(again, description, terms)
-            frame, weight, salt = nearby(placed, score)
-            readings += self._read(again, description, terms, [salt], frame, weight / 2)
-        return readings
+        for found in search(self._score(decoded, description, terms), least_weight):
+            for frame, weight, salt in found:
+                yield self._read(decoded, description, terms, [salt], frame, weight / 2)
+            for placed in found[:REREAD] if decode is not None else []:
+                again = decode(placed.frame)
+                score = self._score(again, description, terms)
+                frame, weight, salt = nearby(placed, score)
+                yield self._read(again, description, terms, [salt], frame, weight / 2)
 
     def _score(self, decoded: Logits, description: Images, terms: Terms) -> PayloadScore:
         """How well frames fit what was read."""

@@ -132,6 +132,11 @@ class Floors:
                 )
         return min(pairs, key=lambda pair: pair[0] - pair[1])
 
+    @staticmethod
+    def least(bits: int, forger: float, odds: float) -> int:
+        """How many of ``bits`` legible bits must agree."""
+        return _least((1,) * bits, forger, odds)
+
 
 def _held(
     matches: npt.NDArray[np.bool_], weights: npt.NDArray[np.int64], forger: float, odds: float

@@ -13,7 +13,7 @@ payloads therefore get a small set by themselves.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
@@ -90,7 +90,7 @@ class Family(NamedTuple):
 
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
-    """Popular crops, centred ones, turns, and crops anywhere."""
+    """Popular crops, centred ones, crops anywhere, and turns: in the order they are tried."""
     centred = tuple(Frame(side=float(side)) for side in np.arange(0.992, LEAST_SIDE, -0.008))
     turns = np.arange(2 * TURN_STEP, MOST_TURN + TURN_STEP / 2, 2 * TURN_STEP)
     turned = tuple(straightened(float(sign * turn)) for turn in turns for sign in (1, -1))
@@ -104,8 +104,8 @@ def families() -> tuple[Family, ...]:
     return (
         Family(POPULAR, 3, 2, STEP),
         Family(centred, 2, 2, STEP),
-        Family(turned, 1, 2),
         Family(tuple(anywhere), 1, 4),
+        Family(turned, 1, 2),
     )
 
 
@@ -170,13 +170,14 @@ UNITS = (1.0, 1.0, 1.0, 100.0)
 """What a step moves side, x, y and turn by."""
 
 
-def search(score: Score, least_weight: float = 0.0) -> list[Placed]:
-    """The frames that fit best of those that weigh at least ``least_weight``, and what they fit."""
-    fits: list[Fit] = []
+def search(score: Score, least_weight: float = 0.0) -> Iterator[list[Placed]]:
+    """The frames that fit best, and what they fit, family by family.
+
+    A family none of whose frames weighs ``least_weight`` is left out.
+    """
     for family in families():
         if max(map(weight_of, family.frames)) >= least_weight:
-            fits += _begun(family, score)
-    return _refined(fits, score)
+            yield _refined(_begun(family, score), score)
 
 
 def nearby(placed: Placed, score: Score) -> Placed:

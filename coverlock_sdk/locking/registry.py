@@ -10,6 +10,7 @@ thousand remembered ones can. No picture is kept.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import sqlite3
@@ -139,9 +140,12 @@ class Registry:
         if found.accepted or not image_hash.registers:
             return found
         score = _RecordScore(image_hash, description, long, codes)
-        for frame, _, row in search(score):
+        for frame, _, row in itertools.chain.from_iterable(search(score)):
             [bands] = long.likeness(image_hash.code(description, frame), codes[row : row + 1])
-            found = max(found, Likeness(tuple(map(float, bands)), frame), key=lambda l: l.least)
+            here = Likeness(tuple(map(float, bands)), frame)
+            found = max(found, here, key=lambda likeness: likeness.least)
+            if found.accepted:
+                break
         return found
 
     def alike(self, key: Key, image_hash: ImageHash, code: Logits) -> tuple[str, float] | None:
