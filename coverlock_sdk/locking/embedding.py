@@ -72,6 +72,8 @@ class Binder:
     ) -> None:
         if psnr is not None and not 20 <= psnr <= 60:
             raise CoverLockError(f"{psnr} dB is not a quality to aim at: choose from 20 to 60")
+        if rounds < 1:
+            raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
         self.networks, self.lock = networks, lock
         self.psnr, self.harden, self.rounds = psnr, harden and lock.hash is not None, rounds
         self._hardener: Hardener | None = None

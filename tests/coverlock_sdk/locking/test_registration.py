@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from coverlock_sdk import wrap
+from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.images.placing import placed
+from coverlock_sdk.locking.registration import POPULAR, STEP, families, weight_of
+from coverlock_sdk.testing import natural_pictures
+
+
+def test_the_weights_of_all_cells_of_the_fine_grid_add_up_to_at_most_one():
+    total = weight_of(WHOLE) + sum(map(weight_of, POPULAR))
+    for number in range(1, 76):
+        side = 1 - STEP * number
+        centred = Frame(side=side)
+        if weight_of(centred) < weight_of(POPULAR[0]):
+            total += weight_of(centred)
+        total += (number + 1) ** 2 * weight_of(Frame(side, x=0.5 + 2 * STEP))
+    turned = 27 * 20 * weight_of(Frame(turn=1.0))
+    assert total + turned <= 1.0001
+
+
+def test_every_start_lies_inside_the_original_frame():
+    for family in families():
+        for frame in family.frames:
+            assert frame.side / 2 - 1e-9 <= frame.x <= 1 - frame.side / 2 + 1e-9
+            assert frame.side / 2 - 1e-9 <= frame.y <= 1 - frame.side / 2 + 1e-9
+
+
+
+@pytest.fixture(scope="module")
+def marked(request):
+    [photo] = natural_pictures(1, (256, 256), seed=3)
+    return photo
+
+
+@pytest.mark.parametrize(
+    ("top", "left", "kept"), [(0, 0, 240), (16, 8, 240), (13, 13, 229), (20, 0, 228)]
+)
+def test_a_crop_is_recognised_by_the_registry_wherever_it_lies(
+    additive, key, tmp_path, marked, top, left, kept
+):
+    locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
+    whole = locked.embed(marked, "studio")
+    verdict = locked.verify(whole[top : top + kept, left : left + kept], "studio")
+    assert verdict.likeness > 0.88
+    likeness = locked.lock.registry.likeness(
+        locked.lock.terms("studio", key),
+        locked.lock.hash,
+        locked.logits(whole[top : top + kept, left : left + kept])[1][0],
+    )
+    assert likeness.frame.side == pytest.approx(kept / 256, abs=0.01)
+    assert likeness.frame.x == pytest.approx((left + kept / 2) / 256, abs=0.01)
+    assert likeness.frame.y == pytest.approx((top + kept / 2) / 256, abs=0.01)
+
+
+def test_a_crop_put_back_in_its_place_is_where_it_was(marked):
+    view = np.moveaxis(marked, -1, 0).astype(np.float32) / 255
+    part = view[:, 16:240, 0:224]
+    from coverlock_sdk.images.resampling import resample
+
+    again = placed(resample(part, (256, 256)), Frame(side=224 / 256, x=112 / 256, y=128 / 256))
+    inside = np.abs(again - view)[:, 20:236, 4:220]
+    assert inside.mean() < 0.02
+
+
+def test_a_whole_picture_costs_no_search(additive, key, marked, monkeypatch):
+    locked = wrap(additive, key=key)
+    picture = locked.embed(marked, "studio")
+    monkeypatch.setattr("coverlock_sdk.locking.lock.search", None)
+    assert locked.verify(picture, "studio").frame == WHOLE
