@@ -17,8 +17,8 @@ from coverlock_sdk import (
 )
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import AnyAttack
-from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.plugin_manager import plugin_manager
 
 LOCK = "coverlock"

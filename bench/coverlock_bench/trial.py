@@ -169,7 +169,7 @@ def transplant_trial(
     cover: Picture8,
     marked: Marked,
     victim: Picture8,
-    message: Bits,
+    message: str | Bits,
     rng: np.random.Generator,
 ) -> dict[str, Outcome]:
     """One marked cover as it is, under the six distortions, and robbed for the victim."""

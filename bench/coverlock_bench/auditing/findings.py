@@ -175,7 +175,7 @@ def _attack_sentence(
 
 
 def _network_sentence(figures: dict[str, Any], kind: Given, rule: Rule) -> str:
-    """What an attacker who runs the vendor's networks gets: as it is, locked, and locked without a key."""
+    """What an attacker who runs the vendor's networks gets: as it is, locked, and without a key."""
     found: dict[str, list[str]] = {}
     for defense, where in WHERE.items():
         for name, cell in _attacks(figures["security"].get(defense, {})).items():

@@ -1,7 +1,8 @@
 """Codes of pictures and of their distorted versions, and how far codes agree.
 
-A hash that registers is told which part of the original a picture shows, as verification would find it; others see the picture as
-it is. Pictures are squares, because a turned picture of another shape is no frame of the original.
+A hash that registers is told which part of the original a picture shows, as verification would
+find out; others see the picture as it is. Pictures are squares, because a turned picture of another
+shape is no frame of the original.
 """
 
 from __future__ import annotations
@@ -60,9 +61,7 @@ def views_of(
     return seen
 
 
-def _frame(
-    change: Distortion, square: Picture8, seen: Picture8, rng: np.random.Generator
-) -> Frame:
+def _frame(change: Distortion, square: Picture8, seen: Picture8, rng: np.random.Generator) -> Frame:
     """The part of ``square`` that ``seen`` shows; a crop is made once more, of coordinates."""
     side = len(seen) / len(square)
     if isinstance(change, Rotation):
