@@ -54,7 +54,7 @@ class Setting:
         given = _accepted("attack", self.name, {"naturals": naturals})
         return load_attack(self.name, **given, **dict(self.options))
 
-    def defense(self, key: Key, **common: Any) -> Defense:
+    def defense(self, key: Key | None = None, **common: Any) -> Defense:
         """The defence of this setting, with those ``common`` options that it knows.
 
         CoverLock gets ``key``, unless the setting names a key file, or says ``key=none``.
