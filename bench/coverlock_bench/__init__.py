@@ -29,7 +29,7 @@ def register_attacks(register: Callable[..., None]) -> None:
     from coverlock_bench.attacks.feature_collision import FeatureCollision
     from coverlock_bench.attacks.ground_truth import GroundTruthResidual
     from coverlock_bench.attacks.optimisation import Optimisation
-    from coverlock_bench.attacks.reembedding import KeyRecovery, ReEmbedding, ReLocking
+    from coverlock_bench.attacks.reembedding import ReEmbedding, ReLocking
     from coverlock_bench.attacks.same_scene import PastedObject
     from coverlock_bench.attacks.wmforger import PreferenceResidual
 
@@ -43,7 +43,6 @@ def register_attacks(register: Callable[..., None]) -> None:
     register(PastedObject)
     register(ReEmbedding)
     register(ReLocking)
-    register(KeyRecovery)
     register(Optimisation)
 
 
@@ -51,14 +50,6 @@ def register_attacks(register: Callable[..., None]) -> None:
 def register_watermarks(register: Callable[..., None]) -> None:
     """Models of OmniSeal Bench, by their names there."""
     register(_omniseal, "omniseal")
-
-
-@hookimpl
-def register_defenses(register: Callable[..., None]) -> None:
-    """CoverLock with a key made for the measurement."""
-    from coverlock_bench.keyed import KeyedCoverLock
-
-    register(KeyedCoverLock)
 
 
 @hookimpl
@@ -78,14 +69,10 @@ def register_hashes(register: Callable[..., None]) -> None:
 
 @hookimpl
 def register_assets(register: Callable[..., None]) -> None:
-    """Photographs for the demo, and a hash to compare with."""
-    from coverlock_bench.hashes.assets import NEURAL_HASH
+    """Photographs for the demo."""
     from coverlock_bench.photos import DEMO_PHOTOS
 
     register(DEMO_PHOTOS)
-    register(NEURAL_HASH)
-    for study in _experiments():
-        study.register_assets(register)
 
 
 @hookimpl

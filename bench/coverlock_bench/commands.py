@@ -22,20 +22,7 @@ from coverlock_bench.deployment.commands import (
 )
 from coverlock_bench.deployment.latency_command import latency
 from coverlock_bench.hashes.commands import calibration, hash_command
-from coverlock_bench.knowing.commands import (
-    key_attacks,
-    key_pictures,
-    known_originals_command,
-    lock_schemes_command,
-    salt_costs_command,
-)
-from coverlock_bench.provenance.commands import (
-    alterations_command,
-    fingerprints,
-    fuzzing,
-    lookups,
-    provenance_command,
-)
+from coverlock_bench.provenance.commands import alterations_command, fuzzing
 from coverlock_sdk.errors import CoverLockError
 
 DRAWERS = {
@@ -56,14 +43,6 @@ for command in (
     hash_command,
     calibration,
     adaptive,
-    key_attacks,
-    key_pictures,
-    lock_schemes_command,
-    salt_costs_command,
-    known_originals_command,
-    fingerprints,
-    provenance_command,
-    lookups,
     alterations_command,
     fuzzing,
     parity,

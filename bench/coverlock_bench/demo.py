@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -21,6 +22,7 @@ from coverlock_bench.trial import TRANSPLANT, forge
 from coverlock_sdk import Key, Verdict, load_defense
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.locking.keys import KEY_BYTES
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 SIDE = 512
@@ -28,7 +30,6 @@ CLEAN = 42.0
 """Decibels at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
 IDENTIFIER = "demo-studio"
 ARMS = ("none", "coverlock")
-DEMO_KEY = Key(b"a fixed key, so that runs agree.", id="demo")
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,21 @@ class Arm:
 def demo(
     images: Path | None, watermark: str, limit: int, psnr: float, out: Path, as_json: bool
 ) -> None:
-    """Mark photos, paste each one's residual onto the others, and see what verification says."""
+    """Mark photos, paste each one's residual onto the others, and see what verification says.
+
+    The lock has a key that is made for this run.
+    """
     photos = find_photos(images)[:limit]
     if len(photos) < 2:
         raise PictureError("the demo needs at least two photos: one to steal from, one to forge")
     covers = load_squares(photos, SIDE)
     console = Console(stderr=True)
     system = named_watermark(watermark)
+    key = Key(secrets.token_bytes(KEY_BYTES), id="demo")
     arms: dict[str, Arm] = {}
     with Progress(console=console, transient=True) as progress:
         for name in ARMS:
-            options = {"key": DEMO_KEY} if name == "coverlock" else {}
+            options = {"key": key} if name == "coverlock" else {}
             protected = load_defense(name, psnr=psnr, **options).protect(system)
             assert isinstance(protected, LockedWatermark)
             task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
@@ -121,7 +126,7 @@ def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) 
     without, with_lock = (_success(arms[name]) for name in ARMS)
     console.print(
         f"forgeries that pass: [red]{without[0]} of {without[1]}[/] without CoverLock, "
-        f"[green]{with_lock[0]} of {with_lock[1]}[/] with it"
+        f"[green]{with_lock[0]} of {with_lock[1]}[/] with it and a key made for this run"
     )
     console.print(f"picture: {out}")
 

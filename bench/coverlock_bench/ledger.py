@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import sqlite3
 import time
 import warnings
@@ -21,7 +22,7 @@ import numpy as np
 
 from coverlock_bench.forecast import OverallProgress
 from coverlock_bench.photos import to_float
-from coverlock_sdk import ProtectedWatermark, Watermark
+from coverlock_sdk import Key, ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import decode, embed, working_size
@@ -97,6 +98,12 @@ class Session:
             self._known[id(marker)] = marker, fingerprint(marker)
         return self._known[id(marker)][1]
 
+    def key(self) -> Key:
+        """The vendor's key, which no attacker has: made for this run, and kept in its ledger."""
+        secret = self.ledger.recall(kind="key") or secrets.token_hex(32)
+        self.ledger.keep(secret, kind="key")
+        return Key(bytes.fromhex(secret), id="bench", created="for this run")
+
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
         """``items`` one by one, with progress."""
         if self.overall is not None:
@@ -155,7 +162,9 @@ def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
     shown: list[Any] = []
     if isinstance(marker, LockedWatermark):
         shown += [rounded(logits) for logits in marker.logits([marked])]
-        shown += [repr(marker.format), marker.binder.rounds]  # soft verdicts depend on calibrations
+        lock = marker.lock
+        shown += [lock.decoder, lock.floors, marker.binder.rounds]
+        shown += [] if lock.hash is None else [lock.hash.name, lock.hash.calibration]
     else:
         shown.append(rounded(marker.decode([marked])))
     scores = marker.scores([marked])

@@ -162,7 +162,7 @@ def locked_transferability(
         original = to_8_bit(source)
         marked = mark(protected, original, message)
         forged = forge(TRANSPLANT, [marked.picture], [original], [to_8_bit(victim)])
-        [seen] = judge(protected, forged, message, marked.code)
+        [seen] = judge(protected, forged, message, marked.code, marked.salt)
         assert seen.payload_errors is not None
         return {"message": seen.matches / seen.bits, "payload": 1 - seen.payload_errors / seen.bits}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from coverlock_sdk import (
     Defense,
+    Key,
     Watermark,
     load_attack,
     load_defense,
@@ -16,8 +17,16 @@ from coverlock_sdk import (
 )
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import AnyAttack
+from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.plugin_manager import plugin_manager
+
+LOCK = "coverlock"
+KEYLESS = "coverlock:key=none"
+"""The lock as the paper has it, which everybody can compute."""
+
+DEFAULT_RULE: Rule = "soft"
+"""The rule of every product; the hard one is the paper's."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +54,18 @@ class Setting:
         given = _accepted("attack", self.name, {"naturals": naturals})
         return load_attack(self.name, **given, **dict(self.options))
 
-    def defense(self, **common: Any) -> Defense:
-        """The defence of this setting, with those ``common`` options that it knows."""
+    def defense(self, key: Key | None = None, **common: Any) -> Defense:
+        """The defence of this setting, with those ``common`` options that it knows.
+
+        CoverLock gets ``key``, unless the setting names a key file, or says ``key=none``.
+        """
         given = _accepted("defense", self.name, common)
-        return load_defense(self.name, **{**given, **dict(self.options)})
+        if self.name == LOCK:
+            given["key"] = key
+        options = {**given, **dict(self.options)}
+        if options.get("key") == "none":
+            options["key"] = None
+        return load_defense(self.name, **options)
 
 
 def named_watermark(text: str) -> Watermark:

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
-from coverlock_bench.settings import Setting
-from coverlock_sdk import Marked, NetworkAttack, OracleAttack, ProtectedWatermark, Watermark
+from coverlock_bench.settings import DEFAULT_RULE, Setting
+from coverlock_sdk import Key, Marked, NetworkAttack, OracleAttack, ProtectedWatermark, Watermark
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
+from coverlock_sdk.hashing.frames import WHOLE
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
-from coverlock_sdk.locking.judging import Judge
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES, Rule
 
@@ -48,7 +48,10 @@ class Outcome:
     payload_errors: int | None = None
     """Bits that the decoder read differently from what was embedded, before the lock is undone."""
     hash_errors: int | None = None
-    """Bits in which the picture's code is not the code that was embedded; None without a lock."""
+    """Bits in which the picture's code is not the code that was embedded; None without a lock.
+
+    The code is that of the frame in which the picture was accepted, or of the whole picture.
+    """
     score: float | None = None
     """How genuine a filter finds the picture, where the defence has one."""
     carried: dict[Rule, bool] | None = None
@@ -134,26 +137,26 @@ def judge(
     ``code`` is the one that was embedded, under ``salt``; against it the errors of payload and
     hash are counted.
     """
-    decoded, hashed = lock.logits(list(pictures))
-    form, (_, code_map, bits, _) = lock.format, lock.judge.terms(message, lock.keys[0])
-    payloads = (form.log_odds(decoded) > 0).astype(np.uint8)
-    codes = form.code(hashed, code_map, salt)
+    decoded, described = lock.logits(list(pictures))
+    terms = lock.lock.terms(message, lock.keys[0])
     judged = {
-        rule: Judge(form, lock.keyring, lock.fpr, rule).verify(decoded, hashed, message)
-        for rule in RULES
+        rule: replace(lock.lock, rule=rule).verify(decoded, described, message) for rule in RULES
     }
     outcomes = []
     for row in range(len(decoded)):
         payload_errors = hash_errors = None
         if code is not None:
-            payload_errors = int((payloads[row] != bits ^ code).sum())
+            payload = lock.lock.log_odds(decoded[row]) > 0
+            payload_errors = int((payload != terms.message ^ code).sum())
             if lock.hash is not None:
-                hash_errors = int((codes[row] != code).sum())
+                frame = judged[DEFAULT_RULE][row].frame or WHOLE
+                seen = terms.code_map.seen(lock.hash.code(described[row], frame))[0, salt]
+                hash_errors = int((lock.lock.code_of(seen, terms, salt) != code).sum())
         outcomes.append(
             Outcome(
                 accepted={rule: judged[rule][row].accepted for rule in RULES},
-                matches=judged[RULES[0]][row].matches,
-                bits=len(bits),
+                matches=judged[DEFAULT_RULE][row].matches,
+                bits=lock.bits,
                 payload_errors=payload_errors,
                 hash_errors=hash_errors,
             )
@@ -166,7 +169,7 @@ def transplant_trial(
     cover: Picture8,
     marked: Marked,
     victim: Picture8,
-    message: Bits,
+    message: str | Bits,
     rng: np.random.Generator,
 ) -> dict[str, Outcome]:
     """One marked cover as it is, under the six distortions, and robbed for the victim."""
@@ -177,13 +180,16 @@ def transplant_trial(
 
 
 class DefendedWatermark:
-    """A watermark behind any defence, which marks pictures and is asked under every rule."""
+    """A watermark behind any defence, which marks pictures and is asked under every rule.
 
-    def __init__(self, watermark: Watermark, defense: Setting, fpr: float) -> None:
+    CoverLock has ``key``, unless ``defense`` says otherwise.
+    """
+
+    def __init__(self, watermark: Watermark, defense: Setting, fpr: float, key: Key) -> None:
         self.by_rule: Mapping[Rule, ProtectedWatermark] = {
-            rule: defense.defense(fpr=fpr, rule=rule).protect(watermark) for rule in RULES
+            rule: defense.defense(key, fpr=fpr, rule=rule).protect(watermark) for rule in RULES
         }
-        self.protected = self.by_rule[RULES[-1]]
+        self.protected = self.by_rule[DEFAULT_RULE]
 
     @property
     def keyed(self) -> bool:
@@ -214,8 +220,8 @@ class DefendedWatermark:
         return [
             Outcome(
                 accepted={rule: bool(judged[rule][row].accepted) for rule in RULES},
-                matches=judged[RULES[0]][row].matches,
-                bits=judged[RULES[0]][row].bits,
+                matches=judged[DEFAULT_RULE][row].matches,
+                bits=judged[DEFAULT_RULE][row].bits,
                 score=None if scores is None else float(scores[row]),
                 carried={r: judged[r][row].p_value <= judged[r][row].fpr for r in RULES},
             )

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import click
-
-
-def register_assets(register: Callable[..., None]) -> None:
-    """Pretrained backbones to compare hashes with."""
-    from experiments.backbone_assets import AUGNET, EFFICIENTNET
-
-    register(AUGNET)
-    register(EFFICIENTNET)
 
 
 def register_commands(bench: click.Group) -> None:

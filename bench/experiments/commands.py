@@ -10,9 +10,7 @@ from typing import Any
 
 import click
 
-from coverlock_bench.adaptive.command import chosen
 from coverlock_bench.auditing.collection import SIDE
-from coverlock_bench.hashes.collision_report import TARGETS
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import (
     FOLDER,
@@ -27,10 +25,8 @@ from coverlock_bench.measurement import (
 from coverlock_bench.photos import find_photos
 from coverlock_bench.rt import COUNTS as RT_COUNTS
 from coverlock_bench.settings import named_watermark
-from coverlock_sdk.errors import CoverLockError, needs
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import DEFAULT_HASH
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_ROUNDS
-from coverlock_sdk.locking.hardening import Hardening
 from coverlock_sdk.plugin_calls import working_size
 from coverlock_sdk.plugin_manager import plugin_manager
 from experiments import tables as declared
@@ -58,30 +54,6 @@ seeds_option = click.option(
 bf16_option = click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16.")
 
 
-@measurement("roundtrip", "watermarks images hash fpr", number_option("--rounds", DEFAULT_ROUNDS))
-def roundtrip(
-    watermarks: Names, images: Path | None, hash: str, rounds: int, fpr: float
-) -> Measured:
-    """Mark photos and verify them as saved: unlocked, locked once, locked to a fixed point."""
-    from experiments.roundtrip import roundtrip as measure
-
-    photos = find_photos(images)
-    figures = {name: measure(name, photos, hash, rounds, fpr) for name in watermarks}
-    return Measured({"hash": hash, "rounds": rounds, "fpr": fpr, "photos": len(photos)}, figures)
-
-
-@measurement("rules", "watermarks images hash held_out fpr seed", count_option(100))
-def rules(
-    watermarks: Names, images: Path | None, held_out: bool, count: int, **common: Any
-) -> Measured:
-    """Compare the hard and the soft rule: genuine pictures under distortion, and forgeries."""
-    from experiments.rules import compare_rules
-
-    photos = find_photos(images, held_out)[:count]
-    figures = {name: compare_rules(name, photos=photos, **common) for name in watermarks}
-    return Measured({"photos": len(photos), "held_out": held_out, **common}, figures)
-
-
 @measurement(
     "hardening",
     "images held_out fpr seed",
@@ -101,198 +73,10 @@ def hardening(
     photos = find_photos(images, held_out)[:count]
     names = watermarks or tuple(plugin_manager().names("watermark"))
     config = {"photos": len(photos), "held_out": held_out, **common}
-    config["settings"] = asdict(Hardening())
     figures: dict[str, Any] = {}
     for name, hash_name in product(names, hashes):
         figures[f"{name}, {hash_name}"] = measure(name, hash_name, photos, **common)
         yield Measured(config, figures, declared.HARDENING.markdown(figures))
-
-
-@measurement(
-    "lookalikes",
-    "watermarks images fpr",
-    hashes_option(DEFAULT_HASH),
-    count_option(8, "Pictures of each kind and template."),
-)
-def lookalikes(
-    watermarks: Names, hashes: Names, images: Path | None, count: int, fpr: float
-) -> Iterator[Measured]:
-    """Whether the estimate at embedding predicts which pictures of held-out designs are forged."""
-    from experiments.lookalikes import lookalikes as measure
-
-    photos = find_photos(images)
-    config = {"photos": len(photos), "count": count, "fpr": fpr}
-    figures: dict[str, Any] = {}
-    for name, hash_name in product(watermarks, hashes):
-        figures[f"{name}, {hash_name}"] = measure(name, hash_name, photos, count, fpr)
-        yield Measured(config, figures, declared.LOOKALIKES.markdown(figures))
-
-
-kinds_option = click.option(
-    "--kind", "kinds", multiple=True, help="May be repeated; otherwise all that share a template."
-)
-examples_option = number_option(
-    "--examples", 16, "Pictures of each template that the hash is told of."
-)
-judged_option = count_option(8, "Other pictures of each template, which are judged.")
-
-
-@measurement(
-    "templates",
-    "watermarks images seed",
-    hashes_option(DEFAULT_HASH),
-    kinds_option,
-    examples_option,
-    judged_option,
-)
-def templates_command(
-    watermarks: Names,
-    hashes: Names,
-    images: Path | None,
-    kinds: Names,
-    examples: int,
-    count: int,
-    seed: int,
-) -> Iterator[Measured]:
-    """Pictures of held-out templates with a hash as it is, and with one that was told them."""
-    from experiments.told_templates import template_sets, told_templates
-
-    photos = find_photos(images)
-    sets = template_sets(kinds, photos, examples + count)
-    config = {"photos": len(photos), "examples": examples, "count": count, "seed": seed}
-    figures: dict[str, Any] = {}
-    for name, hash_name in product(watermarks, hashes):
-        measured = told_templates(name, hash_name, photos, sets, examples, seed)
-        figures[f"{name}, {hash_name}"] = measured
-        yield Measured(config, figures, declared.TOLD_TEMPLATES.markdown(figures))
-
-
-@measurement(
-    "template-collisions", "images hash seed", kinds_option, examples_option, judged_option
-)
-def template_collisions_command(
-    images: Path | None, hash: str, kinds: Names, examples: int, count: int, seed: int
-) -> Measured:
-    """What forgers with the weights make of pictures of templates, told to the hash or not."""
-    from experiments.told_templates import collisions, template_sets
-
-    photos = find_photos(images)
-    sets = template_sets(kinds, photos, examples + count)
-    figures = {hash: collisions(hash, sets, examples, seed)}
-    config = {"photos": len(photos), "examples": examples, "count": count, "seed": seed}
-    return Measured(config, figures, declared.TEMPLATE_COLLISIONS.markdown(figures))
-
-
-@measurement("duo-heads", "seed", photos_argument, runs_option)
-def duo_heads_command(photos: Path, runs: Path, seed: int) -> Iterator[Measured]:
-    """Heads of duo between two aims: bits that photos keep, and pairs of photos told apart."""
-    with needs("a head of duo", "PyTorch", "torch"):
-        from experiments.duo_heads import duo_heads
-
-    figures: dict[str, Any] = {}
-    for preference, found in duo_heads(photos, runs, seed):
-        figures[preference] = found
-        yield Measured({"seed": seed}, figures, declared.DUO_HEADS.markdown(figures))
-
-
-@measurement(
-    "floors",
-    "watermarks images hash held_out seed",
-    count_option(100),
-    click.option(
-        "--targets",
-        type=click.IntRange(0, TARGETS),
-        default=TARGETS,
-        show_default=True,
-        help="Photos that forgers attack, of those that 'bench hash' attacks.",
-    ),
-    work_option("floors"),
-)
-def floors_command(
-    watermarks: Names, images: Path | None, held_out: bool, work: Path, **common: Any
-) -> Measured:
-    """What each floor on agreement costs genuine pictures, and what it stops of white-box forgers.
-
-    With --held-out it is how the default floors are chosen.
-    """
-    from experiments.floors import affordable, floors
-
-    photos = find_photos(images, held_out)
-    with resumable(work):
-        session = Session(Ledger(work), quiet=False)
-        figures = floors(watermarks, photos=photos, run=session, **common)
-    config = {"held_out": held_out, "watermarks": list(watermarks), **common}
-    notes = (affordable(figures),)
-    return Measured(config, figures, declared.FLOORS.markdown(figures), notes)
-
-
-@measurement(
-    "documents", "watermark fpr", hashes_option("nano", "dct"), number_option("--pages", 6)
-)
-def documents(watermark: str, hashes: Names, pages: int, fpr: float) -> Measured:
-    """Forge between pages of text, where the lock is weaker than between photos."""
-    from experiments.documents import documents as measure
-
-    figures = measure(watermark, list(hashes), pages, fpr)
-    return Measured({"watermark": watermark, "pages": pages, "fpr": fpr}, figures)
-
-
-@measurement(
-    "levers",
-    "images held_out only fpr seed",
-    count_option(24, "Forgeries of each attack."),
-    number_option("--bits", 32, "Bits of a message."),
-    work_option("adaptive"),
-)
-def levers(images: Path | None, held_out: bool, only: Names, work: Path, **common: Any) -> Measured:
-    """Measure what would raise the bar for a feature collision, and what it would cost."""
-    from experiments.lever_study import LEVERS, lever_study
-
-    wanted = chosen(only, tuple(LEVERS), "lever")
-    with resumable(work):
-        session = Session(Ledger(work), quiet=False)
-        figures = lever_study(find_photos(images, held_out), session=session, only=wanted, **common)
-    config = {"held_out": held_out, **common}
-    return Measured(config, figures, declared.LEVERS.markdown(figures))
-
-
-@measurement(
-    "hash-variants",
-    "",
-    click.option(
-        "--images",
-        type=FOLDER,
-        required=True,
-        help="Folder of training photos; a tenth of them is held out for the figures.",
-    ),
-    click.option(
-        "--run",
-        type=click.Path(file_okay=False, path_type=Path),
-        required=True,
-        help="Folder that keeps cached features and checkpoints.",
-    ),
-)
-def hash_variants_command(images: Path, run: Path) -> Measured:
-    """Compare hashes from scratch, on frozen pretrained backbones, and distilled."""
-    from experiments.hash_variants import hash_variants, settings
-
-    figures = hash_variants(images, run)
-    return Measured(settings(images), figures, declared.HASH_VARIANTS.markdown(figures))
-
-
-@measurement(
-    "hash-latency",
-    "",
-    hashes_option(DEFAULT_HASH),
-    number_option("--threads", 2),
-    number_option("--turns", 50, "Pictures hashed by each graph."),
-)
-def hash_latency_command(hashes: Names, threads: int, turns: int) -> Measured:
-    """Time hashes in ONNX Runtime beside a network of the shape of DINOv2-S."""
-    from experiments.hash_latency import hash_latency
-
-    config = {"threads": threads, "turns": turns, "reference": "dinov2-s, random weights"}
-    return Measured(config, hash_latency(hashes, threads, turns))
 
 
 @measurement("references", "watermarks seed keep", unseen_option)
@@ -439,18 +223,6 @@ many_folders_option = click.option(
 )
 
 
-@measurement("code-pairs", "", hashes_option(DEFAULT_HASH), many_folders_option)
-def code_pairs_command(hashes: Names, folders: tuple[Path, ...]) -> Measured:
-    """Count the pairs of unmarked photos whose codes pass for one another, by length."""
-    from experiments.code_pairs import CODE_PAIRS, code_pairs
-
-    photos = {folder.name: find_photos(folder) for folder in folders}
-    figures = {
-        hash: {name: code_pairs(hash, found) for name, found in photos.items()} for hash in hashes
-    }
-    return Measured({"fpr": DEFAULT_FPR}, figures, CODE_PAIRS.markdown(figures))
-
-
 @measurement("residuals", "watermarks seed", unseen_option)
 def residuals_command(watermarks: Names, images: Path, seed: int) -> Measured:
     """Keep residuals to look at: averaged over covers, and as each attack lifts them."""
@@ -591,24 +363,12 @@ def plots(results: Path, out: Path, check: bool) -> None:
 
 
 COMMANDS = (
-    roundtrip,
-    rules,
     hardening,
-    lookalikes,
-    templates_command,
-    template_collisions_command,
-    duo_heads_command,
-    floors_command,
-    documents,
-    levers,
-    hash_variants_command,
-    hash_latency_command,
     references_command,
     transferability_command,
     interventions,
     training_factors_command,
     filters_command,
-    code_pairs_command,
     residuals_command,
     forgeries_command,
     any_size_command,

@@ -14,10 +14,7 @@ from typing import Any
 
 from coverlock_bench.auditing.figures import draw_tradeoff, draw_transferability
 from coverlock_bench.deployment.latency_picture import draw_latency
-from coverlock_bench.hashes.collision_picture import draw_collisions
 from coverlock_bench.hashes.kind_picture import draw_kinds
-from experiments.backbone_picture import draw_backbones
-from experiments.floor_picture import draw_floors
 from experiments.residual_pictures import draw_averaged_residuals, draw_lifted_residuals
 
 Draw = Callable[[dict[str, Any], Path], None]
@@ -25,13 +22,10 @@ Draw = Callable[[dict[str, Any], Path], None]
 PLOTS: dict[str, tuple[str, Draw]] = {
     "transferability.svg": ("security.json", draw_transferability),
     "tradeoff.svg": ("security.json", draw_tradeoff),
-    "kinds.svg": ("hash-kinds.json", draw_kinds),
-    "collisions.svg": ("hash-curve.json", draw_collisions),
-    "floors.svg": ("floors.json", draw_floors),
+    "kinds.svg": ("hash.json", draw_kinds),
     "averaged-residuals.svg": ("residuals.json", draw_averaged_residuals),
     "lifted-residuals.svg": ("residuals.json", draw_lifted_residuals),
-    "backbones.svg": ("hash-variants.json", draw_backbones),
-    "latency.svg": ("latency-mbrs.json", draw_latency),
+    "latency.svg": ("latency.json", draw_latency),
 }
 """File name, the result file it is drawn from, and what draws it."""
 
@@ -41,6 +35,7 @@ def stale(out: Path, results: Path) -> list[str]:
     return [
         name
         for name, (result, _) in PLOTS.items()
+        if (results / result).exists()
         for file in _both(out / name)
         if not file.exists() or _origin(results / result) not in file.read_text()
     ]

@@ -22,7 +22,7 @@ from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import Setting
 from coverlock_bench.tables import Row, Table
 from coverlock_bench.trial import DefendedWatermark, floats, forge
-from coverlock_sdk import Watermark
+from coverlock_sdk import Key, Watermark
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
@@ -92,10 +92,16 @@ class Robbery:
     """One attack on one watermark behind one defence."""
 
     def __init__(
-        self, watermark: Watermark, defense: str, attack: str, pictures: list[Picture8], seed: int
+        self,
+        watermark: Watermark,
+        defense: str,
+        attack: str,
+        pictures: list[Picture8],
+        seed: int,
+        key: Key,
     ) -> None:
         self.cast, self.seed = Cast.of(pictures, seed), seed
-        self.defended = DefendedWatermark(watermark, Setting.parse(defense), DEFAULT_FPR)
+        self.defended = DefendedWatermark(watermark, Setting.parse(defense), DEFAULT_FPR, key)
         self.attack = Setting.parse(attack).attack(naturals=floats(self.cast.naturals))
         if self.attack.references > len(self.cast.sources):
             raise CoverLockError(
@@ -150,7 +156,7 @@ def forgeries(
 
     ``groups`` ends the run after so many residuals; a later one goes on from there.
     """
-    robbery = Robbery(watermark, defense, attack, pictures, seed)
+    robbery = Robbery(watermark, defense, attack, pictures, seed, session.key())
     scale = robbery.fitting(scale, groups)
     key = {
         "kind": "forgeries",

@@ -14,14 +14,14 @@ import numpy as np
 
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import CLEAN, FORGED, Outcome, mark, transplant_trial
-from coverlock_sdk import CoverLock, Key, Marked, NoDefense, codeword
+from coverlock_sdk import CoverLock, Key, Marked, NoDefense
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.progress import progress
 
 BARE, BOUND, HARDENED = "no lock", "as bound", "hardened"
-KEYED = "hardened, with a key"
+KEYLESS = "hardened, without a key"
 KEY = Key(bytes(range(32)), id="bench", created="")
 
 Trial = tuple[Marked, float, dict[str, Outcome]]
@@ -37,16 +37,16 @@ def hardening(watermark: str, hash: str, photos: list[Path], fpr: float, seed: i
     covers = [read(photo).to_bytes() for photo in photos]
     arms: dict[str, CoverLock | NoDefense] = {
         BARE: NoDefense(fpr=fpr),
-        BOUND: CoverLock(hash, fpr=fpr, harden=False),
-        HARDENED: CoverLock(hash, fpr=fpr),
-        KEYED: CoverLock(hash, key=KEY, fpr=fpr),
+        BOUND: CoverLock(hash, key=KEY, fpr=fpr, harden=False),
+        HARDENED: CoverLock(hash, key=KEY, fpr=fpr),
+        KEYLESS: CoverLock(hash, fpr=fpr),
     }
     locks = {arm: defense.protect(system) for arm, defense in arms.items()}
     trials: dict[str, list[Trial]] = {arm: [] for arm in arms}
     for index, cover in enumerate(progress(covers, watermark)):
         victim = covers[(index + 1) % len(covers)]
         for arm, lock in locks.items():
-            message = codeword(f"photo {index}", None, lock.bits)
+            message = f"photo {index}"
             start = time.process_time()
             marked = mark(lock, cover, message)
             seconds = time.process_time() - start

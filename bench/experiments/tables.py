@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from statistics import fmean, stdev
 from typing import Any
 
 from coverlock_bench.auditing import paper
 from coverlock_bench.tables import (
-    RATE,
     RATIO,
     Columns,
     Row,
@@ -40,39 +39,9 @@ def _of_locks(template: str) -> Callable[[Row], str]:
     return lambda row: "" if row["arm"] == "no lock" else shown(row, template)
 
 
-RULES_TABLE = Table(
-    "Forgeries and genuine pictures, by watermark, defence and rule",
-    lambda figures: [
-        {**row[rule], **row, "rule": rule}
-        for row in _by_arm("none", "coverlock")(figures)
-        for rule in RULES
-    ],
-    (
-        WATERMARK,
-        ("defence", lambda row: "CoverLock" if row["arm"] == "coverlock" else "none"),
-        ("rule", "{rule}"),
-        ("forgeries accepted (GT@1)", counted("asr_gt1")),
-        ("genuine accepted", counted("tpr/clean")),
-        ("genuine accepted, six distortions", "{tpr_mean_of_six:%1} %"),
-    ),
-)
-ROUNDTRIP = Table(
-    "Marked photos that verify as saved, and what fixed-point binding changes",
-    nested("watermark", "arm"),
-    (
-        WATERMARK,
-        ("rule", lambda row: row["arm"].partition(": ")[0]),
-        ("binding", lambda row: row["arm"].partition(": ")[2]),
-        ("accepted", "{accepted} of {photos}"),
-        ("bits read", "{bit_accuracy:%2} %"),
-        ("hash error", "{hash_bit_error:%2} %"),
-        ("median p", lambda row: f"{10 ** row['median_log10_p']:.1g}"),
-        ("PSNR", "{psnr_mean:.1f} dB"),
-    ),
-)
 HARDENING = Table(
     "Photos marked without a lock, as bound and hardened, by watermark",
-    _by_arm("no lock", "as bound", "hardened", "hardened, with a key"),
+    _by_arm("no lock", "as bound", "hardened", "hardened, without a key"),
     (
         ("watermark, hash", "{watermark}"),
         ("", "{arm}"),
@@ -94,243 +63,31 @@ HARDENING = Table(
 )
 
 
-def _in_vain(template: str) -> Callable[[Row], str]:
-    return lambda row: shown({**row, "safe": row["pictures"] - row["forgeable"]}, template)
-
-
-LOOKALIKES = Table(
-    "How well the estimate at embedding predicts forgeries, on held-out designs and photos",
-    nested("lock"),
-    (
-        ("watermark, hash", "{lock}"),
-        ("pictures", "{pictures}"),
-        ("can be forged", "{forgeable}"),
-        ("of these warned about by the crowd", "{hits} of {forgeable}"),
-        ("in vain", _in_vain("{false_alarms} of {safe}")),
-        ("rank correlation with forgeries accepted", "{rank_correlation|-:.2f}"),
-        ("warned about with one's own pictures", "{with_own/hits|-} of {forgeable}"),
-        ("in vain", _in_vain("{with_own/false_alarms|-} of {safe}")),
-        ("rank correlation", "{with_own/rank_correlation|-:.2f}"),
-    ),
-)
-
-
-def _floor_columns(figures: Any) -> Columns:
-    measured = next(iter(figures["soft"].values()))
-    return (
-        ("rule", "{rule}"),
-        ("floor", lambda row: row["floor"] if float(row["floor"]) else "none"),
-        *((f"genuine, {name}", f"{{tpr/{name}:%1}} %") for name in measured["tpr"]),
-        ("cost of the floor, points", "{cost/keyless:%2}"),
-        ("with a key", "{cost/scheme 2:%2}"),
-        ("genuine, 80 % crop", "{tpr_by_distortion/crop:%1} %"),
-        *(
-            (f"forged, {search}", below(f"collisions/{search}", "{accepted:.1f} of {targets}"))
-            for search in measured["collisions"]
-        ),
-    )
-
-
-FLOORS = Table(
-    "Genuine pictures and white-box forgeries that each floor on agreement accepts",
-    nested("rule", "floor"),
-    _floor_columns,
-)
-
-SOFT_FLOORS = Table(
-    "The same under the soft rule",
-    lambda figures: nested("rule", "floor")({"soft": figures["soft"]}),
-    _floor_columns,
-)
-
-
-def _told_rows(figures: Row) -> list[Row]:
-    """A row a kind and one for all, each for the plain hash and for the one that was told."""
-    return [
-        {"lock": lock, "kind": kind, "reading": reading, **row}
-        for lock, found in figures.items()
-        for kind, of_kind in (*found["kinds"].items(), ("all", found["all"]))
-        for reading, row in of_kind.items()
-    ]
-
-
-TOLD_TEMPLATES = Table(
-    "Pictures of held-out templates, by a hash as it is and by one that was told the templates",
-    _told_rows,
-    (
-        ("watermark, hash", "{lock}"),
-        ("kind", "{kind}"),
-        ("hash", "{reading}"),
-        ("agreement", "{agreement|:.3f}"),
-        ("pairs at 51 of 64", "{pairs_accepted|:%1} %"),
-        ("forgeries accepted", "{forged} of {forged_tried}"),
-        ("genuine, six distortions", "{genuine} of {genuine_tried}"),
-        *((name, f"{{genuine_{name}}}") for name in EVALUATION),
-    ),
-)
-
-DUO_HEADS = Table(
-    "Heads of duo on photos that training holds out, by how much steady directions count",
-    nested("preference"),
-    (
-        ("preference", "{preference}"),
-        ("bit error, six distortions", "{error:%2} %"),
-        ("80 % crop", "{error_crop:%2} %"),
-        ("deviation of agreement", "{pairs_deviation:.4f}"),
-        ("pairs at 167 of 256", "{pairs_accepted:%3} %"),
-        ("agreement, mean over kinds", "{kinds_mean:.3f}"),
-        ("pairs of one kind that pass", "{kinds_accepted_64:%1} %"),
-    ),
-)
-
-TEMPLATE_COLLISIONS = Table(
-    "White-box forgeries onto pictures of held-out templates",
-    nested("hash", "kind", "reading"),
-    (
-        ("hash", "{hash}"),
-        ("kind", "{kind}"),
-        ("", "{reading}"),
-        *(
-            (search, below(search, "{accepted:.1f} of {targets:.0f}"))
-            for search in ("34 dB", "34 dB, key")
-        ),
-    ),
-)
-
-LOOKALIKE_KINDS = Table(
-    "The estimate and forgeries by kind",
-    lambda figures: [
-        {"lock": lock, "kind": kind, **row}
-        for lock, found in figures.items()
-        for kind, row in found["kinds"].items()
-    ],
-    (
-        ("watermark, hash", "{lock}"),
-        ("kind", "{kind}"),
-        ("lookalikes expected in the crowd, median", "{expected:.1f}"),
-        ("of one's own", "{own|-:.1f}"),
-        ("warned about", "{warned:%0} %"),
-        ("with one's own", "{warned_with_own|-:%0} %"),
-        ("can be forged", "{forgeable:%0} %"),
-        ("forgeries accepted", "{forged} of {tried}"),
-    ),
-)
-
-
 def _variance(row: Row) -> str:
-    """Older files have no interval."""
-    interval = shown(row["variance_ratio"], " [{low:.2f}, {high:.2f}]")
-    return shown(row["variance_ratio"], "{mean:.2f}" + interval + " ({min:.2f}-{max:.2f})")
+    """The spread of match counts, which a key leaves nobody to count."""
+    interval = "{variance_ratio/mean|-:.2f} [{variance_ratio/low:.2f}, {variance_ratio/high:.2f}]"
+    return shown(row, interval + " ({variance_ratio/min:.2f}-{variance_ratio/max:.2f})")
 
 
-def _share(digits: int) -> str:
+def _share(rule: str, level: str, digits: int) -> str:
     observed = "{observed:%D} % [{low:%D}, {high:%D}] expected {expected:%D}"
-    return observed.replace("D", str(digits))
+    return below(f"exceedance/{rule}/{level}", observed.replace("D", str(digits)))
 
 
-def _calibration(title: str, levels: Mapping[str, int]) -> Table:
-    """By watermark and lock, how often p-values of unmarked pictures are as low as ``levels``."""
-    return Table(
-        title,
-        nested("watermark", "arm"),
-        (
-            WATERMARK,
-            ("", "{arm}"),
-            ("variance / binomial (min-max over messages)", _variance),
-            *(
-                (f"{rule}, p <= 1e-{digits}", below(f"exceedance/{rule}/{level}", _share(digits)))
-                for rule in RULES
-                for level, digits in levels.items()
-            ),
+CALIBRATION = Table(
+    "Unmarked photos against fixed messages",
+    nested("watermark", "arm"),
+    (
+        WATERMARK,
+        ("", "{arm}"),
+        ("variance / binomial (min-max over messages)", _variance),
+        *(
+            (f"{rule}, p <= {level}", _share(rule, level, digits))
+            for rule in RULES
+            for level, digits in (("0.1", 1), ("0.01", 2), ("0.001", 3))
         ),
-    )
-
-
-CALIBRATION = _calibration(
-    "Unmarked photos against fixed messages", {"0.01": 2, "0.001": 3, "0.0001": 4}
-)
-
-CALIBRATION_RARE = _calibration(
-    "Unmarked photos and their quarters against fixed messages",
-    {"0.001": 3, "0.0001": 4, "1e-05": 5},
-)
-
-
-def _distortion_rows(figures: Any) -> Iterator[Row]:
-    hashes = figures["hashes"]
-    for distortion in next(iter(hashes.values()))["bit_error"]:
-        errors = {name: row["bit_error"][distortion] for name, row in hashes.items()}
-        yield {"distortion": distortion, **errors}
-
-
-HASH_DISTORTIONS = Table(
-    "Bit error of each hash under each distortion",
-    _distortion_rows,
-    lambda figures: [
-        ("distortion", "{distortion}"),
-        *((name, f"{{{name}:%2}} %") for name in figures["hashes"]),
-    ],
-)
-
-
-def _length_columns(figures: Any) -> Columns:
-    lengths = next(iter(figures["hashes"].values()))["similar"]["accepted"]
-    shares = [(f"L = {length}", f"{{accepted/{length}:%3}} %") for length in lengths]
-    return [HASH, ("pairs", "{pairs:,} {kind}"), *shares]
-
-
-HASH_LENGTHS = Table(
-    "Pairs of pictures that would be accepted for one another, by length of the message",
-    lambda figures: [
-        {"hash": name, "kind": kind, **row[kind]}
-        for name, row in figures["hashes"].items()
-        for kind in ("different", "similar")
-    ],
-    _length_columns,
-)
-HASH_LATENCY = Table(
-    "Time of one picture relative to DINOv2-S; milliseconds of a busy machine tell nothing",
-    nested("hash"),
-    (HASH, ("pictures in the time of one by DINOv2-S", "{speed_up:.0f}")),
-)
-HASH_VARIANTS = Table(
-    "Each way to a hash in one line, on held-out photos",
-    nested("hash"),
-    (
-        HASH,
-        ("bit error, six distortions", "{error:%2} %"),
-        ("under an 80 % crop", "{error_crop:%2} %"),
-        ("agreement of different pictures", "{pairs_mean:.3f} ± {pairs_deviation:.3f}"),
-        ("accepted", "{pairs_accepted:%3} %"),
-        ("parameters", "{parameters:,}"),
-        ("time / nano", "{times_nano:.1f}"),
     ),
 )
-DOCUMENTS = Table(
-    "Transplants between pages of text",
-    nested("hash"),
-    (
-        HASH,
-        ("bits in which codes agree", "{agreement_mean:%0} % (at most {agreement_max:%0} %)"),
-        ("accepted, hard", "{forgeries_accepted/hard} of {forgeries}"),
-        ("accepted, soft", "{forgeries_accepted/soft} of {forgeries}"),
-    ),
-)
-
-
-def _lever_columns(figures: Any) -> Columns:
-    budgets = list(next(iter(figures.values()))["forgeries"])
-    cells = {f"collisions within {b} levels": f"forgeries/{b}" for b in budgets}
-    cells["genuine, distorted"] = "genuine"
-    matched = " / ".join(f"{{{cell}/bits_matched:%0}} %" for cell in cells.values())
-    return [
-        ("lever", "{lever}"),
-        *((heading, below(cell, RATE)) for heading, cell in cells.items()),
-        ("bits that match in each", matched),
-    ]
-
-
-LEVERS = Table("Collisions and genuine pictures that pass", nested("lever"), _lever_columns)
 REFERENCES = Table(
     "The watermarks trained here: quality, bits read under the six distortions, and RT",
     lambda figures: [

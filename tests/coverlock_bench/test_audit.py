@@ -36,7 +36,6 @@ TINY = presets.Preset(
         "averaging": 2,
         "re-embedding": 4,
         "re-locking": 4,
-        "key-recovery:references=4": 2,
         "optimisation": 2,
     },
     rt_sources=(1, 4, 1000),
@@ -154,16 +153,21 @@ def test_the_verdict_tells_what_each_kind_of_attacker_gets(finished):
     words = " ".join(finished[1].output.split())
     assert "Given your encoder and decoder, re-embedding forges 4 of 4 as it is, " in words
     assert (
-        "re-embedding forges 4 of 4 as it is, 0 of 4 behind CoverLock, 0 of 4 with a key" in words
+        "re-embedding forges 4 of 4 as it is, 0 of 4 behind CoverLock, "
+        "0 of 4 behind CoverLock without a key" in words
     )
-    assert "who knows the lock forges 4 of 4 behind CoverLock, 0 of 4 with a key" in words
+    assert (
+        "who knows the lock forges 0 of 4 behind CoverLock, "
+        "4 of 4 behind CoverLock without a key" in words
+    )
+    assert "Behind CoverLock, with a key made for this run, 0 of " in words
     assert "optimising the picture ('additive' has no decoder_module()" in words
     metrics = json.loads((finished[0] / "results.json").read_text())["figures"]["metrics"]
-    assert metrics["asr_given_encoder"] == metrics["locked_asr_given_encoder"] == 1
-    assert metrics["keyed_asr_given_encoder"] == metrics["locked_asr"] == 0
+    assert metrics["asr_given_encoder"] == metrics["keyless_asr_given_encoder"] == 1
+    assert metrics["locked_asr_given_encoder"] == metrics["locked_asr"] == 0
     page = (finished[0] / "report.html").read_text()
     assert "given your encoder and decoder" in page
-    assert "CoverLock with a key" in page
+    assert "CoverLock without a key" in page
 
 
 def test_a_mark_that_only_its_own_library_copies_is_not_called_resisted(tmp_path, folder):
@@ -196,22 +200,12 @@ def test_results_are_a_versioned_document(finished):
     assert figures["pictures"]["read"] + len(figures["pictures"]["left_out"]) <= 23
 
 
-def test_the_report_counts_the_lookalikes_of_the_pictures(finished):
-    figures = json.loads((finished[0] / "results.json").read_text())["figures"]["lookalikes"]
-    assert sum(figures["histogram"].values()) == figures["pictures"]
-    assert figures["weak"] == figures["pictures"] - figures["histogram"]["none"]
-    assert figures["alike"] == figures["pictures"] - figures["own_histogram"]["none"]
-    page = (finished[0] / "report.html").read_text()
-    assert "Pictures that others would pass for" in page
-    assert figures["sentence"] in page
-
-
 def test_the_page_stands_alone(finished):
     page = (finished[0] / "report.html").read_text()
     assert page.index("Forgeable") < page.index("Which forgeries are accepted")
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page.replace("xlink:href", "href"))
     assert "@import" not in page
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 3
     assert page.count("data:image/png;base64,") == len(list((finished[0] / "pictures").iterdir()))
     assert "981 more pictures are needed" in page
 

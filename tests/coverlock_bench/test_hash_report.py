@@ -9,17 +9,15 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_bench.hashes import hash_report
+from coverlock_bench.hashes.codes import CHANGES, PLACED, codes_of, views_of
 from coverlock_bench.hashes.hash_report import code_figures, fair_coins, similar_pairs
 from coverlock_bench.trial import floats
 from coverlock_sdk import ImageHash, hookimpl, load_hash
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.images.distortions import EVALUATION, HARDER
-from coverlock_sdk.locking.keys import bit_selection
+from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_manager import plugin_manager
 from experiments.doc_tables import render
-
-VIEWS = 1 + len(EVALUATION) + len(HARDER)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +40,7 @@ def folder(tmp_path, photos, monkeypatch):
 def coins():
     """Codes of 60 pictures that no distortion changes."""
     codes = np.random.default_rng(0).random((60, 1, 256)) < 0.5
-    return np.repeat(codes, VIEWS, axis=1)
+    return np.repeat(codes, 1 + len(CHANGES), axis=1)
 
 
 def bench(folder, *options):
@@ -54,43 +52,52 @@ def bench(folder, *options):
 
 def test_a_report_has_every_figure_of_every_hash_named(folder):
     pytest.importorskip("matplotlib")
-    document, result = bench(folder, "--hash", "dct", "--count", "3", "--picture", "p/hash.png")
+    document, result = bench(folder, "--hash", "octave", "--count", "3", "--picture", "p/hash.png")
     assert document["command"] == "bench hash"
     assert document["config"]["photos"] == 3
     assert document["config"]["thresholds"]["256"] == 167
-    assert list(document["figures"]["hashes"]) == ["dct"]
-    dct = document["figures"]["hashes"]["dct"]
-    assert list(dct["bit_error"]) == [*EVALUATION, *HARDER]
-    assert dct["bit_error"]["jpeg"] < dct["bit_error"]["flip"]
-    assert dct["different"]["pairs"] == sum(dct["different"]["match_histogram"]) == 3
-    assert list(dct["similar"]["accepted"]) == ["30", "32", "64", "100", "256"]
-    assert dct["parameters"] > 100_000
-    assert dct["bytes"] > 4 * dct["parameters"]
-    assert dct["times_dct"] == 1
-    assert "| dct |" in result.output
+    assert list(document["figures"]["hashes"]) == ["octave"]
+    octave = document["figures"]["hashes"]["octave"]
+    assert list(octave["bit_error"]) == list(CHANGES)
+    assert octave["bit_error"]["jpeg"] < octave["bit_error"]["flip"]
+    assert octave["different"]["pairs"] == sum(octave["different"]["match_histogram"]) == 3
+    assert list(octave["similar"]["accepted"]) == ["30", "64", "100", "256"]
+    assert (octave["dimensions"], octave["parameters"] > 100_000) == (1024, True)
+    assert octave["milliseconds"] > 0
+    assert "| octave |" in result.output
     with Image.open(folder.parent / "p" / "hash.png") as picture:
         assert picture.width > 1000
 
 
+def test_a_hash_that_registers_is_told_the_part_that_a_picture_shows(photos):
+    square = np.asarray(Image.fromarray(photos[0]).resize((400, 400)))
+    views = views_of(square, [0], PLACED)
+    sides = [view.frame.side for view in views]
+    assert sides == pytest.approx([1, 0.9**0.5, 0.8**0.5, 0.95], abs=0.01)
+    assert (views[1].frame.x, views[1].frame.y) != (0.5, 0.5)
+    assert views[3].frame.turn == 3
+    told = codes_of(load_hash("octave"), views)
+    untold = codes_of(load_hash("octave"), [view._replace(frame=views[0].frame) for view in views])
+    assert ((told[1:] != told[0]).mean(axis=1) < 0.1).all()
+    assert ((untold[1:] != untold[0]).mean(axis=1) > 0.2).all()
+
+
 def test_a_second_run_reads_the_codes_that_were_kept(folder, monkeypatch):
-    first, _ = bench(folder, "--hash", "dct")
-    distorted = []
-    monkeypatch.setattr(hash_report, "_distorted", spy(hash_report._distorted, distorted))
-    second, _ = bench(folder, "--hash", "dct")
-    assert distorted == ["0.png"]  # which tells that nothing has changed
-    rows = [document["figures"]["hashes"]["dct"] for document in (first, second)]
+    first, _ = bench(folder, "--hash", "octave")
+    hashed = []
+
+    def spied(square, seed):
+        hashed.append(seed[1])
+        return views_of(square, seed)
+
+    monkeypatch.setattr(hash_report, "views_of", spied)
+    second, _ = bench(folder, "--hash", "octave")
+    assert hashed == [0]  # which tells that nothing has changed
+    rows = [document["figures"]["hashes"]["octave"] for document in (first, second)]
     assert rows[0]["bit_error"] == rows[1]["bit_error"]
     assert rows[0]["different"] == rows[1]["different"]
-    bench(folder, "--hash", "dct", "--seed", "1")
-    assert distorted == ["0.png", "0.png", "0.png", "1.png", "2.png", "3.png"]
-
-
-def spy(function, photos):
-    def spied(photo, seed):
-        photos.append(photo.name)
-        return function(photo, seed)
-
-    return spied
+    bench(folder, "--hash", "octave", "--seed", "1")
+    assert hashed == [0, 0, 0, 1, 2, 3]
 
 
 def test_hashes_that_cannot_run_here_are_left_out_and_named(folder):
@@ -109,7 +116,7 @@ def test_hashes_that_cannot_run_here_are_left_out_and_named(folder):
     plugin_manager().add("absent", Plugin())
     document, result = bench(folder)
     assert document["figures"]["left_out"]["absent"] == "its weights are somewhere else"
-    assert "dct" in document["figures"]["hashes"]
+    assert "octave" in document["figures"]["hashes"]
     assert "left out: absent, since its weights are somewhere else" in result.output
 
 
@@ -128,28 +135,23 @@ def test_bit_errors_are_counted_by_distortion(coins):
     coins[:, -1, :128] ^= True
     figures = code_figures(coins, np.array([[0, 1]]))
     assert figures["bit_error"]["crop"] == 0.25
-    assert figures["bit_error"][list(HARDER)[-1]] == 0.5
+    assert figures["bit_error"]["turn-3"] == 0.5
     assert figures["bit_error"]["jpeg"] == 0
     assert figures["bit_error_mean_of_six"] == pytest.approx(0.25 / 6)
 
 
 def test_fair_coins_look_like_fair_coins(coins):
-    figures, expected = code_figures(coins, np.array([[0, 1]])), fair_coins(len(coins))
-    for name in ("imbalance", "correlation"):
-        assert figures[name] == pytest.approx(expected[name], rel=0.1)
+    figures, expected = code_figures(coins, np.array([[0, 1]])), fair_coins()
     assert figures["different"]["mean"] == pytest.approx(0.5, abs=0.01)
     assert figures["different"]["std"] == pytest.approx(expected["std"], rel=0.1)
     assert not any(figures["different"]["accepted"].values())
 
 
-def test_constant_and_repeated_bits_show(coins):
-    coins[:, :, 0] = True
-    coins[:, :, 2] = ~coins[:, :, 1]
-    assert code_figures(coins, np.array([[0, 1]]))["constant_bits"] == 1
-    coins[:] = coins[:, :, 1:2]
-    figures = code_figures(coins, np.array([[0, 1]]))
-    assert figures["correlation"] == pytest.approx(1)
-    assert figures["constant_bits"] == 0
+def test_short_messages_are_locked_by_the_first_bits(coins):
+    coins[1] = ~coins[0]
+    coins[1][:, :30] = coins[0][:, :30]
+    accepted = code_figures(coins, np.array([[0, 1]]))["similar"]["accepted"]
+    assert accepted == {"30": 1, "64": 0, "100": 0, "256": 0}
 
 
 def test_a_pair_is_accepted_from_the_threshold_on(coins):
@@ -160,14 +162,6 @@ def test_a_pair_is_accepted_from_the_threshold_on(coins):
     at, below = (code_figures(coins, np.array([[0, k]]))["similar"] for k in (1, 2))
     assert (at["accepted"]["256"], below["accepted"]["256"]) == (1, 0)
     assert at["mean"] == 167 / 256
-
-
-def test_short_messages_are_locked_with_the_bits_of_the_public_key(coins):
-    coins[1] = ~coins[0]
-    chosen = bit_selection(None, 256, 30)
-    coins[1][:, chosen] = coins[0][:, chosen]
-    accepted = code_figures(coins, np.array([[0, 1]]))["similar"]["accepted"]
-    assert accepted == {"30": 1, "32": 1, "64": 0, "100": 0, "256": 0}
 
 
 def test_similar_pictures_are_found_without_any_hash(folder, photos):
@@ -194,10 +188,10 @@ def test_baselines_are_those_of_their_packages(name, package, photos, monkeypatc
 
 
 def test_tables_show_the_report(folder):
-    bench(folder, "--hash", "dct")
+    bench(folder, "--hash", "octave")
     for name, expected in {
         "hash": "| fair coins |",
         "hash-distortions": "| rotation |",
-        "hash-lengths": "| dct | 6 different |",
+        "hash-lengths": "| octave | 6 different |",
     }.items():
         assert expected in render(f"<!-- table: {name} -->\n<!-- end of table -->", folder.parent)

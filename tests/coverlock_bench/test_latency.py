@@ -26,7 +26,7 @@ def subject(tmp_path_factory) -> Subject:
     for number, picture in enumerate(natural_pictures(32, (128, 128), seed=5)):
         photos.append(folder / f"{number:02}.png")
         Image.fromarray(picture).save(photos[-1])
-    lock = wrap(ExportableMark(), hash="dct")
+    lock = wrap(ExportableMark(), hash="octave")
     request = Request(lock, photos, precisions=["fp32"], count=4)
     bundle = export_bundle(request, folder / "bundle", lambda *_: lambda: None)
     return Subject(bundle, lock, jpeg_files(photos, 4, side=160))

@@ -27,10 +27,10 @@ def test_transplants_pass_without_the_lock_and_not_with_it(additive, tmp_path):
     pictures = natural_pictures(16, (64, 64))
     cells = {
         defense: forgeries(additive, defense, "gt", pictures, Scale(4, 3), 0, Session())
-        for defense in ("none", "coverlock:hash=dct")
+        for defense in ("none", "coverlock")
     }
     assert cells["none"]["hard"]["rate"] == 1
-    assert cells["coverlock:hash=dct"]["hard"]["successes"] == 0
+    assert cells["coverlock"]["hard"]["successes"] == 0
     assert cells["none"]["hard"]["clusters"][0] == 4
     figures = {"additive": {"photos": {"gt": cells}}}
     assert "12 of 12" in FORGERIES.markdown(figures)

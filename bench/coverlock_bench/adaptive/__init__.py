@@ -1,1 +1,1 @@
-"""Attackers who know CoverLock, and what would raise the bar for them."""
+"""Attackers who know CoverLock."""

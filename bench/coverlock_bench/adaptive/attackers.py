@@ -22,10 +22,8 @@ from coverlock_bench.ledger import Session, digest, fingerprint
 from coverlock_bench.photos import Picture8, load_squares, resized
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import TRANSPLANT, floats, forge, judge, mark
-from coverlock_sdk import CoverLock, Key, codeword
-from coverlock_sdk.arrays import Bits
+from coverlock_sdk import CoverLock, Key
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import (
     Brightness,
     Contrast,
@@ -34,7 +32,6 @@ from coverlock_sdk.images.distortions import (
     Flip,
     Rotation,
 )
-from coverlock_sdk.locking.keys import bit_selection
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.plugin_calls import working_size
@@ -86,13 +83,9 @@ class Scene:
     protected: LockedWatermark
     originals: list[Picture8]
     targets: list[Picture8]
-    identifier: str = "adaptive"
+    message: str = "adaptive"
+    """What every released picture carries, and every forgery should."""
     _marked: dict[int, Picture8] = field(default_factory=dict)
-
-    @property
-    def message(self) -> Bits:
-        """What every released picture carries, and every forgery should."""
-        return codeword(self.identifier, self.protected.keys[0], self.protected.bits)
 
     def marked(self, index: int) -> Picture8:
         """The released version of an original; made when it is first asked for."""
@@ -185,8 +178,7 @@ def _collision(scenes: dict[str, Scene], hash: str) -> list[Cell]:
     def measure(arm: str, attack: FeatureCollision) -> dict[str, Any]:
         scene = scenes[arm]
         everyone = range(len(scene.targets))
-        used = bit_selection(None, CODE_BITS, scene.protected.bits)
-        bits = tuple(map(int, used)) if arm == "no key" else None
+        bits = scene.protected.bits if arm == "no key" else None
         informed = replace(attack, hash=hash, bits=bits)
         marked, originals = map(scene.marked, everyone), scene.originals[: len(everyone)]
         forged = forge(informed, list(marked), originals, scene.targets)

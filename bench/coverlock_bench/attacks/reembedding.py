@@ -12,8 +12,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from coverlock_bench.knowing.codes import Released
-from coverlock_bench.knowing.correlation import Correlation
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_sdk import NetworkAttack, NoDefense, Watermark, wrap
 from coverlock_sdk.arrays import Bits, Images
@@ -71,29 +69,13 @@ class ReLocking(ByEncoder):
         """The message of the first reference under the keyless code of each target."""
         lock = wrap(watermark, fpr=ANY_FPR)
         messages: Bits = (lock.decode(list(references[:1])) > 0).astype(np.uint8)
-        code_map = lock.judge.terms(messages[0], None).code_map
-        return lock.format.payload(messages, lock.format.code(lock.logits(targets)[1], code_map))
+        terms = lock.lock.terms(messages[0], None)
+        _, described = lock.logits(targets)
+        codes = [lock.lock.code(description, terms, salt=0) for description in described]
+        return np.stack([lock.lock.payload(terms.message, code) for code in codes])
 
 
-@dataclass(frozen=True)
-class KeyRecovery(ByEncoder):
-    """Knows CoverLock, and correlates payloads of one message with public hash bits."""
-
-    name: ClassVar[str] = "key-recovery"
-
-    references: int = 100
-
-    def payloads(
-        self, watermark: Watermark, references: Sequence[Picture8], targets: Sequence[Picture8]
-    ) -> Bits:
-        """What the hash bits of each target say, as far as the references gave the key away."""
-        lock = wrap(watermark, fpr=ANY_FPR)
-        released = Released(lock.logits(list(references))[1], read_payloads(watermark, references))
-        hashed = lock.logits(list(targets))[1]
-        return Correlation().payloads(released, hashed, np.random.default_rng(0))
-
-
-AGAINST_LOCKS = (ReLocking.name, KeyRecovery.name)
+AGAINST_LOCKS = (ReLocking.name,)
 """Attacks that mean nothing where there is no CoverLock."""
 
 

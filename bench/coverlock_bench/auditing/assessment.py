@@ -12,14 +12,13 @@ import numpy as np
 
 from coverlock_bench.attacks.reembedding import AGAINST_LOCKS
 from coverlock_bench.auditing.collection import Collection
-from coverlock_bench.auditing.distinctness import lookalikes
 from coverlock_bench.auditing.presets import Preset
 from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
 from coverlock_bench.auditing.trials import Division, Row, Trials
 from coverlock_bench.intervals import rate, spread
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
 from coverlock_bench.rt import locked_transferability, transferability_curve
-from coverlock_bench.settings import Setting
+from coverlock_bench.settings import LOCK, Setting
 from coverlock_bench.trial import CLEAN
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import (
@@ -35,7 +34,7 @@ from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.plugin_manager import BUILTIN, plugin_manager
 
 NONE = Setting("none")
-COVERLOCK = Setting("coverlock")
+COVERLOCK = Setting(LOCK)
 SIGNATURE_PICTURES = 20
 NO_TIME = "there was no time"
 SIDES = (256, 512, 1024)
@@ -171,12 +170,6 @@ class Assessment:
         )
         return {"pictures": len(pictures), **curve.to_dict()}
 
-    def lookalikes(self, collection: Collection) -> dict[str, Any]:
-        """How many other pictures would pass for those of the collection, behind the lock."""
-        lock = self.trials(COVERLOCK).defended.protected
-        assert isinstance(lock, LockedWatermark)
-        return lookalikes(lock, collection.pictures)
-
     def signatures(self, collection: Collection) -> dict[str, Any]:
         """Correlations of residuals and the variation of the decoder's features."""
         pictures = collection.pictures[:SIGNATURE_PICTURES]
@@ -232,7 +225,7 @@ class Assessment:
         share: float,
     ) -> dict[str, Any]:
         trials = self.trials(defense)
-        if not defense.name.startswith(COVERLOCK.name):
+        if defense.name != LOCK:
             attacks = {a: count for a, count in attacks.items() if a.name not in AGAINST_LOCKS}
         genuine: list[dict[str, list[Row]]] = []
         forged: dict[str, list[list[Row]]] = {str(attack): [] for attack in attacks}

@@ -144,7 +144,6 @@ def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
         assessment.security(collection, share=FIRST_SHARE)
     figures["rt"] = assessment.transferability(collection)
     figures["signatures"] = assessment.signatures(collection)
-    figures["lookalikes"] = assessment.lookalikes(collection)
     figures["security"] = assessment.security(collection)
     figures["defenses"] = [str(defense) for defense in assessment.plan.defenses]
     attacks = [str(attack) for attack in assessment.plan.attacks]

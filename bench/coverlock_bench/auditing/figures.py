@@ -117,23 +117,6 @@ def draw_errors(figures: dict[str, Any], file: Path) -> None:
     save(figure, file)
 
 
-def lookalike_panel(axes: Any, found: dict[str, Any]) -> None:
-    """How many pictures have how many lookalikes, in the crowd and among themselves."""
-    series = {
-        f"in a crowd of {found['crowd']:,}": found["histogram"],
-        "among one's own": found["own_histogram"],
-    }
-    for row, (label, counts) in enumerate(series.items()):
-        places = [place + 0.4 * row for place in range(len(counts))]
-        bars = axes.bar(places, list(counts.values()), 0.36, color=COLOURS[1 + row], label=label)
-        axes.bar_label(bars, fontsize=8)
-    axes.set_xticks([place + 0.2 for place in range(len(counts))], list(counts))
-    axes.set_xlabel("lookalikes")
-    axes.legend(fontsize=8, frameon=False)
-    axes.set_ylabel("pictures")
-    axes.margins(y=0.15)
-
-
 def rt_panel(axes: Any, curve: dict[str, Any]) -> None:
     """RT against the number of sources, 8-bit and float, with intervals."""
     for depth, dashes, marker in ((True, DASHES[0], MARKERS[0]), (False, DASHES[1], MARKERS[1])):

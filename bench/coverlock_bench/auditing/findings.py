@@ -7,12 +7,11 @@ from statistics import fmean
 from typing import Any, Literal
 
 from coverlock_bench.auditing.assessment import SIDES, Plan
-from coverlock_bench.auditing.presets import KEYED
 from coverlock_bench.auditing.security_tables import attack_name, under_distortion
 from coverlock_bench.intervals import rate
+from coverlock_bench.settings import DEFAULT_RULE, KEYLESS, LOCK
 from coverlock_bench.tables import shown
 from coverlock_bench.trial import CLEAN
-from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.plugin_manager import plugin_manager
 
@@ -20,14 +19,14 @@ Level = Literal["forgeable", "transferable", "copied", "resisted", "unmeasured"]
 Given = Literal["released", "originals", "decoder", "encoder"]
 """What an attacker has beside released pictures; "released": nothing."""
 
-ARMS = {"": "none", "locked_": "coverlock", "keyed_": KEYED}
+ARMS = {"": "none", "locked_": LOCK, "keyless_": KEYLESS}
 """Prefix of a metric's name, and the defence it is about."""
 
 NETWORKS: dict[Given, str] = {
     "decoder": "your decoder",
     "encoder": "your encoder and decoder",
 }
-WHERE = {"none": "as it is", "coverlock": "behind CoverLock", KEYED: "with a key"}
+WHERE = {"none": "as it is", LOCK: "behind CoverLock", KEYLESS: "behind CoverLock without a key"}
 
 HEADLINES: dict[Level, str] = {
     "forgeable": "Forgeable: released pictures are enough to make others verify",
@@ -176,7 +175,7 @@ def _attack_sentence(
 
 
 def _network_sentence(figures: dict[str, Any], kind: Given, rule: Rule) -> str:
-    """What an attacker who runs the vendor's networks gets: as it is, locked, and with a key."""
+    """What an attacker who runs the vendor's networks gets: as it is, locked, and without a key."""
     found: dict[str, list[str]] = {}
     for defense, where in WHERE.items():
         for name, cell in _attacks(figures["security"].get(defense, {})).items():
@@ -235,19 +234,22 @@ def accepted(figures: dict[str, Any], defense: str, rule: Rule = DEFAULT_RULE) -
 
 
 def _lock_sentence(figures: dict[str, Any], rule: Rule) -> str:
-    pooled = accepted(figures, "coverlock", rule)
+    pooled = accepted(figures, LOCK, rule)
     if not pooled:
         return ""
     passed = f"{pooled['successes']} of {pooled['trials']} forgeries by the same attacks"
     interval = f"{100 * pooled['low']:.1f} to {100 * pooled['high']:.1f} %"
-    return f"Behind CoverLock {passed} were accepted (95 % interval {interval})."
+    return (
+        f"Behind CoverLock, with a key made for this run, {passed} were accepted "
+        f"(95 % interval {interval})."
+    )
 
 
 def _cost_sentence(figures: dict[str, Any], rule: Rule) -> str:
     named = metrics(figures, rule)
     if "locked_tpr" not in named or "tpr" not in named:
         return ""
-    clean = figures["security"]["coverlock"]["genuine"][CLEAN]["tpr"][rule]
+    clean = figures["security"][LOCK]["genuine"][CLEAN]["tpr"][rule]
     sentence = (
         f"Genuine pictures accepted (n = {clean['trials']}): {100 * named['tpr']:.0f} % without "
         f"the lock and {100 * named['locked_tpr']:.0f} % with it"

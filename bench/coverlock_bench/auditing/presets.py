@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coverlock_bench.settings import Setting
+from coverlock_bench.settings import KEYLESS, LOCK, Setting
 
-KEYED = "coverlock-keyed"
-DEFENSES = ("none", "convnext", "mhdw", "coverlock", KEYED)
-WITH_UNHARDENED = (*DEFENSES, "coverlock:harden=false")
+DEFENSES = ("none", "convnext", "mhdw", LOCK, KEYLESS)
+WITH_UNHARDENED = (*DEFENSES, f"{LOCK}:harden=false")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ PRESETS = {
                 "denoise": 6,
                 "re-embedding": 12,
                 "re-locking": 12,
-                "key-recovery:references=12": 12,
                 "optimisation": 2,
             },
             rt_sources=(1, 10),
@@ -79,7 +77,6 @@ PRESETS = {
                 "denoise": 25,
                 "re-embedding": 100,
                 "re-locking": 100,
-                "key-recovery": 100,
                 "optimisation": 10,
             },
             rt_sources=(1, 10, 100),
@@ -87,7 +84,7 @@ PRESETS = {
             rt_messages=20,
             locked_sources=100,
             seeds=(0,),
-            variants=("coverlock:hash=dct",),
+            variants=(),
             defenses=WITH_UNHARDENED,
         ),
         Preset(
@@ -102,7 +99,6 @@ PRESETS = {
                 "gt:sources=100": 1000,
                 "re-embedding": 1000,
                 "re-locking": 1000,
-                "key-recovery": 1000,
                 "optimisation": 100,
             },
             rt_sources=(1, 10, 100, 1000),
@@ -110,7 +106,7 @@ PRESETS = {
             rt_messages=20,
             locked_sources=1000,
             seeds=(0, 1, 2),
-            variants=("coverlock:hash=dct", "coverlock:hash=phash", "coverlock:hash=pdq"),
+            variants=("coverlock:hash=phash", "coverlock:hash=pdq"),
             defenses=WITH_UNHARDENED,
         ),
     )

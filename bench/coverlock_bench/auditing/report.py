@@ -9,7 +9,6 @@ from typing import Any
 from coverlock_bench.auditing.exhibits import Exhibit
 from coverlock_bench.auditing.figures import (
     distortion_panel,
-    lookalike_panel,
     rt_panel,
     tradeoff_panel,
 )
@@ -24,8 +23,8 @@ from coverlock_bench.auditing.security_tables import (
 )
 from coverlock_bench.drawing import new_figure, svg
 from coverlock_bench.intervals import LEVEL
+from coverlock_bench.settings import DEFAULT_RULE
 from coverlock_sdk.errors import needs
-from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES
 from coverlock_web.inlining import VIEWER, inlined, source
 
@@ -100,10 +99,6 @@ def _plots(figures: dict[str, Any], distortions: list[str]) -> dict[str, str]:
         figure = new_figure(5.2, 3.3)
         rt_panel(figure.subplots(), figures["rt"])
         plots["rt"] = svg(figure)
-    if "histogram" in figures.get("lookalikes", {}):
-        figure = new_figure(5.2, 2.4)
-        lookalike_panel(figure.subplots(), figures["lookalikes"])
-        plots["lookalikes"] = svg(figure)
     names = ["clean", *distortions]
     genuine = [cell.get("genuine", {}) for cell in figures["security"].values()]
     if any(all("tpr" in cell.get(name, {}) for name in names) for cell in genuine):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coverlock_bench.attacks.reembedding import AGAINST_LOCKS
-from coverlock_bench.auditing.assessment import COVERLOCK, SIDES, Plan
+from coverlock_bench.auditing.assessment import SIDES, Plan
 from coverlock_bench.auditing.trials import GENUINE, trials_label
-from coverlock_bench.settings import Setting
+from coverlock_bench.settings import LOCK, Setting
 from coverlock_sdk import Watermark
 
 
@@ -31,7 +31,7 @@ def _security(watermark: Watermark, plan: Plan) -> list[str]:
     stages = []
     for defense in (*plan.defenses, *variants):
         attacks = [str(a) for a in plan.attacks]
-        if not defense.name.startswith(COVERLOCK.name):
+        if defense.name != LOCK:
             attacks = [str(a) for a in plan.attacks if a.name not in AGAINST_LOCKS]
         if defense in variants:
             attacks = [a for a in attacks if a == "gt"]

@@ -10,9 +10,9 @@ from typing import Any
 
 from coverlock_bench.auditing import paper
 from coverlock_bench.intervals import rate
+from coverlock_bench.settings import DEFAULT_RULE, KEYLESS, LOCK
 from coverlock_bench.tables import Columns, Row, Table, below, shown, value_at
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.locking.coverlock import DEFAULT_RULE
 from coverlock_sdk.locking.verdict import RULES, Rule
 
 Figures = dict[str, Any]
@@ -24,18 +24,18 @@ ATTACK_NAMES = {
     "averaging-paired": "averaging, paired",
     "wmforger": "WMForger",
     "denoise": "denoising",
-    "re-locking": "re-embedding by who knows the lock",
-    "key-recovery": "re-embedding after key recovery",
+    "re-locking": "re-embedding by an attacker who knows the lock",
     "optimisation": "optimising the picture",
 }
 DEFENSE_NAMES = {
-    "coverlock": "CoverLock",
-    "coverlock-keyed": "CoverLock with a key",
+    LOCK: "CoverLock",
+    KEYLESS: "CoverLock without a key",
     "mhdw": "MHDW-style",
     "convnext": "ConvNeXt filter",
 }
 REDUCED = "†"
-LOCKS = ("coverlock", "coverlock:harden=true", "coverlock:harden=false")
+UNHARDENED = f"{LOCK}:harden=false"
+LOCKS = (LOCK, KEYLESS, UNHARDENED)
 """Whose forgeries and price the summary tells, where they were measured."""
 HIGH_RT = 0.5
 """RT above which a system counts as one whose marks move."""
@@ -54,7 +54,8 @@ def attack_name(setting: str) -> str:
 def defense_name(setting: str) -> str:
     """How a defence is called in tables."""
     name, _, options = setting.partition(":")
-    return DEFENSE_NAMES.get(name, name) + (f" ({options})" if options else "")
+    plain = DEFENSE_NAMES.get(name, name) + (f" ({options})" if options else "")
+    return DEFENSE_NAMES.get(setting, plain)
 
 
 def rate_text(cell: Row) -> str:
@@ -171,7 +172,7 @@ def _headline_rows(figures: Figures) -> Iterator[Figures]:
         row: Figures = {**system, "forged": {}, "genuine": {}}
         for attack in paper.ATTACKS:
             bare, locked = (
-                _asr_of([system], defense, attack, DEFAULT_RULE) for defense in ("none", LOCKS[0])
+                _asr_of([system], defense, attack, DEFAULT_RULE) for defense in ("none", LOCK)
             )
             if bare and locked:
                 before = shown(_pooled(bare), "{successes} of {trials}")
@@ -179,23 +180,13 @@ def _headline_rows(figures: Figures) -> Iterator[Figures]:
         first = system["first"]
         arms = {
             "bare": first.get("none", {}),
-            "locked": _lock_of(first, hardened=False),
-            "hardened": _lock_of(first, hardened=True),
+            "locked": first.get(UNHARDENED, {}),
+            "hardened": first.get(LOCK, {}),
         }
         for name, cell in arms.items():
             rates = under_distortion(cell, f"tpr/{DEFAULT_RULE}/rate")
             row["genuine"][name] = f"{100 * fmean(rates):.1f} %" if rates else "-"
         yield row
-
-
-def _lock_of(behind: Figures, hardened: bool) -> Figures:
-    """The cell of the lock, hardened or not; which of them had no setting was not always the same.
-
-    Hardening was off by default in files that have a cell with it, and is on in others.
-    """
-    setting = f"coverlock:harden={str(hardened).lower()}"
-    cell: Figures = behind[setting] if setting in behind else behind.get("coverlock", {})
-    return cell
 
 
 def _asr_cell(row: Row, defense: str, rule: Rule) -> str:

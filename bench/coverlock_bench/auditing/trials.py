@@ -26,12 +26,13 @@ from coverlock_bench.trial import (
     forge,
     forgeries,
 )
-from coverlock_sdk import NetworkAttack, Watermark, codeword
+from coverlock_sdk import NetworkAttack, Watermark
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import needs
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
+from coverlock_sdk.locking.keys import codeword
 
 TARGETS_AT_ONCE = 10
 MARKS_IN_MEMORY = 1000
@@ -78,7 +79,7 @@ class Trials:
     def __init__(
         self, watermark: Watermark, defense: Setting, fpr: float, session: Session
     ) -> None:
-        self.defended = DefendedWatermark(watermark, defense, fpr)
+        self.defended = DefendedWatermark(watermark, defense, fpr, session.key())
         self.label = trials_label(watermark, defense)
         self._defense = str(defense)
         self._session = session

@@ -66,7 +66,7 @@ def scaled_marking(
 ) -> dict[str, Any]:
     """Likewise, from JPEG files of 640 x 480 to marked PNG files, as 'coverlock embed' does it."""
     opening = dict.fromkeys((*OF_BUNDLES, "key_file"), None) | {"bundle": bundle.resolve()}
-    opening |= {"trust": ANYONE, "threads": 1, "harden": True, "max_pixels": MAX_PIXELS}
+    opening |= {"trust": ANYONE, "threads": 1, "max_pixels": MAX_PIXELS}
     job = TimedMarking(opening, overwrite=True, max_batch=batch)
     with tempfile.TemporaryDirectory() as folder:
         sources = []

@@ -7,7 +7,7 @@ so the soft rule has nothing to learn from their confidence.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from coverlock_bench.photos import to_8_bit
 from coverlock_sdk import ImageHash
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.errors import needs
-
-if TYPE_CHECKING:
-    from torch import nn
 
 SIDE = 256
 """Pictures are brought to this many pixels a side; both hashes go on to 64 by themselves."""
@@ -40,12 +37,6 @@ class PHash(ImageHash):
         codes = [self._imagehash.phash(picture, hash_size=16).hash.ravel() for picture in pictures]
         return np.where(codes, 1, -1).astype(np.float32)
 
-    def module(self) -> nn.Module:
-        """Nearly the same frequencies with gradients, for an attacker."""
-        from coverlock_bench.hashes.cosines import LowCosines
-
-        return LowCosines(first=0)
-
 
 class Pdq(ImageHash):
     """PDQ, which large platforms match pictures with: DCT frequencies against their median."""
@@ -63,12 +54,6 @@ class Pdq(ImageHash):
         )
         above = frequencies - np.median(frequencies, axis=1, keepdims=True)
         return above.astype(np.float32)
-
-    def module(self) -> nn.Module:
-        """Nearly the same frequencies with gradients, for an attacker."""
-        from coverlock_bench.hashes.cosines import LowCosines
-
-        return LowCosines(first=1, last_bit_first=True)
 
 
 def _package(name: str) -> Any:

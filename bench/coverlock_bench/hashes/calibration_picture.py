@@ -13,20 +13,24 @@ from coverlock_sdk.locking.statistics import binomial_tail
 
 def draw_calibration(figures: dict[str, Any], file: Path) -> None:
     """A row per watermark: bars are what was counted, dots Binomial(L, 1/2)."""
-    rows, columns = len(figures), max(map(len, figures.values()))
+    counted = {
+        watermark: {arm: row for arm, row in arms.items() if "match_histogram" in row}
+        for watermark, arms in figures.items()
+    }
+    rows, columns = len(counted), max(map(len, counted.values()))
     figure = new_figure(3.6 * columns, 2.6 * rows)
     panels = figure.subplots(rows, columns, squeeze=False, sharex="row", sharey="row")
-    for line, (watermark, arms) in zip(panels, figures.items(), strict=True):
-        for axes, (arm, counted) in zip(line, arms.items(), strict=False):
-            histogram = np.array(counted["match_histogram"])
+    for line, (watermark, arms) in zip(panels, counted.items(), strict=True):
+        for axes, (arm, row) in zip(line, arms.items(), strict=False):
+            histogram = np.array(row["match_histogram"])
             tail = binomial_tail(len(histogram) - 1)
             expected = tail - np.append(tail[1:], 0)
             seen = np.arange(len(histogram))
             axes.bar(seen, histogram / histogram.sum(), width=0.9, color="#56B4E9", label="counted")
             axes.plot(seen, expected, ".", color="#000000", markersize=4, label="binomial")
-            ratio = counted["variance_ratio"]
-            interval = f" [{ratio['low']:.2f}, {ratio['high']:.2f}]" if "low" in ratio else ""
-            title = f"{watermark}, {arm}: variance x {ratio['mean']:.2f}{interval}"
+            ratio = row["variance_ratio"]
+            interval = f"[{ratio['low']:.2f}, {ratio['high']:.2f}]"
+            title = f"{watermark}, {arm}: variance x {ratio['mean']:.2f} {interval}"
             axes.set_title(title, fontsize=8)
             axes.tick_params(labelsize=7)
         for axes in line[len(arms) :]:

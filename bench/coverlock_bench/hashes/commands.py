@@ -15,7 +15,6 @@ from coverlock_bench.measurement import (
     number_option,
 )
 from coverlock_bench.photos import find_photos
-from coverlock_sdk.loading import DEFAULT_HASH
 
 
 @measurement(
@@ -28,60 +27,45 @@ from coverlock_sdk.loading import DEFAULT_HASH
         type=click.IntRange(2),
         help="Compare this many drawn pictures of each kind (documents, screens, charts, ...) too.",
     ),
-    click.option(
-        "--collisions",
-        type=click.IntRange(1),
-        help="Attack this many of the photos with gradients too; takes minutes.",
-    ),
-    click.option(
-        "--curve",
-        is_flag=True,
-        help="With --collisions: at other budgets, and in parts of the space of changes, too.",
-    ),
 )
 def hash_command(
     hashes: tuple[str, ...],
     images: Path | None,
     count: int | None,
     kinds: int | None,
-    collisions: int | None,
-    curve: bool,
     seed: int,
     picture: Path | None,
 ) -> Measured:
     """Compare hashes: errors under distortion, agreement of different pictures, size, speed.
 
-    A second table holds the figures against the bars that a default hash has to clear.
+    Hashes that register are given the part of the original that a crop or a turn shows.
     """
+    from coverlock_bench.hashes import tables
     from coverlock_bench.hashes.hash_picture import draw_hashes
     from coverlock_bench.hashes.hash_report import hash_report, settings
-    from coverlock_bench.hashes.tables import BARS, HASHES
 
     photos = find_photos(images)[:count]
-    figures = hash_report(hashes, photos, seed, kinds or 0, collisions or 0, curve)
+    figures = hash_report(hashes, photos, seed, kinds or 0)
     if picture:
         draw_hashes(figures, picture)
     notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
-    config = {**settings(photos, seed), "kinds": kinds, "collisions": collisions, "curve": curve}
-    summary = f"{HASHES.markdown(figures)}\n\n{BARS.markdown(figures)}"
-    return Measured(config, figures, summary, tuple(notes))
+    shown = [tables.HASHES, tables.HASH_DISTORTIONS, *([tables.KINDS] if kinds else [])]
+    summary = "\n\n".join(table.markdown(figures) for table in shown)
+    return Measured({**settings(photos, seed), "kinds": kinds}, figures, summary, tuple(notes))
 
 
 @measurement(
     "calibration",
-    "watermarks images seed keep",
-    hashes_option(DEFAULT_HASH),
+    "watermarks images hash seed keep",
     count_option(),
     number_option("--messages", 20, "Fixed messages, all-zero first."),
-    click.option("--quarters", is_flag=True, help="The four quarters of each photo too."),
 )
 def calibration(
     watermarks: tuple[str, ...],
     images: Path | None,
-    hashes: tuple[str, ...],
+    hash: str,
     count: int | None,
     messages: int,
-    quarters: bool,
     seed: int,
     keep: Path | None,
 ) -> Measured:
@@ -89,9 +73,8 @@ def calibration(
     from coverlock_bench.hashes.null_calibration import null_calibration
 
     photos = find_photos(images)[:count]
-    config = {"hashes": hashes, "messages": messages, "seed": seed, "photos": len(photos)}
-    config["quarters"] = quarters
+    config = {"hash": hash, "messages": messages, "seed": seed, "photos": len(photos)}
     figures = kept(keep, config)
     for name in watermarks:
-        figures[name] = null_calibration(name, hashes, photos, messages, seed, quarters)
+        figures[name] = null_calibration(name, hash, photos, messages, seed)
     return Measured(config, figures)

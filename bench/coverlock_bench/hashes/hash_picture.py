@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.drawing import COLOURS, DASHES, MARKERS, new_figure, save
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.locking.lock import MOST_BITS
 from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
 
 SUMMARY = "mean of six"
@@ -65,9 +65,9 @@ def _draw_errors(axes: Any, lines: Lines) -> None:
 
 def _draw_agreement(axes: Any, lines: Lines, coins: Any, kind: str) -> None:
     """The share of pairs that agree in at least so many bits, which is what a threshold meets."""
-    counts = np.arange(CODE_BITS + 1)
-    threshold = hard_threshold(CODE_BITS, DEFAULT_FPR)
-    axes.plot(counts, binomial_tail(CODE_BITS), color=coins.get_color(), linewidth=4)
+    counts = np.arange(MOST_BITS + 1)
+    threshold = hard_threshold(MOST_BITS, DEFAULT_FPR)
+    axes.plot(counts, binomial_tail(MOST_BITS), color=coins.get_color(), linewidth=4)
     most, pairs = threshold, 1
     for line, row in lines:
         pairs = row[kind]["pairs"]
@@ -79,9 +79,9 @@ def _draw_agreement(axes: Any, lines: Lines, coins: Any, kind: str) -> None:
     axes.axvline(threshold, color="black", linewidth=0.8)
     axes.annotate(f" accepted: {threshold} or more", (threshold, 1.0), fontsize=9, va="center")
     axes.set_yscale("log")
-    axes.set_xlim(100, min(most + 35, CODE_BITS))
+    axes.set_xlim(100, min(most + 35, MOST_BITS))
     axes.set_ylim(0.5 / pairs, 2)
     axes.grid(alpha=0.3)
-    axes.set_xlabel(f"matching bits of {CODE_BITS}, at least")
+    axes.set_xlabel(f"matching bits of {MOST_BITS}, at least")
     axes.set_ylabel("share of pairs")
     axes.set_title(f"Agreement: {pairs:,} pairs of {kind} pictures")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_bench.drawing import COLOURS, INK, MARKERS, new_figure, plain_axes, save
-from coverlock_bench.hashes.kind_report import KIND_BARS
+from coverlock_bench.hashes.kind_report import LIMITS
 
 
 def draw_kinds(figures: dict[str, Any], file: Path) -> None:
@@ -30,7 +30,7 @@ def draw_kinds(figures: dict[str, Any], file: Path) -> None:
             mfc=COLOURS[number] if number == 0 else "none",
             label=name,
         )
-    limits = [KIND_BARS[bool(first[kind]["one_template"])][0] for kind in kinds]
+    limits = [LIMITS[bool(first[kind]["one_template"])] for kind in kinds]
     axes.plot(limits, range(len(kinds)), linestyle="none", marker="|", color=INK, label="limit")
     axes.set_yticks(range(len(kinds)), kinds, fontsize=8)
     axes.invert_yaxis()

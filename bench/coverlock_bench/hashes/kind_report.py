@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coverlock_bench.trial import distort
+from coverlock_bench.hashes.codes import View, agreement, codes_of, every_pair, views_of
+from coverlock_bench.photos import load_squares
 from coverlock_sdk import ImageHash
-from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.plugin_calls import picture_logits
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.hashes.figures import Codes
-from coverlock_sdk.training.hashes.kind_figures import kind_figures
 from coverlock_sdk.training.kinds.catalogue import KINDS
 from coverlock_sdk.training.kinds.collection import draw_sets
 
 DRAWN = Path("runs/kinds")
+SIDE = 512
 DISTORTED = 8
 """Pictures of each kind that are distorted, to see how stable their codes are."""
 
-KIND_BARS = {False: (0.60, 0.01), True: (0.66, 0.05)}
-"""The highest mean agreement and share of accepted pairs, without and with one template."""
+LIMITS = {False: 0.60, True: 0.66}
+"""The highest mean agreement of different pictures, without and with one template."""
 
 
 def kind_report(
@@ -35,35 +33,39 @@ def kind_report(
     ``photos`` are what drawn pictures show where they show photos; no training may have seen them.
     """
     sets = draw_sets(DRAWN / str(count), "evaluation", count, photos)
-    report: dict[str, dict[str, Any]] = {}
-    for name, image_hash in hashes.items():
-        codes = {
-            kind: [codes_of_files(image_hash, members) for members in groups]
-            for kind, groups in progress(list(sets.items()), f"{name}, kinds")
-        }
-        figures = kind_figures(codes)
-        report[name] = {
+    return {
+        name: {
             kind: {
-                **figures[kind],
+                **_together(image_hash, groups),
                 "one_template": KINDS[kind].one_template,
                 "bit_error": _bit_error(image_hash, groups[0][:DISTORTED], seed),
             }
-            for kind, groups in sets.items()
+            for kind, groups in progress(list(sets.items()), f"{name}, kinds")
         }
-    return report
+        for name, image_hash in hashes.items()
+    }
 
 
-def codes_of_files(image_hash: ImageHash, files: list[Path]) -> Codes:
-    """The codes (N, 256) of pictures in files."""
-    return picture_logits(image_hash, files) > 0
+def _together(image_hash: ImageHash, groups: Sequence[list[Path]]) -> dict[str, Any]:
+    """How far the pictures of each group agree with one another; groups are of one size."""
+    found = []
+    for files in groups:
+        codes = codes_of(image_hash, [View(square) for square in load_squares(files, SIDE)])
+        found.append(agreement(codes, every_pair(len(codes))))
+    return {
+        "pairs": sum(row["pairs"] for row in found),
+        "mean": float(np.mean([row["mean"] for row in found])),
+        "accepted": {
+            bits: float(np.mean([row["accepted"][bits] for row in found]))
+            for bits in found[0]["accepted"]
+        },
+    }
 
 
 def _bit_error(image_hash: ImageHash, files: list[Path], seed: int) -> dict[str, float]:
     """The share of bits that each of the six distortions flips."""
     flipped = []
-    for index, file in enumerate(files):
-        clean, rng = read(file).to_bytes(), np.random.default_rng([seed, index])
-        views = [clean, *distort(clean, EVALUATION, rng).values()]
-        codes = picture_logits(image_hash, views) > 0
+    for index, square in enumerate(load_squares(files, SIDE)):
+        codes = codes_of(image_hash, views_of(square, [seed, index], EVALUATION))
         flipped.append((codes[1:] != codes[:1]).mean(axis=1))
     return dict(zip(EVALUATION, map(float, np.mean(flipped, axis=0)), strict=True))

@@ -5,7 +5,8 @@ Random messages would prove nothing: with them, matches are fair coins whatever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,102 +17,91 @@ from coverlock_bench.intervals import percentiles, rate
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest, fingerprint
 from coverlock_bench.settings import named_watermark
-from coverlock_sdk import codeword, load_hash
-from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.images.conversion import read
-from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.locking.keyed_codes import PlainMap
-from coverlock_sdk.locking.lock_format import LockFormat, Reading
-from coverlock_sdk.locking.statistics import binomial_tail, soft_tail, soft_weights
+from coverlock_sdk import CoverLock, Key, NoDefense
+from coverlock_sdk.arrays import Bits, Floats
+from coverlock_sdk.locking.keys import codeword
+from coverlock_sdk.locking.lock import Lock
+from coverlock_sdk.locking.statistics import binomial_tail
 from coverlock_sdk.locking.verdict import RULES, Rule
-from coverlock_sdk.plugin_calls import Networks
 
-LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
+LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
 BOOTSTRAPS = 1000
-CACHE = Path("runs/decoded")
-
-FloatArray = npt.NDArray[np.float64]
+CACHE = Path("runs/nulls")
 
 
 def null_calibration(
-    watermark: str,
-    hashes: Sequence[str],
-    photos: list[Path],
-    messages: int,
-    seed: int,
-    quarters: bool = False,
+    watermark: str, hash: str, photos: list[Path], messages: int, seed: int
 ) -> dict[str, Any]:
-    """Match counts and p-values of unmarked photos against fixed messages, vanilla and locked.
+    """Match counts and p-values of unmarked photos against fixed messages, by kind of lock.
 
-    With ``quarters`` the four of each photo are pictures of their own beside it.
+    P-values are those of verification, with every salt and every part of the picture that it tries.
     """
     system = named_watermark(watermark)
-    networks = Networks(system, None)
-    same = fingerprint(system)
-    payload_logits = _kept_logits(system.name, same, networks, networks.decoded, photos, quarters)
-    vanilla = LockFormat(system.bits, system.calibration, None)
-    arms = {
-        "vanilla": vanilla.readings(payload_logits, payload_logits, PlainMap.of(None, vanilla.bits))
+    key = Key(np.random.default_rng(seed).bytes(32), id="calibration", created="")
+    public = CoverLock(hash).protect(system)
+    locks = {
+        "no lock": NoDefense().protect(system).lock,
+        "locked without a key": public.lock,
+        "locked": CoverLock(hash, key=key).protect(system).lock,
     }
-    for image_hash in map(load_hash, hashes):
-        networks = Networks(system, image_hash)
-        same = digest(system.native_size, networks.hashed(networks.views([read(photos[0])])))
-        hash_logits = _kept_logits(
-            image_hash.name, same, networks, networks.hashed, photos, quarters
-        )
-        locked = LockFormat(system.bits, system.calibration, image_hash.calibration)
-        public = PlainMap.of(None, locked.bits)
-        arms[f"locked, {image_hash.name}"] = locked.readings(payload_logits, hash_logits, public)
-    fixed = np.stack(
-        [np.zeros(system.bits, dtype=np.uint8)]
-        + [codeword(f"fixed message {k}", None, system.bits) for k in range(1, messages)]
-    )
-    return {name: _compared(readings, fixed, len(photos), seed) for name, readings in arms.items()}
 
+    def row(photo: Path) -> Floats:
+        seen = public.logits([photo])
+        return np.stack([_figures(lock, *seen, messages) for lock in locks.values()])
 
-def _kept_logits(
-    name: str,
-    same: str,
-    networks: Networks,
-    answer: Callable[[list[Images]], Logits],
-    photos: list[Path],
-    quarters: bool,
-) -> Logits:
-    """What a network answers to each of ``photos``, and to its quarters: (N, bits)."""
-
-    def row(photo: Path) -> Logits:
-        picture = read(photo)
-        return answer(networks.views([picture, *(_quarters(picture) if quarters else ())]))
-
-    names = "\n".join(str(photo.resolve()) for photo in photos)
-    path = CACHE / f"{name}-{digest(same, names, quarters)}.npy"
-    return np.concatenate(kept_rows(path, photos, row, name))
-
-
-def _quarters(picture: Picture) -> list[Picture]:
-    """The four quarters of a picture."""
-    height, width = (length // 2 for length in picture.size)
-    rows, columns = ((slice(0, length), slice(length, None)) for length in (height, width))
-    return [Picture(picture.pixels[row, column]) for row in rows for column in columns]
-
-
-def _compared(
-    readings: list[Reading], messages: npt.NDArray[np.uint8], photos: int, seed: int
-) -> dict[str, Any]:
-    """Match counts and p-values of pictures against each message; those of one photo adjoin."""
-    bits = messages.shape[1]
-    matches = np.stack([(reading.bits == messages) for reading in readings], axis=1)
-    counts = matches.sum(axis=2)  # (messages, pictures)
-    ratios = _variance_ratios(counts, bits)
-    rng = np.random.default_rng(seed)
-    each = np.arange(len(readings)).reshape(photos, -1)
-    resamples = each[rng.integers(photos, size=(BOOTSTRAPS, photos))].reshape(BOOTSTRAPS, -1)
-    drawn = np.array([_variance_ratios(counts[:, rows], bits).mean() for rows in resamples])
-    low, high = percentiles(drawn)
+    asked = digest(fingerprint(public), messages, seed, [str(path.resolve()) for path in photos])
+    rows = kept_rows(CACHE / f"{system.name}-{asked}.npy", photos, row, system.name)
     return {
-        "photos": photos,
-        "pictures": len(readings),
-        "messages": len(messages),
+        name: _compared(rows[:, arm], lock.bits, seed, counted=lock.keyring is None)
+        for arm, (name, lock) in enumerate(locks.items())
+    }
+
+
+def _figures(lock: Lock, decoded: Any, described: Any, count: int) -> Floats:
+    """Of one picture: the p-value under each rule and the matches, (rules + 1, messages).
+
+    Matches are those in the whole picture, which are only there without a key.
+    """
+    messages = _fixed(lock.bits, count)
+    found = [
+        [replace(lock, rule=rule).verify(decoded, described, m)[0].p_value for m in messages]
+        for rule in RULES
+    ]
+    if lock.keyring is not None:
+        return np.array([*found, [np.nan] * len(messages)])
+    bits = lock.message_logits(decoded, described)[0] > 0
+    return np.array([*found, [float((bits == m).sum()) for m in messages]])
+
+
+@lru_cache(maxsize=2)
+def _fixed(bits: int, count: int) -> list[Bits]:
+    """Messages, all-zero first."""
+    others = [codeword(f"fixed message {k}", None, bits) for k in range(1, count)]
+    return [np.zeros(bits, dtype=np.uint8), *others]
+
+
+def _compared(rows: Floats, bits: int, seed: int, counted: bool) -> dict[str, Any]:
+    """The figures of all pictures (pictures, rules + 1, messages)."""
+    pictures, _, messages = rows.shape
+    resamples = np.random.default_rng(seed).integers(pictures, size=(BOOTSTRAPS, pictures))
+    figures: dict[str, Any] = {
+        "pictures": pictures,
+        "messages": messages,
+        "exceedance": {
+            rule: _exceedance(rows[:, number], rule, bits, resamples)
+            for number, rule in enumerate(RULES)
+        },
+    }
+    return figures | (_counted(rows[:, -1], bits, resamples) if counted else {})
+
+
+def _counted(counts: Floats, bits: int, resamples: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """The spread of match counts (pictures, messages), and its ratio to the binomial's."""
+    ratios = _variance_ratios(counts, bits)
+    low, high = percentiles(
+        np.array([_variance_ratios(counts[rows], bits).mean() for rows in resamples])
+    )
+    return {
         "mean_match_rate": float(counts.mean() / bits),
         "variance_ratio": {
             "mean": float(ratios.mean()),
@@ -119,46 +109,32 @@ def _compared(
             "high": high,
             "min": float(ratios.min()),
             "max": float(ratios.max()),
-            "all_zero_message": float(ratios[0]),
         },
-        "exceedance": {
-            rule: _exceedance(_p_values(matches, readings, rule), rule, bits, photos, resamples)
-            for rule in RULES
-        },
-        "match_histogram": np.bincount(counts.ravel(), minlength=bits + 1).tolist(),
+        "match_histogram": np.bincount(
+            counts.astype(np.int64).ravel(), minlength=bits + 1
+        ).tolist(),
     }
 
 
-def _variance_ratios(counts: npt.NDArray[np.int64], bits: int) -> FloatArray:
+def _variance_ratios(counts: Floats, bits: int) -> Floats:
     """Of each message: the variance of its matches over pictures, relative to the binomial's."""
-    ratios: FloatArray = counts.var(axis=1, ddof=1) / (bits / 4)
+    ratios: Floats = counts.var(axis=0, ddof=1) / (bits / 4)
     return ratios
 
 
-def _p_values(matches: npt.NDArray[np.bool_], readings: list[Reading], rule: Rule) -> FloatArray:
-    """p-values (messages, pictures)."""
-    if rule == "hard":
-        return binomial_tail(matches.shape[2])[matches.sum(axis=2)]
-    columns = []
-    for picture, reading in enumerate(readings):
-        weights = soft_weights(reading.confidence)
-        columns.append(soft_tail(weights)[matches[:, picture] @ weights])
-    return np.stack(columns, axis=1)
-
-
 def _exceedance(
-    p_values: FloatArray, rule: Rule, bits: int, photos: int, resamples: npt.NDArray[np.int64]
+    p_values: Floats, rule: Rule, bits: int, resamples: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
-    """How often p <= level, with an interval from resampling photos (what is of one goes together).
+    """How often p <= level, for p-values (pictures, messages), with an interval over pictures.
 
-    No event has no spread: then the upper end is that of none among so many independent photos.
+    No event has no spread: then the upper end is that of none among so many independent pictures.
     """
     report = {}
     for level in LEVELS:
-        per_picture = (p_values <= level).mean(axis=0)
+        per_picture = (p_values <= level).mean(axis=1)
         low, high = percentiles(per_picture[resamples].mean(axis=1))
         if not per_picture.any():
-            high = rate(0, photos)["high"]
+            high = rate(0, len(p_values))["high"]
         tail = binomial_tail(bits)
         expected = float(tail[tail <= level].max()) if rule == "hard" else level
         report[f"{level:g}"] = {
@@ -166,6 +142,6 @@ def _exceedance(
             "observed": float(per_picture.mean()),
             "low": low,
             "high": high,
-            "expected_inside_interval": low <= expected <= high,
+            "at_most_expected": low <= expected,
         }
     return report

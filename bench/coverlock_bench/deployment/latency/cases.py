@@ -18,14 +18,14 @@ from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
 from coverlock_sdk.errors import RuntimeUnavailableError
 from coverlock_sdk.images.codecs import decode_image
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.locking.judging import Judge
+from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 from coverlock_sdk.verifier.runtimes import RUNTIMES
 
 REFERENCE = ("torch", "fp32")
 """What everything is compared with."""
 
-Run = Callable[[Pixels], tuple[Logits, Logits]]
+Run = Callable[[Pixels], tuple[Logits, Any]]
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ class Cases:
 
         torch.set_num_threads(self.threads)
         manifest = subject.bundle.manifest
-        examiner = Judge(manifest.format, None, manifest.fpr, manifest.rule)
+        lock = subject.lock.lock
         for batch in self.batches:
             files = subject.jpegs[:batch]
             decoded = [decode_image(file) for file in files]
             images = _at_size(decoded, manifest.graph_size)
-            self._add_host(subject, batch, files, decoded, images, examiner)
+            self._add_host(subject, batch, files, decoded, images, lock)
             for name, info, run in self._networks(subject):
                 stage, runtime, precision = name
                 self._put(subject, stage, runtime, precision, batch, _bound(run, images), info)
-            self._add_torch_end_to_end(subject, batch, files, examiner)
+            self._add_torch_end_to_end(subject, batch, files, lock)
         for runtime in RUNTIMES:
             for precision in self.precisions:
                 if precision in manifest.graphs["verify"]:
@@ -102,14 +102,14 @@ class Cases:
         files: tuple[bytes, ...],
         decoded: list[Any],
         images: Pixels,
-        examiner: Judge,
+        lock: Lock,
     ) -> None:
         size = subject.bundle.manifest.graph_size
         logits = _torch_run(subject)(images)
         for stage, work in {
             "decode": lambda: [decode_image(file) for file in files],
             "resize": lambda: _at_size(decoded, size),
-            "statistics": lambda: examiner.verify(*logits, MESSAGE),
+            "statistics": lambda: lock.verify(*logits, MESSAGE),
         }.items():
             self._put(subject, stage, "host", "-", batch, work, {})
 
@@ -123,12 +123,12 @@ class Cases:
             yield (stage, "cpu", "fp32"), {}, _session_run(session)
 
     def _add_torch_end_to_end(
-        self, subject: Subject, batch: int, files: tuple[bytes, ...], examiner: Judge
+        self, subject: Subject, batch: int, files: tuple[bytes, ...], lock: Lock
     ) -> None:
         size, run = subject.bundle.manifest.graph_size, _torch_run(subject)
 
         def work() -> Any:
-            return examiner.verify(*run(_at_size(list(files), size)), MESSAGE)
+            return lock.verify(*run(_at_size(list(files), size)), MESSAGE)
 
         self._put(subject, "end to end", *REFERENCE, batch, work, {})
 

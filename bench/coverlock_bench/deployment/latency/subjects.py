@@ -57,7 +57,7 @@ class Subject:
 def subject_of(bundle: Bundle, jpegs: tuple[bytes, ...]) -> Subject:
     """A bundle whose watermark and hash are installed here."""
     manifest = bundle.manifest
-    lock = wrap(manifest.watermark, hash=manifest.hash, fpr=manifest.fpr, rule=manifest.rule)
+    lock = wrap(manifest.watermark, hash=manifest.hash, fpr=manifest.fpr)
     return Subject(bundle, lock, jpegs)
 
 
