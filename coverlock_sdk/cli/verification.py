@@ -8,13 +8,11 @@ from typing import Any
 
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.chosen_messages import chosen_message
+from coverlock_sdk.cli.opening import require_registry
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.scaling.job import VerificationJob
 
-OF_JOBS = (
-    *("fpr", "rule", "floor", "runtime", "precision", "threads"),
-    *("max_pixels", "accept_unlocked", "isolate"),
-)
+OF_JOBS = ("fpr", "runtime", "precision", "threads", "max_pixels", "isolate")
 """Options of the command that a job takes as they are."""
 
 
@@ -28,6 +26,8 @@ def make_job(
 
     Without a message, each row of the Parquet input has an identifier of its own.
     """
+    if settings["registry"] is not None:
+        require_registry(settings["registry"])
     bundle, message = Bundle.given(settings["bundle"], settings["trust"]), None
     if needs_message or identifier is not None or bits is not None:
         message = chosen_message(bundle.manifest.format.bits, identifier, bits)
@@ -36,6 +36,7 @@ def make_job(
         message=tuple(map(int, message)) if identifier is None and message is not None else message,
         key_file=_resolved(settings["key_file"] or os.environ.get(KEY_FILE_VARIABLE)),
         trust=settings["trust"],
+        registry=_resolved(settings["registry"]),
         **{name: settings[name] for name in OF_JOBS},
     )
 

@@ -94,6 +94,16 @@ class Registry:
             )
         return serial
 
+    def issued(self, identifier: str, picture: str) -> str | None:
+        """The serial of ``identifier`` that was last handed out for ``picture``, if any."""
+        with self._connection() as connection:
+            row = connection.execute(
+                "SELECT serial FROM serials WHERE identifier = ? AND picture = ? "
+                "ORDER BY number DESC",
+                (identifier, picture),
+            ).fetchone()
+        return None if row is None else str(row[0])
+
     def serials(self, identifier: str | None = None) -> list[str]:
         """All serials, or those of one ``identifier``, in the order they were handed out."""
         condition = "" if identifier is None else "WHERE identifier = ?"
