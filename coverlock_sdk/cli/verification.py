@@ -30,7 +30,7 @@ def make_job(
         require_registry(settings["registry"])
     bundle, message = Bundle.given(settings["bundle"], settings["trust"]), None
     if needs_message or identifier is not None or bits is not None:
-        message = chosen_message(bundle.manifest.format.bits, identifier, bits)
+        message = chosen_message(bundle.manifest.message_bits, identifier, bits)
     return VerificationJob(
         bundle=str(bundle.path.resolve()),
         message=tuple(map(int, message)) if identifier is None and message is not None else message,
