@@ -22,6 +22,7 @@ from coverlock_sdk.cli.options import (
 from coverlock_sdk.cli.recording import evidence, recorded
 from coverlock_sdk.cli.verification import make_job
 from coverlock_sdk.cli.verify_many import verify_in_processes, verify_on_cluster
+from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.folders import Source, search
 
 
@@ -71,6 +72,8 @@ def verify(
     or one of its serials, and is the picture that was marked so.
     """
     require_one(opening["watermark"], opening["bundle"])
+    if opening["registry"] is not None and bits is not None:
+        raise MessageError("a registry knows pictures by identifier: use --id instead of --bits")
     settings = {"isolate": isolate is not False, **opening}
     if engine == "ray":
         job = make_job(identifier, bits, needs_message=False, **settings)

@@ -63,6 +63,13 @@ def test_a_registry_needs_a_key_and_an_identifier(folder, registry):
     assert "needs a key" in complaint("embed", folder, *LOCK, *registry[:2])
     bits = ("-w", "additive", "--bits", "01" * 24)
     assert "name it with --id" in complaint("embed", folder, *bits, *registry)
+    run("embed", folder / "a.png", *LOCK, *registry)
+    assert "use --id instead of --bits" in complaint("verify", folder, *bits, *registry)
+
+
+def test_processes_look_for_one_serial(toy, marked, registry):
+    bundle = ("verify", *marked, "--bundle", toy, "--workers", "1", *registry)
+    assert "stands for 3 serials" in complaint(*bundle, "--id", "studio")
 
 
 def test_a_nearly_empty_picture_is_refused_with_a_reason(folder, tmp_path):
