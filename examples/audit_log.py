@@ -1,6 +1,8 @@
 """Log every verdict as a line of JSON, from inside an application or as a plugin of its own.
 
-python examples/audit_log.py PHOTO    (once before: coverlock fetch steganogan)
+python examples/audit_log.py PHOTO
+
+Needs the watermark's weights and a key once: coverlock fetch steganogan; coverlock keygen key.json
 """
 
 import json
@@ -22,4 +24,4 @@ class AuditLog:
 
 
 plugin_manager().add("audit-log", AuditLog())
-wrap("steganogan").verify(sys.argv[1], "order-4711")
+wrap("steganogan", key="key.json").verify(sys.argv[1], "order-4711")

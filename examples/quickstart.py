@@ -1,6 +1,6 @@
 """Mark a photo, verify it, and see a forgery fail: python examples/quickstart.py PHOTO OTHER_PHOTO
 
-Needs the watermark's weights once: coverlock fetch steganogan
+Needs the watermark's weights and a key once: coverlock fetch steganogan; coverlock keygen key.json
 """
 
 import sys
@@ -12,7 +12,7 @@ from coverlock_sdk import wrap
 
 photo, other = (Image.open(path).convert("RGB").resize((512, 512)) for path in sys.argv[1:3])
 
-locked = wrap("steganogan")
+locked = wrap("steganogan", key="key.json", psnr=42)
 marked = locked.embed(photo, "order-4711")
 print("marked photo:  ", locked.verify(marked, "order-4711"))
 print("wrong order:   ", locked.verify(marked, "order-4712"))

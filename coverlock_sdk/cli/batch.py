@@ -17,21 +17,21 @@ from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.exit_codes import ACCEPTED, ERROR, REJECTED
 from coverlock_sdk.errors import (
     CoverLockError,
-    CrowdFileError,
-    ExposedKeyWarning,
     KeyringError,
     MessageError,
     MissingModelError,
+    RegistryError,
     UnknownNameError,
 )
+from coverlock_sdk.hashing.frames import Frame
 from coverlock_sdk.images.folders import Found, Source
 from coverlock_sdk.progress import progress
 
 ABOUT_SETTINGS = (
-    CrowdFileError,
     KeyringError,
     MessageError,
     MissingModelError,
+    RegistryError,
     UnknownNameError,
 )
 """Errors that no picture is to blame for: they end the command."""
@@ -39,7 +39,14 @@ COLOURS = {"accepted": "green", "rejected": "red", "error": "yellow"}
 UNBROKEN = 10_000
 """Columns of a table that goes to a file or a pipe, where nothing calls for breaking names."""
 
-VERDICT_COLUMNS = {"matches": "matches", "bits": "of", "p_value": "p", "key_id": "key"}
+VERDICT_COLUMNS = {
+    "matches": "matches",
+    "bits": "of",
+    "p_value": "p",
+    "key_id": "key",
+    "frame": "shows",
+    "reason": "because",
+}
 
 Row = dict[str, Any]
 
@@ -94,7 +101,6 @@ def row_of(file: str, work: Callable[[], Row]) -> Row:
     row: Row = {"file": file}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ExposedKeyWarning)  # the command says it once
         try:
             details = work()
             row |= {"status": "accepted" if details["accepted"] else "rejected", **details}
@@ -109,13 +115,13 @@ def _show(rows: list[Row], counts: dict[str, int], columns: dict[str, str], skip
     console = Console()
     if not console.is_terminal:
         console.width = UNBROKEN
-    told = [key for key in columns if any(row.get(key) is not None for row in rows)]
+    told = [key for key in columns if any(_cell(row, key) for row in rows)]
     table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for heading in ("file", "status", *(columns[key] for key in told)):
         table.add_column(heading, overflow="fold")
     for row in rows:
         status = f"[{COLOURS[row['status']]}]{row['status']}[/]"
-        table.add_row(escape(row["file"]), status, *(_cell(row.get(key)) for key in told))
+        table.add_row(escape(row["file"]), status, *(_cell(row, key) for key in told))
     if any(row["status"] != "error" for row in rows):
         console.print(table)
     for row in rows:
@@ -133,7 +139,12 @@ def _show(rows: list[Row], counts: dict[str, int], columns: dict[str, str], skip
         )
 
 
-def _cell(value: Any) -> str:
+def _cell(row: Row, key: str) -> str:
+    """What the table says of one picture; a frame is worth telling where it is not the whole."""
+    value = row.get(key)
     if value is None:
         return ""
+    if key == "frame":
+        frame = Frame(**value)
+        return "" if frame.is_whole else str(frame)
     return f"{value:.3g}" if isinstance(value, float) else escape(str(value))

@@ -8,7 +8,7 @@ import click
 
 from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.errors import ProvenanceError
-from coverlock_sdk.provenance.fingerprints import TOLERANCES
+from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.provenance.list_entries import audit_credential, list_entries
 
 
@@ -31,9 +31,9 @@ def entries(
 ) -> None:
     """Print our entries for C2PA's list of soft-binding algorithms, as JSON.
 
-    One is for the lock, and one for the fingerprint of each hash that ships.
+    One is for the lock, and one for the fingerprint by the default hash.
     """
     if (audit is None) != (audit_url is None):
         raise ProvenanceError("--audit and --audit-url go together")
     benchmark = audit_credential(audit, audit_url) if audit and audit_url else None
-    print_json(list_entries(list(TOLERANCES), contact, first, apis, benchmark))
+    print_json(list_entries([DEFAULT_HASH], contact, first, apis, benchmark))

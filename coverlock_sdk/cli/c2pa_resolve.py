@@ -12,12 +12,10 @@ from coverlock_sdk.cli.c2pa_saving import save_found
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import (
-    floor_option,
     fpr_option,
     json_option,
     key_option,
     repository_option,
-    rule_option,
     sources_argument,
 )
 from coverlock_sdk.images.folders import Source, search
@@ -54,8 +52,6 @@ COLUMNS = {
     help="Certificates in PEM format of those who may sign; otherwise anybody may.",
 )
 @fpr_option
-@rule_option
-@floor_option
 @click.option(
     "--save",
     type=click.Path(file_okay=False, path_type=Path),
@@ -70,8 +66,6 @@ def resolve(
     key_file: Path | None,
     trust: Path | None,
     fpr: float | None,
-    rule: Any,
-    floor: float | None,
     save: Path | None,
     as_json: bool,
 ) -> None:
@@ -82,7 +76,7 @@ def resolve(
     maps where a picture seems to differ from the signed thumbnail.
     """
     kept = ManifestRepository(repository)
-    locks = _locks(kept, watermark, key_file=key_file, fpr=fpr, rule=rule, floor=floor)
+    locks = _locks(kept, watermark, key_file=key_file, fpr=fpr)
     resolver = Resolver(kept, locks, trust_anchors(trust) if trust else None)
 
     def work(source: Source) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from coverlock_sdk.cli.chosen_messages import serial_source
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_lock
 from coverlock_sdk.cli.options import (
-    harden_option,
     json_option,
     lock_options,
     repository_option,
@@ -54,7 +53,6 @@ COLUMNS = {"path": "signed picture", "serial": "serial", "manifest": "manifest",
 )
 @repository_option
 @lock_options
-@harden_option
 @json_option
 def sign(
     sources: tuple[str, ...],

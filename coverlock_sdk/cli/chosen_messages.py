@@ -6,16 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coverlock_sdk.errors import MessageError
+from coverlock_sdk.errors import MessageError, RegistryError
 from coverlock_sdk.locking.messages import as_bits
-from coverlock_sdk.locking.serials import Serial, SerialRegistry
+from coverlock_sdk.locking.registry import Registry
 
 
 def message_source(
     length: int,
     identifier: str | None,
     bits: str | None,
-    serials: Path | None,
+    registry: Registry | None,
     resume: bool = False,
 ) -> Callable[[Path], Any]:
     """The message of each picture: the same for all, or with a registry a serial each.
@@ -23,41 +23,41 @@ def message_source(
     A run that is resumed goes on with the serials that pictures were given before.
     """
     message = chosen_message(length, identifier, bits)
-    if serials is None:
+    if registry is None:
         return lambda picture: message
     if identifier is None:
-        raise MessageError("--serials numbers the pictures of an identifier: name it with --id")
-    registry = SerialRegistry(serials)
-    rows = registry.rows(identifier) if resume else []
-    known = {row["picture"]: Serial(row["serial"]) for row in rows}
-    return lambda picture: known.get(str(picture)) or registry.issue(identifier, str(picture))
+        raise MessageError("--registry numbers the pictures of an identifier: name it with --id")
+
+    def serial(picture: Path) -> str:
+        before = registry.issued(identifier, str(picture)) if resume else None
+        return before or registry.issue(identifier, str(picture))
+
+    return serial
 
 
 def serial_source(
-    registry: SerialRegistry, identifier: str | None, serial: str | None, pictures: int
-) -> Callable[[Path], Serial]:
+    registry: Registry, identifier: str | None, serial: str | None, pictures: int
+) -> Callable[[Path], str]:
     """The serial of each picture: a new one of an identifier, or the one that was given."""
-    if serial is None:
-        if identifier is None:
-            raise MessageError("name the picture with either --id or --serial")
-        return lambda picture: registry.issue(identifier, str(picture))
-    if identifier is not None:
+    if (serial is None) == (identifier is None):
         raise MessageError("name the picture with either --id or --serial")
+    if serial is None:
+        assert identifier is not None
+        return lambda picture: registry.issue(identifier, str(picture))
     if pictures > 1:
         raise MessageError(f"one --serial cannot stand for {pictures} pictures: use --id")
-    given = Serial(serial)
-    return lambda picture: given
+    return lambda picture: serial
 
 
-def registered_serials(path: Path, identifier: str | None = None) -> list[Serial]:
-    """The serials of a registry, of which there must be some."""
-    if not path.exists():
-        raise MessageError(f"there is no registry of serials {path}: 'coverlock embed' makes one")
-    serials = SerialRegistry(path).serials(identifier)
-    if not serials:
-        whose = f" of '{identifier}'" if identifier else ""
-        raise MessageError(f"the registry {path} has no serials{whose}")
-    return serials
+def remembered_names(registry: Registry, identifier: str | None = None) -> list[str]:
+    """The names of remembered pictures: all of them, or ``identifier`` and its serials."""
+    names = registry.names()
+    if identifier is not None:
+        names = [name for name in names if f"{name}/".startswith(f"{identifier}/")]
+    if not names:
+        whose = f" marked as '{identifier}'" if identifier else ""
+        raise RegistryError(f"the registry {registry.path} remembers no pictures{whose}")
+    return names
 
 
 def chosen_message(length: int, identifier: str | None, bits: str | None) -> Any:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.cli.chosen_messages import registered_serials
 from coverlock_sdk.cli.opening import chosen_keyring
 from coverlock_sdk.cli.resolution import open_resolver
 from coverlock_sdk.embedder.embedder import Embedder
 from coverlock_sdk.locking.identification import read_identifiers
-from coverlock_sdk.locking.serials import SerialRegistry
+from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.serving.access import Callers
 from coverlock_sdk.serving.deployment import Deployment
 from coverlock_sdk.verifier.verifier import Verifier
@@ -27,7 +26,7 @@ class DeploymentOptions:
     key_file: Path | None
     tokens: Path | None
     ids: Path | None
-    serials: Path | None
+    registry: Path | None
     resolution: Path | None
     opening: Mapping[str, Any]
     """How verifiers are opened."""
@@ -38,28 +37,27 @@ class DeploymentOptions:
         """Everything as the files say now."""
         keyring = chosen_keyring(self.key_file)
         callers = Callers.load(self.tokens) if self.tokens else None
-        names: Sequence[str] | None = read_identifiers(self.ids) if self.ids else None
-        if names is None and self.serials is not None and self.serials.exists():
-            names = registered_serials(self.serials)
+        registry = Registry(self.registry) if self.registry else None
+        names: Sequence[str] = read_identifiers(self.ids) if self.ids else []
+        if registry is not None and not names:
+            names = registry.names()
         bundles = [Bundle.given(path, self.opening["trust"]) for path in self.bundles]
-        opening = {**self.opening, "trust": None, "key": keyring}
+        opening = {**self.opening, "trust": None, "key": keyring, "registry": registry}
         verifiers: list[Verifier] = []
         try:
             for bundle in bundles:
                 fpr = bundle.manifest.fpr / len(bundles)
                 verifiers.append(Verifier.open(bundle, fpr=fpr, **opening))
             deployment = Deployment(tuple(verifiers), callers)
-            if names is not None:
+            if names:
                 deployment = deployment.register(names)
-            embedder = None if self.marking is None else self._embedder(bundles[0], keyring)
-            serials = SerialRegistry(self.serials) if self.serials else None
+            embedder = None
+            if self.marking is not None:
+                marking = {"threads": self.opening["threads"], **self.marking}
+                embedder = Embedder.open(bundles[0], key=keyring, registry=registry, **marking)
             resolver = open_resolver(self.resolution, verifiers) if self.resolution else None
-            return replace(deployment, embedder=embedder, serials=serials, resolver=resolver)
+            return replace(deployment, embedder=embedder, registry=registry, resolver=resolver)
         except BaseException:
             for verifier in verifiers:
                 verifier.close()
             raise
-
-    def _embedder(self, bundle: Bundle, keyring: Any) -> Embedder:
-        assert self.marking is not None
-        return Embedder.open(bundle, key=keyring, threads=self.opening["threads"], **self.marking)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,13 @@ import click
 from coverlock_sdk.cli.batch import report
 from coverlock_sdk.cli.chosen_messages import message_source
 from coverlock_sdk.cli.exit_codes import HELP
-from coverlock_sdk.cli.marking import MarkingJob, SurveyJob, Task, in_this_process, recorded
+from coverlock_sdk.cli.marking import MarkingJob, Task, in_this_process, recorded
 from coverlock_sdk.cli.options import (
     audit_option,
-    crowd_option,
     json_option,
     marker_options,
     message_options,
     refuse_idle,
-    serials_option,
     sources_argument,
 )
 from coverlock_sdk.errors import CoverLockError, needs
@@ -47,10 +44,7 @@ COLUMNS = {
     help="Output file, or folder for several pictures; beside the originals if not given.",
 )
 @message_options
-@serials_option
 @marker_options
-@crowd_option
-@click.option("--strict", is_flag=True, help="Refuse pictures that other pictures would pass for.")
 @click.option(
     "--format",
     "file_format",
@@ -59,7 +53,7 @@ COLUMNS = {
     show_default=True,
     help="Format of marked pictures; 'keep' is that of each original.",
 )
-@click.option("--quality", type=click.IntRange(1, 100), help="Of lossy formats.")
+@click.option("--quality", type=click.IntRange(1, 100), help="Quality of lossy formats.")
 @click.option("--resume", is_flag=True, help="Skip pictures that an earlier run has marked.")
 @click.option("--overwrite", is_flag=True, help="Replace files even if they carry another message.")
 @click.option("--workers", type=click.IntRange(1), help="Processes.")
@@ -77,8 +71,6 @@ def embed(
     out: Path | None,
     identifier: str | None,
     bits: str | None,
-    serials: Path | None,
-    strict: bool,
     file_format: str,
     quality: int | None,
     resume: bool,
@@ -93,35 +85,28 @@ def embed(
 
     SOURCES are files, folders or patterns; pictures that this command wrote there before are not
     marked again. A marked picture that would not verify counts as rejected. A file that carries
-    another message is not replaced. With --serials each picture carries a serial of --id, such as
-    order-4711/000001, which keeps a key safe however many pictures are released. A picture that
-    others would pass for, such as a page of one layout, is marked with a warning, or refused with
-    --strict: others are reference pictures, all of SOURCES, and those in --crowd.
+    another message is not replaced. With --registry each picture carries a serial of --id, such as
+    order-4711/000001, and is remembered; one that is much like an earlier one gets a warning.
     """
     _require_one(opening["watermark"], opening["bundle"])
-    job = MarkingJob.of(opening, quality, resume, overwrite, strict, audit is not None)
+    job = MarkingJob.of(opening, quality, resume, overwrite, audit is not None)
     with job.open() as marker:
-        message_of = message_source(marker.bits, identifier, bits, serials, resume)
-        if advice := marker.binder.judge.advice("serial" if serials else "identifier"):
-            click.echo(f"warning: {advice}", err=True)
+        registry = marker.binder.lock.registry
+        message_of = message_source(marker.bits, identifier, bits, registry, resume)
         found = search(sources)
         targets = output_paths(found.pictures, out, file_format)
         make_writable({target.parent for target in targets.values()})
         tasks = [
-            Task.of(source.path, target, message_of(source.path), bool(serials))
+            Task.of(source.path, target, message_of(source.path), registry is not None)
             for source, target in targets.items()
         ]
         left = Found(list(targets), found.skipped)
-        record = partial(recorded, marker, audit, list(bits) if bits else identifier)
-        here = not workers and engine == "local"
-        run = (
-            partial(in_this_process, marker)
-            if here
-            else partial(_engine(engine), workers=workers or 1)
-        )
-        if len(tasks) > 1:
-            job = job.knowing(marker, run(SurveyJob(job), tasks), len(tasks))
-        report(left, record(run(job, tasks)), COLUMNS, as_json)
+        if not workers and engine == "local":
+            rows = in_this_process(marker, job, tasks)
+        else:
+            rows = _engine(engine)(job, tasks, workers=workers or 1)
+        message = list(bits) if bits else identifier
+        report(left, recorded(marker, audit, message, rows), COLUMNS, as_json)
 
 
 def _require_one(watermark: str | None, bundle: Path | None) -> None:
@@ -130,7 +115,7 @@ def _require_one(watermark: str | None, bundle: Path | None) -> None:
     if bundle is None:
         refuse_idle("without --bundle", "trust", "threads")
     else:
-        refuse_idle("with --bundle, which has its own", "hash", "fpr", "rule", "floor")
+        refuse_idle("with --bundle, which has its own", "hash", "fpr")
 
 
 def _engine(name: str) -> Callable[..., Iterator[dict[str, Any]]]:

@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.cli.batch import Row, each, report
-from coverlock_sdk.cli.chosen_messages import registered_serials
+from coverlock_sdk.cli.batch import VERDICT_COLUMNS, Row, each, report
+from coverlock_sdk.cli.chosen_messages import remembered_names
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_verifier
 from coverlock_sdk.cli.options import (
     audit_option,
     json_option,
-    serials_option,
     sources_argument,
     verifier_options,
 )
@@ -23,7 +22,7 @@ from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.folders import Source, search
 from coverlock_sdk.locking.identification import read_identifiers
 
-COLUMNS = {"label": "identifier", "matches": "matches", "bits": "of", "p_value": "p"}
+COLUMNS = {"label": "identifier", **VERDICT_COLUMNS}
 
 
 @click.command(epilog=HELP)
@@ -33,27 +32,30 @@ COLUMNS = {"label": "identifier", "matches": "matches", "bits": "of", "p_value":
     type=click.Path(path_type=Path),
     help="File of registered identifiers, one on each line.",
 )
-@serials_option
 @verifier_options
 @audit_option
 @json_option
 def identify(
     sources: tuple[str, ...],
     ids: Path | None,
-    serials: Path | None,
     audit: Path | None,
     as_json: bool,
     **opening: Any,
 ) -> None:
-    """Find which of many registered identifiers or serials each picture carries, if any.
+    """Find which of many registered identifiers each picture carries, if any.
 
-    SOURCES are files, folders or patterns. A picture without any of them counts as rejected.
+    SOURCES are files, folders or patterns. Identifiers come from --ids, or else are those that
+    --registry remembers. A picture without any of them counts as rejected.
     """
-    if (ids is None) == (serials is None):
-        raise MessageError("name either a file of identifiers with --ids or a registry: --serials")
-    names = read_identifiers(ids) if ids else registered_serials(serials or Path())
+    if ids is None and opening["registry"] is None:
+        raise MessageError("name a file of identifiers with --ids, or a registry with --registry")
+    names = read_identifiers(ids) if ids else None
     with open_verifier(**opening) as verifier:
-        book = verifier.judge.checked_book(names)
+        registry = verifier.lock.registry
+        if names is None:
+            assert registry is not None
+            names = remembered_names(registry)
+        book = verifier.lock.checked_book(names)
 
         def work(source: Source) -> Row:
             picture, about = evidence(source.path, audit)

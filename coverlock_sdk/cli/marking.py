@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -18,17 +17,12 @@ from coverlock_sdk.cli.batch import Row, row_of
 from coverlock_sdk.cli.opening import chosen_keyring, open_lock
 from coverlock_sdk.cli.recording import logged
 from coverlock_sdk.embedder.embedder import Embedder
-from coverlock_sdk.errors import CoverLockError, PictureError
-from coverlock_sdk.hashing.own_crowd import Trace
+from coverlock_sdk.errors import PictureError
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.progress import progress
 
-OF_LOCKS = (
-    *("watermark", "hash", "key_file", "fpr", "rule", "floor"),
-    *("max_pixels", "harden", "psnr", "crowd"),
-)
-OF_BUNDLES = ("trust", "threads", "max_pixels", "harden", "psnr", "crowd")
+OF_LOCKS = ("watermark", "hash", "key_file", "fpr", "max_pixels", "psnr", "registry")
+OF_BUNDLES = ("trust", "threads", "max_pixels", "psnr", "registry")
 
 
 class Task(NamedTuple):
@@ -54,13 +48,9 @@ class MarkingJob:
     quality: int | None = None
     resume: bool = False
     overwrite: bool = False
-    strict: bool = False
-    """Whether pictures are refused that other pictures would pass for."""
     digests: bool = False
     """Whether rows tell the SHA-256 of marked pictures, for an audit log."""
     max_batch: int = 4
-    known: Sequence[Trace] = ()
-    """Pictures that others are compared with; the same in all processes."""
 
     @classmethod
     def of(
@@ -69,14 +59,13 @@ class MarkingJob:
         quality: int | None,
         resume: bool,
         overwrite: bool,
-        strict: bool,
         digests: bool,
     ) -> MarkingJob:
         """The job that options describe; the key file of the environment is one of them."""
         key_file = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)
-        paths = {"key_file": key_file, "bundle": opening["bundle"]}
+        paths = {"key_file": key_file, "bundle": opening["bundle"], "registry": opening["registry"]}
         resolved = {name: Path(path).resolve() if path else None for name, path in paths.items()}
-        return cls({**opening, **resolved}, quality, resume, overwrite, strict, digests)
+        return cls({**opening, **resolved}, quality, resume, overwrite, digests)
 
     @property
     def threads(self) -> int | None:
@@ -85,21 +74,13 @@ class MarkingJob:
         return threads
 
     def alone(self) -> MarkingJob:
-        """The job for one process of several, which need not warn of what this one warned of.
-
-        It knows the pictures that there are; the file that keeps their codes is written here.
-        """
+        """The job for one process of several, which need not warn of what this one warned of."""
         trust, threads = self.opening["trust"] or ANYONE, self.threads or 1
-        return replace(
-            self, opening={**self.opening, "threads": threads, "trust": trust, "crowd": None}
-        )
+        return replace(self, opening={**self.opening, "threads": threads, "trust": trust})
 
     def open(self) -> AbstractContextManager[LockedWatermark | Embedder]:
         """What marks: a bundle without PyTorch, or a plugin."""
-        marker = self._marker()
-        if marker.binder.census is not None:
-            marker.binder.census.own.add(self.known)
-        return contextlib.nullcontext(marker)
+        return contextlib.nullcontext(self._marker())
 
     def _marker(self) -> LockedWatermark | Embedder:
         if self.opening["bundle"] is None:
@@ -107,16 +88,6 @@ class MarkingJob:
         keyring = chosen_keyring(self.opening["key_file"])
         settings = _part(self.opening, OF_BUNDLES)
         return Embedder.open(self.opening["bundle"], key=keyring, **settings)
-
-    def knowing(
-        self, marker: LockedWatermark | Embedder, surveyed: Iterable[Row], count: int
-    ) -> MarkingJob:
-        """The job that compares pictures with ``count`` surveyed ones and all of ``marker``'s."""
-        if marker.binder.census is None:
-            return self
-        own, rows = marker.binder.census.own, progress(surveyed, "codes of pictures", count)
-        own.add([trace for row in rows for trace in row["traces"]])
-        return replace(self, known=own.traces())
 
     def check(self, worker: LockedWatermark | Embedder, items: Sequence[Task]) -> list[Row]:
         """Mark picture files; one that cannot be marked does not stop the others."""
@@ -139,11 +110,9 @@ class MarkingJob:
             if self.resume:
                 done = {"out": str(task.target), "done": "before"}
                 return {**done, **named, **self._digest(task.target), **verdict.to_dict()}
-        marked = marker.mark_file(
-            task.source, task.message, task.target, self.quality, strict=self.strict
-        )
-        if marked.lookalikes is not None:
-            named["lookalikes"] = asdict(marked.lookalikes)
+        marked = marker.mark_file(task.source, task.message, task.target, self.quality)
+        if marked.alike is not None:
+            named["alike"] = marked.alike[0]
         written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
         return {**written, **named, **self._digest(task.target), **marked.verdict.to_dict()}
 
@@ -151,42 +120,8 @@ class MarkingJob:
         return {"sha256": sha256(target.read_bytes()).hexdigest()} if self.digests else {}
 
 
-@dataclass(frozen=True)
-class SurveyJob:
-    """What comes before marking: codes of all the pictures, so that each is compared with all."""
-
-    marking: MarkingJob
-    max_batch: int = 8
-
-    @property
-    def threads(self) -> int | None:
-        """Threads of ONNX Runtime."""
-        return self.marking.threads
-
-    def alone(self) -> SurveyJob:
-        """The job for one process of several."""
-        return replace(self, marking=self.marking.alone())
-
-    def open(self) -> AbstractContextManager[LockedWatermark | Embedder]:
-        """What marks, which knows the hash."""
-        return self.marking.open()
-
-    def check(self, worker: LockedWatermark | Embedder, items: Sequence[Task]) -> list[Row]:
-        """What is kept of picture files; what is wrong with one is said when it is marked."""
-        rows: list[Row] = [{"traces": []} for _ in items]
-        for row, task in zip(rows, items, strict=True):
-            with contextlib.suppress(CoverLockError), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                row["traces"] = worker.remember(task.source)
-        return rows
-
-    def died(self, item: Task) -> Row:
-        """Nothing is known of a file that no process survives."""
-        return {"traces": []}
-
-
 def in_this_process(
-    marker: LockedWatermark | Embedder, job: MarkingJob | SurveyJob, tasks: Iterable[Task]
+    marker: LockedWatermark | Embedder, job: MarkingJob, tasks: Iterable[Task]
 ) -> Iterator[Row]:
     """Do the job with a marker that is open."""
     return (row for task in tasks for row in job.check(marker, [task]))

@@ -9,7 +9,7 @@ from typing import Any
 
 from coverlock_sdk.cli.options import refuse_idle
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, RegistryError
 from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash, load_watermark
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
@@ -30,28 +30,22 @@ def open_watermark(setting: str) -> Watermark:
 
 def open_lock(
     watermark: str,
-    hash: str | None,
-    key_file: Path | None,
-    fpr: float | None,
-    rule: Any,
-    floor: float | None = None,
+    hash: str | None = None,
+    key_file: Path | None = None,
+    fpr: float | None = None,
     max_pixels: int = MAX_PIXELS,
-    harden: bool = True,
     psnr: float | None = None,
-    crowd: Path | None = None,
+    registry: Path | None = None,
 ) -> LockedWatermark:
     """The lock that ``lock_options`` describe."""
     hash_name, hash_options = parse_setting(hash or DEFAULT_HASH)
     lock = wrap(
         open_watermark(watermark),
-        hash=load_hash(hash_name, **hash_options),
         key=chosen_keyring(key_file),
+        hash=load_hash(hash_name, **hash_options),
         fpr=DEFAULT_FPR if fpr is None else fpr,
-        rule=rule,
-        floor=floor,
-        harden=harden,
         psnr=psnr,
-        crowd=crowd,
+        registry=registry,
     )
     lock.max_pixels = max_pixels
     return lock
@@ -64,22 +58,29 @@ def open_verifier(
     hash: str | None,
     key_file: Path | None,
     fpr: float | None,
-    rule: Any,
-    floor: float | None,
     max_pixels: int,
+    registry: Path | None,
     **opening: Any,
 ) -> Iterator[LockedWatermark | Verifier]:
     """The verifier that ``verifier_options`` describe, of a watermark or of a bundle."""
     require_one(watermark, bundle)
+    if registry is not None:
+        require_registry(registry)
     if watermark is not None:
-        yield open_lock(watermark, hash, key_file, fpr, rule, floor, max_pixels)
+        yield open_lock(watermark, hash, key_file, fpr, max_pixels, registry=registry)
         return
     assert bundle is not None
     keyring = chosen_keyring(key_file)
     # Nobody else asks this verifier, so that a picture need not wait for others.
-    settings = {"fpr": fpr, "rule": rule, "floor": floor, "max_pixels": max_pixels, **opening}
+    settings = {"fpr": fpr, "max_pixels": max_pixels, "registry": registry, **opening}
     with Verifier.open(bundle, key=keyring, max_delay_ms=0, **settings) as verifier:
         yield verifier
+
+
+def require_registry(path: Path) -> None:
+    """Refuse a registry that is not there: only marking makes one."""
+    if not path.exists():
+        raise RegistryError(f"there is no registry {path}: 'coverlock embed --registry' makes one")
 
 
 def require_one(watermark: str | None, bundle: Path | None) -> None:

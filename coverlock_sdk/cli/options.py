@@ -14,9 +14,7 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
-from coverlock_sdk.locking.judging import FLOORS, KEYED_FLOORS
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
-from coverlock_sdk.locking.verdict import RULES
 from coverlock_sdk.verifier.runtimes import AUTO
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -80,16 +78,6 @@ trust_option = click.option(
     help="Public key, or trust file, whose signature the bundle must carry; 'any' for a bundle "
     "whose makers need no check. Repeatable.",
 )
-rule_option = click.option(
-    "--rule", type=click.Choice(RULES), help="How matching bits are weighed."
-)
-floor_option = click.option(
-    "--floor",
-    type=float,
-    help="Share of the message that must be read, from 0 to 1.  "
-    f"[default: {FLOORS['soft']} soft, {FLOORS['hard']} hard, with a key {KEYED_FLOORS['soft']} "
-    f"and {KEYED_FLOORS['hard']}, or the bundle's]",
-)
 max_pixels_option = click.option(
     "--max-pixels",
     type=click.IntRange(1, MOST_PIXELS),
@@ -102,16 +90,11 @@ audit_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Append every verdict to this file; 'coverlock check-log' checks it.",
 )
-crowd_option = click.option(
-    "--crowd",
+registry_option = click.option(
+    "--registry",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File that keeps the codes of your pictures, to compare with those of earlier runs, too; "
-    "made if it is not there.",
-)
-serials_option = click.option(
-    "--serials",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Registry that gives each picture a serial of its own; made if it is not there.",
+    help="File that numbers and remembers marked pictures; a picture must also be the one that was "
+    "marked. Made by the first 'coverlock embed'.",
 )
 repository_option = click.option(
     "--repository",
@@ -120,10 +103,6 @@ repository_option = click.option(
     help="Folder where manifests are kept.",
 )
 sources_argument = click.argument("sources", nargs=-1, required=True)
-message_options = together(
-    click.option("--id", "identifier", help="Identifier; its codeword is the message."),
-    click.option("--bits", help="The message itself, as a string of 0 and 1."),
-)
 bundle_options = together(
     click.option("--runtime", default=AUTO, show_default=True, help="What runs the graph."),
     click.option("--precision", default="fp32", show_default=True, help="Precision of the graph."),
@@ -135,12 +114,6 @@ _hash_option = click.option(
 )
 fpr_option = click.option(
     "--fpr", type=float, help=f"False-positive rate.  [default: {DEFAULT_FPR:g}]"
-)
-harden_option = click.option(
-    "--harden/--no-harden",
-    default=True,
-    show_default=True,
-    help="Make the lock survive distortions better, for up to 0.5 dB and twice the time.",
 )
 psnr_option = click.option(
     "--psnr",
@@ -157,8 +130,6 @@ lock_options = together(
     _hash_option,
     key_option,
     fpr_option,
-    rule_option,
-    floor_option,
     max_pixels_option,
 )
 marker_options = together(
@@ -173,13 +144,11 @@ marker_options = together(
     _hash_option,
     key_option,
     fpr_option,
-    rule_option,
-    floor_option,
     max_pixels_option,
     click.option("--threads", type=click.IntRange(1), help="Threads of a bundle's runtime."),
     trust_option,
-    harden_option,
     psnr_option,
+    registry_option,
 )
 """What marks pictures, and how strongly."""
 
@@ -195,14 +164,13 @@ verifier_options = together(
         type=float,
         help=f"False-positive rate.  [default: {DEFAULT_FPR:g}, or the bundle's]",
     ),
-    rule_option,
-    floor_option,
+    registry_option,
     bundle_options,
     max_pixels_option,
 )
 
 message_options = together(
-    click.option("--id", "identifier", help="Identifier; its codeword is the message."),
+    click.option("--id", "identifier", help="Identifier that pictures carry."),
     click.option("--bits", help="The message itself, as a string of 0 and 1."),
 )
 """The options that name a message; ``chosen_message`` takes their values."""

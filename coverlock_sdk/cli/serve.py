@@ -8,16 +8,17 @@ from typing import Any
 import click
 
 from coverlock_sdk.cli.deployment import DeploymentOptions
+from coverlock_sdk.cli.opening import require_registry
 from coverlock_sdk.cli.options import (
     bundle_options,
-    crowd_option,
     key_option,
     max_pixels_option,
     psnr_option,
     refuse_idle,
+    registry_option,
 )
 from coverlock_sdk.cli.serving import ServicePlan
-from coverlock_sdk.errors import AccessError, MessageError, needs
+from coverlock_sdk.errors import AccessError, needs
 from coverlock_sdk.serving.addresses import is_loopback, shown_address
 from coverlock_sdk.serving.admission import Limits
 from coverlock_sdk.serving.listening import bind
@@ -63,7 +64,7 @@ from coverlock_sdk.serving.tls import Certificate
     default=100,
     show_default=True,
     type=click.IntRange(1),
-    help="An hour, of one caller for one message; one more gets a 429.",
+    help="Rejections allowed per caller and message per hour; beyond that, HTTP 429.",
 )
 @click.option("--max-batch", default=32, show_default=True, help="Pictures run together.")
 @click.option(
@@ -78,16 +79,12 @@ from coverlock_sdk.serving.tls import Certificate
 @click.option(
     "--ids",
     type=click.Path(path_type=Path),
-    help="File of identifiers, one on each line, that /identify chooses from.",
+    help="File of identifiers, one per line, that /identify chooses from; otherwise the names that "
+    "--registry remembers.",
 )
-@click.option(
-    "--serials",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Registry of serials that /identify chooses from, and /embed numbers pictures with.",
-)
+@registry_option
 @click.option("--embed", is_flag=True, help="Mark pictures, too: /embed.")
 @psnr_option
-@crowd_option
 @click.option(
     "--resolution",
     type=click.Path(file_okay=False, path_type=Path),
@@ -109,10 +106,9 @@ def serve(
     log_format: str | None,
     workers: int,
     ids: Path | None,
-    serials: Path | None,
+    registry: Path | None,
     embed: bool,
     psnr: float | None,
-    crowd: Path | None,
     resolution: Path | None,
     **opening: Any,
 ) -> None:
@@ -128,20 +124,20 @@ def serve(
             f"a service on {host} without --tokens would answer everybody: "
             "make a token with 'coverlock token', or use --host 127.0.0.1"
         )
-    if ids and serials:
-        raise MessageError("name either a file of identifiers with --ids or a registry: --serials")
     if not embed:
-        refuse_idle("without --embed", "psnr", "crowd")
+        refuse_idle("without --embed", "psnr")
+        if registry is not None:
+            require_registry(registry)
     limits = Limits(max_bytes, max_pixels, max_in_flight, timeout, max_rejections)
     options = DeploymentOptions(
         bundles,
         key_file,
         tokens,
         ids,
-        serials,
+        registry,
         resolution,
         {**opening, "max_queue": max_in_flight},
-        {"psnr": psnr, "crowd": crowd, "max_pixels": max_pixels} if embed else None,
+        {"psnr": psnr, "max_pixels": max_pixels} if embed else None,
     )
     plan = ServicePlan(options, limits, _certificate(tls_certificate, tls_key), log_format)
     deployment = options.open()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from coverlock_sdk.cli.batch import VERDICT_COLUMNS, each, report
-from coverlock_sdk.cli.chosen_messages import chosen_message, registered_serials
+from coverlock_sdk.cli.chosen_messages import chosen_message, remembered_names
 from coverlock_sdk.cli.exit_codes import HELP
 from coverlock_sdk.cli.opening import open_verifier, require_one
 from coverlock_sdk.cli.options import (
@@ -16,26 +16,20 @@ from coverlock_sdk.cli.options import (
     json_option,
     message_options,
     refuse_idle,
-    serials_option,
     sources_argument,
     verifier_options,
 )
 from coverlock_sdk.cli.recording import evidence, recorded
 from coverlock_sdk.cli.verification import make_job
 from coverlock_sdk.cli.verify_many import verify_in_processes, verify_on_cluster
+from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.folders import Source, search
 
 
 @click.command(epilog=HELP)
 @sources_argument
 @message_options
-@serials_option
 @verifier_options
-@click.option(
-    "--accept-unlocked",
-    is_flag=True,
-    help="Also accept pictures marked before the lock was introduced.",
-)
 @click.option("--workers", type=click.IntRange(1), help="Processes, with --bundle.")
 @click.option(
     "--isolate/--no-isolate",
@@ -63,8 +57,6 @@ def verify(
     sources: tuple[str, ...],
     identifier: str | None,
     bits: str | None,
-    serials: Path | None,
-    accept_unlocked: bool,
     workers: int | None,
     isolate: bool | None,
     engine: str,
@@ -76,11 +68,13 @@ def verify(
 ) -> None:
     """Check whether pictures carry a message.
 
-    SOURCES are files, folders or patterns. With --serials a picture is accepted if it carries any
-    registered serial of --id.
+    SOURCES are files, folders or patterns. With --registry a picture is accepted if it carries --id
+    or one of its serials, and is the picture that was marked so.
     """
     require_one(opening["watermark"], opening["bundle"])
-    settings = {"accept_unlocked": accept_unlocked, "isolate": isolate is not False, **opening}
+    if opening["registry"] is not None and bits is not None:
+        raise MessageError("a registry knows pictures by identifier: use --id instead of --bits")
+    settings = {"isolate": isolate is not False, **opening}
     if engine == "ray":
         job = make_job(identifier, bits, needs_message=False, **settings)
         verify_on_cluster(job, sources, out, workers, roots, audit, as_json)
@@ -90,16 +84,17 @@ def verify(
         verify_in_processes(job, sources, workers or 1, audit, as_json)
     with open_verifier(**opening) as verifier:
         message = chosen_message(verifier.bits, identifier, bits)
+        book, registry = None, verifier.lock.registry
+        if registry is not None:
+            names = remembered_names(registry, identifier)
+            book = None if names == [identifier] else verifier.lock.checked_book(names)
 
         def work(source: Source) -> dict[str, Any]:
             picture, about = evidence(source.path, audit)
             if book is None:
-                answer = verifier.verify(picture, message, accept_unlocked)
-            else:
-                answer = verifier.identify(picture, book)
-            return {**answer.to_dict(), **about}
+                return {**verifier.verify(picture, message).to_dict(), **about}
+            return {**verifier.identify(picture, book).to_dict(), **about}
 
-        book = serials and verifier.judge.checked_book(registered_serials(serials, identifier))
         found = search(sources)
         rows = recorded(each(found, work), audit, message, verifier)
         report(found, rows, VERDICT_COLUMNS, as_json)

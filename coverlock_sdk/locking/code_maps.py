@@ -197,6 +197,11 @@ class LongCode:
         ]
         return cls(tuple(rotations), bands)
 
+    @property
+    def width(self) -> int:
+        """Length of a long code."""
+        return sum(self._widths())
+
     def bits(self, codes: Logits) -> Bits:
         """The long codes (N, widths) of codes (N, dimensions)."""
         parts = np.split(codes, np.cumsum(self.bands)[:-1], axis=1)

@@ -331,19 +331,28 @@ class Lock:
         ]
 
     def _identify(self, decoded: Logits, description: Any, book: MessageBook) -> Identification:
-        found: list[tuple[Reading, Any]] = []
+        if self.hash is not None and self.strength(description) < FAINT:
+            reason = "the picture is nearly empty, and anything could pass for it"
+            return Identification(None, self._rejected(reason))
+        found: list[tuple[Reading, Any, Terms]] = []
         for key in self.keys:
             if key is None or self.hash is None:
-                [reading] = self._read(decoded, description, self.terms(book.zero, None), [0])
+                terms = self.terms(book.zero, None)
+                [reading] = self._read(decoded, description, terms, [0])
                 row = book.nearest(reading.bits, reading.weights(self.rule))
-                found.append((reading.compared(book.public(row)), book.labels[row]))
+                found.append((reading.compared(book.public(row)), book.labels[row], terms))
                 continue
             for label, message in zip(book.labels, book.messages, strict=True):
                 terms = self.terms(message, key)
-                found += [(r, label) for r in self._read(decoded, description, terms)]
+                found += [(r, label, terms) for r in self._read(decoded, description, terms)]
         comparisons = len(book) * len(self.keys)
-        best, label = min(found, key=lambda pair: self._p_value(pair[0], comparisons))
+        best, label, terms = min(found, key=lambda each: self._p_value(each[0], comparisons))
         verdict = self._judged([best], comparisons)
+        if verdict and self.registry is not None and self.hash is not None:
+            likeness = self.registry.likeness(terms, self.hash, description)
+            if likeness is None:
+                return Identification(None, self._rejected("the registry has no such picture"))
+            verdict = self._judged([replace(best, likeness=likeness)], comparisons)
         return Identification(label if verdict else None, verdict)
 
     # Judging

@@ -94,8 +94,8 @@ class PictureMarker:
         if target.exists() and source.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
         content, marked = self.mark_content(source, message, target.suffix, quality, target.name)
-        write_file(target, content)
         _warn_if_weak(marked)
+        write_file(target, content)
         return replace(marked, picture=target)
 
     def mark_content(

@@ -95,6 +95,16 @@ class Registry:
             )
         return serial
 
+    def issued(self, identifier: str, picture: str) -> str | None:
+        """The serial of ``identifier`` that was last handed out for ``picture``, if any."""
+        with self._connection() as connection:
+            row = connection.execute(
+                "SELECT serial FROM serials WHERE identifier = ? AND picture = ? "
+                "ORDER BY number DESC",
+                (identifier, picture),
+            ).fetchone()
+        return None if row is None else str(row[0])
+
     def serials(self, identifier: str | None = None) -> list[str]:
         """All serials, or those of one ``identifier``, in the order they were handed out."""
         condition = "" if identifier is None else "WHERE identifier = ?"
@@ -129,11 +139,15 @@ class Registry:
         """
         if terms.name is None or terms.key is None:
             return None
-        codes = self._codes("name = ? AND key = ? AND hash = ?", (
-            terms.name, terms.key.fingerprint, image_hash.name))
-        if not len(codes):
+        with self._connection() as connection:
+            rows = connection.execute(
+                "SELECT code FROM pictures WHERE name = ? AND key = ? AND hash = ?",
+                (terms.name, terms.key.fingerprint, image_hash.name),
+            ).fetchall()
+        if not rows:
             return None
         long = LongCode.of(terms.key, image_hash.bands)
+        codes = self._unpacked([row[0] for row in rows], long)
         whole = long.likeness(image_hash.code(description), codes)
         best = int(whole.min(axis=1).argmax())
         found = Likeness(tuple(map(float, whole[best])))
@@ -158,16 +172,19 @@ class Registry:
         if not rows:
             return None
         long = LongCode.of(key, image_hash.bands)
-        shares = long.likeness(code[None], _unpacked([row[1] for row in rows], long)).min(axis=1)
+        shares = long.likeness(code[None], self._unpacked([row[1] for row in rows], long)).min(axis=1)
         best = int(shares.argmax())
         return (str(rows[best][0]), float(shares[best])) if shares[best] >= ALIKE else None
 
-    def _codes(self, condition: str, values: Sequence[str]) -> Bits:
-        with self._connection() as connection:
-            rows = connection.execute(
-                f"SELECT code FROM pictures WHERE {condition}", values
-            ).fetchall()
-        return np.stack([np.unpackbits(np.frombuffer(c, np.uint8)) for [c] in rows]) if rows else np.empty((0, 0), np.uint8)
+    def _unpacked(self, codes: Sequence[Any], long: LongCode) -> Bits:
+        """Remembered codes (records, widths); damaged ones are refused."""
+        size = long.width // 8
+        if any(not isinstance(code, bytes) or len(code) != size for code in codes):
+            raise RegistryError(
+                f"the registry {self.path} has a damaged code: restore it from a backup"
+            )
+        packed = np.frombuffer(b"".join(codes), dtype=np.uint8)
+        return np.unpackbits(packed.reshape(-1, size), axis=1)
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -207,10 +224,6 @@ class _RecordScore:
 
 def _cosines(codes: Logits) -> Logits:
     return codes / np.maximum(np.linalg.norm(codes, axis=1, keepdims=True), np.float32(1e-12))
-
-
-def _unpacked(codes: Sequence[bytes], long: LongCode) -> Bits:
-    return np.stack([np.unpackbits(np.frombuffer(code, np.uint8)) for code in codes])
 
 
 def _now() -> str:

@@ -20,7 +20,7 @@ _LOCK = (
     "picture does not verify. The parameters name the watermark, the hash and the key"
 )
 _FINGERPRINT = (
-    "CoverLock: the 256 signs of the public image hash '{hash}', compared by their Hamming distance"
+    "CoverLock: the signs of the public image code '{hash}', compared by their Hamming distance"
 )
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.locking.statistics import corrected, hard_p_value
-from coverlock_sdk.provenance.fingerprints import distances, unpacked
+from coverlock_sdk.provenance.fingerprints import distances, rows_of
 from coverlock_sdk.provenance.repository import Look, ManifestRepository
 
 MOST_CANDIDATES = 64
@@ -29,7 +29,7 @@ class Shelf:
 
     numbers: npt.NDArray[np.int64]
     fingerprints: Bits
-    """(N, 32)"""
+    """(N, bytes of a fingerprint)"""
     payloads: Bits
     """(N, bytes of a payload)"""
     keys: frozenset[str | None]
@@ -42,20 +42,16 @@ class Shelf:
         payloads = b"".join(look.payload.ljust(width, b"\0") for look in looks)
         return cls(
             np.array([look.number for look in looks], dtype=np.int64),
-            unpacked([look.fingerprint for look in looks]),
+            rows_of([look.fingerprint for look in looks], len(looks[0].fingerprint)),
             np.frombuffer(payloads, dtype=np.uint8).reshape(-1, width),
             frozenset(look.key for look in looks),
         )
 
     def __add__(self, other: Shelf) -> Shelf:
-        width = self.payloads.shape[1]
-        payloads = np.zeros((len(other.payloads), width), dtype=np.uint8)
-        shared = min(width, other.payloads.shape[1])
-        payloads[:, :shared] = other.payloads[:, :shared]
         return Shelf(
             np.concatenate([self.numbers, other.numbers]),
-            np.concatenate([self.fingerprints, other.fingerprints]),
-            np.concatenate([self.payloads, payloads]),
+            _stacked(self.fingerprints, other.fingerprints),
+            _stacked(self.payloads, other.payloads),
             self.keys | other.keys,
         )
 
@@ -102,3 +98,11 @@ class Shelves:
                 new = Shelf.of(looks)
                 self._shelves[kind] = self._shelves[kind] + new if kind in self._shelves else new
             return dict(self._shelves)
+
+
+def _stacked(rows: Bits, more: Bits) -> Bits:
+    """Both under each other, ``more`` brought to the width of ``rows``."""
+    fitted = np.zeros((len(more), rows.shape[1]), dtype=np.uint8)
+    shared = min(rows.shape[1], more.shape[1])
+    fitted[:, :shared] = more[:, :shared]
+    return np.concatenate([rows, fitted])

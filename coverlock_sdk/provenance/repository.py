@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from coverlock_sdk.errors import ProvenanceError
 from coverlock_sdk.files import write_atomically
-from coverlock_sdk.locking.serials import Serial, SerialRegistry
+from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.provenance.manifests import HARD_BINDINGS, Manifest, read_store
 from coverlock_sdk.provenance.soft_bindings import SoftBindings
 
@@ -79,7 +79,7 @@ class ManifestRepository:
             ) from None
         with self._connection() as connection:
             connection.execute(_TABLE)
-        self.serials = SerialRegistry(self._database)
+        self.serials = Registry(self._database)
         """Hands out the serials of pictures that are signed here."""
 
     def add(self, store: bytes, payload: bytes) -> Manifest:
@@ -172,7 +172,7 @@ class ManifestRepository:
             Entry(
                 number=row[0],
                 manifest=row[1],
-                bindings=SoftBindings(Serial(row[2]), *row[3:7]),
+                bindings=SoftBindings(*row[2:7]),
                 payload=row[7],
                 sha256=row[8],
             )

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from coverlock_sdk.errors import KeyringError, PictureError, ProvenanceError
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.conversion import Given, read
 from coverlock_sdk.provenance.alterations import AlterationMap, alterations
-from coverlock_sdk.provenance.fingerprints import distance, fingerprints, tolerance_of
+from coverlock_sdk.provenance.fingerprints import distance, fingerprints, most_distance
 from coverlock_sdk.provenance.lookups import Shelf, Shelves
 from coverlock_sdk.provenance.manifests import (
     HARD_BINDINGS,
@@ -26,12 +25,12 @@ from coverlock_sdk.provenance.manifests import (
 from coverlock_sdk.provenance.repository import Entry, ManifestRepository
 from coverlock_sdk.provenance.soft_bindings import (
     LOCK,
-    as_fingerprint,
     as_text,
     fingerprint_algorithm,
 )
 
 if TYPE_CHECKING:
+    from coverlock_sdk.contract import ImageHash
     from coverlock_sdk.locking.picture_verifier import PictureVerifier
     from coverlock_sdk.locking.verdict import Verdict
 
@@ -46,11 +45,17 @@ class Match:
     verdict: Verdict
     distance: int
     """Bits in which the picture's fingerprint differs from the signed one."""
+    dimensions: int
+    """Bits of a fingerprint."""
+
+    @property
+    def likeness(self) -> float:
+        """The share of the signed fingerprint that the picture has, from 0 to 1."""
+        return 1 - self.distance / self.dimensions
 
     def to_dict(self) -> dict[str, Any]:
         """The match as plain JSON values, named as C2PA names them in recovered ingredients."""
         bindings = self.manifest.bindings
-        tolerance = tolerance_of(bindings.hash)
         return {
             "softBindingsMatched": True,
             "softBindingAlgorithmsMatched": bindings.algorithms,
@@ -58,8 +63,8 @@ class Match:
             "verdict": self.verdict.to_dict(),
             "fingerprint": {
                 "distance": self.distance,
-                "tolerance": tolerance.distance,
-                "false_positives": tolerance.false_positives,
+                "tolerance": most_distance(self.dimensions),
+                "bits": self.dimensions,
             },
         }
 
@@ -97,6 +102,14 @@ class Resolution:
         }
 
 
+class _Searched(NamedTuple):
+    """A verifier, what there is for it to find, and the hash of both."""
+
+    verifier: PictureVerifier
+    shelf: Shelf
+    hash: ImageHash
+
+
 class Resolver:
     """Finds the manifests of pictures in a repository, with the verifiers of their watermarks."""
 
@@ -111,7 +124,7 @@ class Resolver:
         self.trust = trust
         """Certificates in PEM format of those who may sign; None does not ask who signed."""
         self._shelves = Shelves(repository)
-        for verifier, shelf in self._searched():
+        for verifier, shelf, _ in self._searched():
             _require_key(verifier, shelf)
 
     def resolve(self, picture: str | Path | bytes) -> Resolution:
@@ -150,33 +163,33 @@ class Resolver:
         if algorithm not in looks:
             known = ", ".join([*watermarks, *looks])
             raise ProvenanceError(f"'{algorithm}' cannot be looked up here: use one of {known}")
-        found: list[tuple[int, int]] = []
-        for verifier, shelf in self._searched():
-            hash = verifier.hash_name or ""
-            if fingerprint_algorithm(hash) == algorithm:
-                found += shelf.nearest(as_fingerprint(value), tolerance_of(hash).distance)
+        found: list[tuple[int, int, float]] = []
+        for searched in self._searched():
+            if fingerprint_algorithm(searched.hash.name) == algorithm:
+                size = searched.hash.dimensions
+                near = searched.shelf.nearest(_fingerprint(value, size), most_distance(size))
+                found += [(bits, number, 1 - bits / size) for bits, number in near]
         return [
-            (self.repository.of_number(number).manifest, 1 - bits / CODE_BITS)
-            for bits, number in sorted(found)
+            (self.repository.of_number(number).manifest, likeness)
+            for _, number, likeness in sorted(found)
         ]
 
     def match(self, picture: Any) -> Match | None:
         """The manifest that the mark in a picture leads to, if all soft bindings match."""
         given = Given(picture)
-        for verifier, shelf in self._searched():
-            decoded, hashed = verifier.logits(picture)
-            [fingerprint] = fingerprints(hashed)
-            most = tolerance_of(verifier.hash_name or "").distance
-            numbers = [number for _, number in shelf.nearest(fingerprint, most)]
-            near = [self.repository.of_number(number) for number in numbers]
+        for verifier, shelf, image_hash in self._searched():
+            decoded, described = verifier.logits(picture)
+            [fingerprint] = fingerprints(image_hash.code(described[0]))
+            nearest = shelf.nearest(fingerprint, most_distance(image_hash.dimensions))
+            near = [self.repository.of_number(number) for _, number in nearest]
             if not near:
                 continue
-            book = verifier.judge.checked_book([entry.bindings.serial for entry in near])
-            [found] = verifier.judge.identify(decoded, hashed, book)
+            book = verifier.lock.checked_book([entry.bindings.serial for entry in near])
+            [found] = verifier.lock.identify(decoded, described, book)
             verifier.announce([found.verdict], given)
             if found:
                 [entry] = [entry for entry in near if entry.bindings.serial == found.label]
-                return self._checked(entry, found.verdict, fingerprint)
+                return self._checked(entry, found.verdict, fingerprint, image_hash.dimensions)
         return None
 
     def manifest(self, entry: Entry) -> Manifest:
@@ -191,20 +204,25 @@ class Resolver:
             )
         return manifest
 
-    def _checked(self, entry: Entry, verdict: Verdict, fingerprint: bytes) -> Match | None:
+    def _checked(
+        self, entry: Entry, verdict: Verdict, fingerprint: bytes, dimensions: int
+    ) -> Match | None:
         """The match with a manifest, if the picture looks like the signed fingerprint says."""
         manifest = self.manifest(entry)
         bits = distance(fingerprint, manifest.bindings.fingerprint)
-        near = bits <= tolerance_of(manifest.bindings.hash).distance
-        return Match(manifest, verdict, bits) if near else None
+        near = bits <= most_distance(dimensions)
+        return Match(manifest, verdict, bits, dimensions) if near else None
 
-    def _searched(self) -> Iterator[tuple[PictureVerifier, Shelf]]:
+    def _searched(self) -> Iterator[_Searched]:
         """Each verifier with what there is for it to find."""
         shelves = self._shelves.all()
         for verifier in self.verifiers:
-            shelf = shelves.get((verifier.watermark_name, verifier.hash_name or ""))
+            image_hash = verifier.lock.hash
+            if image_hash is None:
+                continue
+            shelf = shelves.get((verifier.watermark_name, image_hash.name))
             if shelf is not None:
-                yield verifier, shelf
+                yield _Searched(verifier, shelf, image_hash)
 
     def _of_embedded(self, embedded: Manifest, picture: bytes) -> str:
         """What to say of a manifest inside a picture; a stranger's may have replaced another."""
@@ -221,7 +239,7 @@ class Resolver:
 
     def _refusal(self, picture: bytes) -> Resolution:
         """Why a picture has no manifest: no mark, one of another picture, or too many changes."""
-        for verifier, shelf in self._searched():
+        for verifier, shelf, _ in self._searched():
             decoded, _ = verifier.logits(picture)
             number = shelf.bearer((decoded[0] > 0).astype("uint8"), verifier.fpr)
             if number is None:
@@ -238,6 +256,14 @@ class Resolver:
             reason = f"the picture carries the mark of '{entry.bindings.serial}' {what}"
             return Resolution(None, None, reason, altered=altered)
         return Resolution(None, None, "the picture has no manifest, and no mark that leads to one")
+
+
+def _fingerprint(value: bytes, dimensions: int) -> bytes:
+    """The value of a fingerprint's soft binding, if it is as long as the hash makes them."""
+    size = -(-dimensions // 8)
+    if len(value) != size:
+        raise ProvenanceError(f"a fingerprint has {len(value)} bytes instead of {size}")
+    return value
 
 
 def _altered(manifest: Manifest, picture: bytes) -> AlterationMap | None:

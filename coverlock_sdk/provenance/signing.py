@@ -20,7 +20,6 @@ from coverlock_sdk.provenance.soft_bindings import SoftBindings
 
 if TYPE_CHECKING:
     from coverlock_sdk.locking.locked_watermark import LockedWatermark
-    from coverlock_sdk.locking.serials import Serial
     from coverlock_sdk.provenance.credentials import Credentials
 
 PARENT_TYPES = {**MEDIA_TYPES, ".heic": "image/heic", ".heif": "image/heif", ".avif": "image/avif"}
@@ -32,7 +31,7 @@ class Signed:
     """A signed picture and what is known about it."""
 
     path: Path
-    serial: Serial
+    serial: str
     manifest: str
     """The label of its manifest."""
     psnr: float
@@ -45,12 +44,12 @@ class PictureSigner:
     def __init__(
         self, lock: LockedWatermark, repository: ManifestRepository, credentials: Credentials
     ) -> None:
-        if lock.hash_name is None:
+        if lock.hash is None:
             raise ProvenanceError("a watermark without a lock cannot be signed for: use wrap(...)")
         self.lock, self.repository, self.credentials = lock, repository, credentials
-        self._hash = lock.hash_name
+        self._hash = lock.hash
 
-    def sign(self, source: Path, out: Path, serial: Serial) -> Signed:
+    def sign(self, source: Path, out: Path, serial: str) -> Signed:
         """Mark ``source`` with ``serial``, sign it, keep its manifest, and write ``out``.
 
         The manifest is kept first: a manifest without a picture does no harm, but a picture whose
@@ -75,17 +74,17 @@ class PictureSigner:
         return Signed(out, serial, manifest.id, marked.psnr, marked.verdict.p_value)
 
     def _signed(
-        self, source: Path, content: bytes, suffix: str, serial: Serial
+        self, source: Path, content: bytes, suffix: str, serial: str
     ) -> tuple[bytes, bytes, bytes]:
         """The signed file, its manifest store, and the payload that the decoder reads in it."""
-        decoded, hashed = self.lock.logits([content])
-        [fingerprint] = fingerprints(hashed)
+        decoded, described = self.lock.logits([content])
+        [fingerprint] = fingerprints(self._hash.code(described[0]))
         key = self.lock.keys[0]
         parent, parent_type = _parent(source)
         bindings = SoftBindings(
             serial,
             self.lock.watermark_name,
-            self._hash,
+            self._hash.name,
             key.fingerprint if key else None,
             fingerprint,
         )

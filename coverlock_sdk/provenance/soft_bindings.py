@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coverlock_sdk.errors import ProvenanceError
-from coverlock_sdk.locking.serials import Serial
-from coverlock_sdk.provenance.fingerprints import FINGERPRINT_BYTES
+from coverlock_sdk.provenance.fingerprints import LONGEST
 
 ASSERTION = "c2pa.soft-binding"
 LOCK = "io.github.coverlock.lock.1"
@@ -34,14 +33,14 @@ def fingerprint_algorithm(hash: str) -> str:
 class SoftBindings:
     """What a manifest says of the picture that it belongs to."""
 
-    serial: Serial
+    serial: str
     """The identifier of this picture and no other."""
     watermark: str
     hash: str
     key: str | None
     """The fingerprint of the key that the mark was locked with, if any."""
     fingerprint: bytes
-    """The 256 signs of the hash on the signed picture."""
+    """The signs of the code of the signed picture."""
 
     @property
     def algorithms(self) -> list[str]:
@@ -51,7 +50,7 @@ class SoftBindings:
     def assertions(self) -> list[dict[str, Any]]:
         """The two assertions that a manifest makes of this."""
         parameters = {"watermark": self.watermark, "hash": self.hash, "key": self.key}
-        lock = soft_binding(LOCK, str(self.serial).encode())
+        lock = soft_binding(LOCK, self.serial.encode())
         lock["data"]["alg-params"] = encoded(json.dumps(parameters).encode())
         return [lock, soft_binding(fingerprint_algorithm(self.hash), self.fingerprint)]
 
@@ -77,7 +76,7 @@ class SoftBindings:
                 "checked here: all of them must match"
             )
         return cls(
-            serial=Serial(as_text(_value(lock))),
+            serial=as_text(_value(lock)),
             watermark=parameters["watermark"],
             hash=parameters["hash"],
             key=parameters["key"],
@@ -150,9 +149,7 @@ def as_text(value: bytes) -> str:
 
 
 def as_fingerprint(value: bytes) -> bytes:
-    """The value of a fingerprint's soft binding, if it is one."""
-    if len(value) != FINGERPRINT_BYTES:
-        raise ProvenanceError(
-            f"a fingerprint has {len(value)} bytes instead of {FINGERPRINT_BYTES}"
-        )
+    """The value of a fingerprint's soft binding, if it can be one."""
+    if not 0 < len(value) <= LONGEST:
+        raise ProvenanceError(f"a fingerprint has 1 to {LONGEST} bytes, not {len(value)}")
     return value

@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from coverlock_sdk import Key
 from coverlock_sdk.bundles.bundle import Bundle, Manifest, stamped
 from coverlock_sdk.bundles.compiled_engines import engines_of
 from coverlock_sdk.bundles.signatures import SIGNATURE, check_signature
 from coverlock_sdk.bundles.trust import Trust
-from coverlock_sdk.hashing.templates import Templates
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import Keyring
-from coverlock_sdk.locking.serials import SerialRegistry
+from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.serving.access import Caller, Callers
 from coverlock_sdk.verifier.audit_log import AuditLog, check_chain
 from tests.fuzz.mutations import ODD_VALUES, damaged_bytes, damaged_json
@@ -168,8 +168,8 @@ def _file(path: Path, document: Any, load: Callable[[Path], Any]) -> Reader:
 
 def keys(scratch: Path) -> Reader:
     secret = base64.b64encode(bytes(32)).decode()
-    entry = {"id": "a", "created": "2026-01-01T00:00:00Z", "scheme": 2, "secret": secret}
-    document = {"coverlock_keys": 2, "keys": [entry, {**entry, "id": "b"}]}
+    entry = {"id": "a", "created": "2026-01-01T00:00:00Z", "secret": secret}
+    document = {"coverlock_keys": 3, "keys": [entry, {**entry, "id": "b"}]}
     return _file(scratch / "key.json", document, Keyring.load)
 
 
@@ -184,9 +184,9 @@ def identifiers(scratch: Path) -> Reader:
 
     def reader(rng: random.Random) -> None:
         path.write_bytes(damaged_bytes(good, rng))
-        toy_judge.book(read_identifiers(path))
+        lock.book(read_identifiers(path))
 
-    toy_judge = toy_lock().judge
+    lock = toy_lock()
     return reader
 
 
@@ -217,12 +217,19 @@ def books(scratch: Path) -> Reader:
     return reader
 
 
-def serials(scratch: Path) -> Reader:
-    good = scratch / "serials.db"
-    registry = SerialRegistry(good)
+def registries(scratch: Path) -> Reader:
+    good = scratch / "registry.db"
+    registry = Registry(good)
     for name in ("alice", "bob", "alice"):
         registry.issue(name, "picture.png")
+    key, image_hash = Key(bytes(32), id="test"), toy_lock().hash
+    code = np.random.default_rng(0).standard_normal(image_hash.dimensions).astype(np.float32)
+    registry.remember("alice/000001", key, image_hash, code)
     content, path = good.read_bytes(), scratch / "damaged.db"
+    columns = [
+        *(("serials", name) for name in ("serial", "identifier", "number", "created")),
+        *(("pictures", name) for name in ("name", "code", "source")),
+    ]
     odd = (None, "x", b"\xff", 2**62, 1.5, "\0")
 
     def reader(rng: random.Random) -> None:
@@ -230,16 +237,16 @@ def serials(scratch: Path) -> Reader:
             path.write_bytes(damaged_bytes(content, rng))
         else:
             path.write_bytes(content)
-            column = rng.choice(("serial", "identifier", "number", "created"))
+            table, column = rng.choice(columns)
             connection = sqlite3.connect(path)
-            connection.execute(f"UPDATE OR IGNORE serials SET {column} = ?", (rng.choice(odd),))
+            connection.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (rng.choice(odd),))
             connection.commit()
             connection.close()
-        damaged = SerialRegistry(path)
-        toy_judge.book(damaged.serials() or ["nobody"])
+        damaged = Registry(path)
+        toy_lock().book([*damaged.serials(), *damaged.names()] or ["nobody"])
+        damaged.alike(key, image_hash, code)
         damaged.issue("alice")
 
-    toy_judge = toy_lock().judge
     return reader
 
 
@@ -247,7 +254,7 @@ def jobs(scratch: Path) -> Reader:
     from coverlock_sdk.scaling.results import JOB, Results
 
     folder = scratch / "results"
-    terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6, "rule": "soft"}
+    terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6}
     with Results(folder, terms):
         pass
     return _file(folder / JOB, terms, lambda _: Results(folder, terms).done())
@@ -356,21 +363,6 @@ def openssf_signatures(scratch: Path) -> Reader:
     return reader
 
 
-def templates(scratch: Path) -> Reader:
-    file = scratch / "templates.safetensors"
-    means = np.random.default_rng(0).standard_normal((2, 256)).astype(np.float32)
-    Templates("keen", means, np.zeros(32, np.uint8)).save(file)
-    good = file.read_bytes()
-    header = 8 + int.from_bytes(good[:8], "little")
-
-    def reader(rng: random.Random) -> None:
-        damaged = damaged_bytes(good[:header], rng) + good[header:]
-        file.write_bytes(damaged if rng.random() < 0.7 else damaged_bytes(good, rng))
-        Templates.load(file).without(means)
-
-    return reader
-
-
 def http(scratch: Path) -> Reader:
     from tests.fuzz.http_requests import http_reader
 
@@ -386,13 +378,12 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "tokens": tokens,
     "identifiers": identifiers,
     "books": books,
-    "serials": serials,
+    "registries": registries,
     "jobs": jobs,
     "parquet": parquet,
     "audit logs": audit_logs,
     "signing keys": signing_keys,
     "trust files": trust_files,
-    "templates": templates,
     "HTTP": http,
 }
 """What makes each reader, given a folder for its files."""

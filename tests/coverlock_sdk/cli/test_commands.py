@@ -106,7 +106,7 @@ USAGE = {
         ("verify", "{a}", "-w", "additve", "--id", "x"),
         "did you mean 'additive'",
     ),
-    "unknown hash": (("verify", "{a}", *LOCK, "--hash", "dtc"), "did you mean 'dct'"),
+    "unknown hash": (("verify", "{a}", *LOCK, "--hash", "octav"), "did you mean 'octave'"),
     "no message": (("verify", "{a}", "-w", "additive"), "either --id or --bits"),
     "two messages": (("verify", "{a}", *LOCK, "--bits", "01"), "either --id or --bits"),
     "short message": (("verify", "{a}", "-w", "additive", "--bits", "0101"), "48 are needed"),
@@ -115,6 +115,8 @@ USAGE = {
     "no match": (("verify", "{empty}/*.png", *LOCK), "no file matches"),
     "missing ids": (("identify", "{a}", "-w", "additive", "--ids", "no.txt"), "does not exist"),
     "impossible rate": (("verify", "{a}", *LOCK, "--fpr", "1e-40"), "cannot reach"),
+    "missing registry": (("verify", "{a}", *LOCK, "--registry", "no.db"), "there is no registry"),
+    "nothing to identify": (("identify", "{a}", "-w", "additive"), "with --ids, or a registry"),
     "unknown asset": (("fetch", "steganogann"), "did you mean 'steganogan'"),
 }
 

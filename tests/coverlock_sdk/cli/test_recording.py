@@ -70,7 +70,7 @@ def test_identifying_names_what_was_found(bundle, marked, tmp_path):
 def test_marking_names_the_file_that_was_written(bundle, tmp_path, more):
     log, photo, out = (tmp_path / name for name in ("log.jsonl", "photo.png", "out.png"))
     Image.fromarray(natural_pictures(1, (144, 176), seed=7)[0]).save(photo)
-    settings = ("--bundle", bundle, "--no-harden", "--audit", log, *more)
+    settings = ("--bundle", bundle, "--audit", log, *more)
     assert run("embed", photo, "-o", out, "--id", "alice", *settings) == 0
     [line] = lines_of(log)
     digest = hashlib.sha256(out.read_bytes()).hexdigest()

@@ -36,7 +36,7 @@ def test_options_of_bundles_are_refused_without_one(folder):
 def test_options_of_watermarks_are_refused_with_a_bundle(command, folder, toy):
     message = ("--id", "x") if command == "verify" else ("--ids", folder / "notes.txt")
     arguments = (command, folder, "--bundle", toy, *message)
-    assert "--hash does nothing with --bundle" in complaint(*arguments, "--hash", "nano")
+    assert "--hash does nothing with --bundle" in complaint(*arguments, "--hash", "octave")
     assert "either a watermark" in complaint(*arguments, "-w", "additive")
     assert "no runtime 'nonsense'" in complaint(*arguments, "--runtime", "nonsense")
     assert "not in int3" in complaint(*arguments, "--runtime", "cpu", "--precision", "int3")
@@ -55,18 +55,6 @@ def test_a_false_positive_rate_lies_between_0_and_1(rate, folder, toy, tmp_path)
         ("identify", folder, *bundle, "--ids", ids),
     ):
         assert "must be strictly between 0 and 1" in complaint(*arguments, "--fpr", rate)
-
-
-@pytest.mark.parametrize("floor", ["-0.1", "1.5", "nan"])
-def test_a_floor_is_a_share(floor, folder, toy):
-    ids, bundle = folder / "notes.txt", ("--bundle", toy, "--runtime", "cpu")
-    for arguments in (
-        ("verify", folder, *LOCK),
-        ("verify", folder, *bundle, "--id", "x", "--workers", "1"),
-        ("embed", folder, *LOCK),
-        ("identify", folder, *bundle, "--ids", ids),
-    ):
-        assert "is a share from 0 to 1, not" in complaint(*arguments, "--floor", floor)
 
 
 def test_an_export_refuses_such_a_rate_too(folder, tmp_path):
@@ -88,11 +76,11 @@ def test_watermarks_and_hashes_take_options(folder):
     class Seeing:
         @hookimpl
         def register_hashes(self, register):
-            from coverlock_sdk.hashing.dct import DctHash
+            from coverlock_sdk.hashing.octave import OctaveCode
 
             def seeing(side: int = 1):
                 assert side == 7
-                return DctHash()
+                return OctaveCode()
 
             register(seeing, "seeing")
 
@@ -104,8 +92,8 @@ def test_watermarks_and_hashes_take_options(folder):
     assert run_json("calibrate", "additive:bits=64", "--images", folder)["scale"] > 0
     said = complaint("verify", folder, "-w", "additive:bit=64", "--id", "x")
     assert "the watermark 'additive' has no option 'bit': its options are bits" in said
-    said = complaint("verify", folder, *LOCK, "--hash", "dct:side=8")
-    assert "the hash 'dct' has no option 'side': it has no options" in said
+    said = complaint("verify", folder, *LOCK, "--hash", "octave:side=8")
+    assert "the hash 'octave' has no option 'side': it has no options" in said
 
 
 def test_what_is_wrong_with_a_setting_is_said_once_and_before_the_first_picture(folder, tmp_path):

@@ -10,7 +10,6 @@ from PIL import Image
 
 from coverlock_sdk import Key
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.serials import Serial
 from coverlock_sdk.provenance.credentials import Credentials
 from coverlock_sdk.provenance.repository import ManifestRepository
 from coverlock_sdk.provenance.resolving import Resolver
@@ -78,8 +77,8 @@ def own_studio(tmp_path, photos) -> Studio:
 
 
 @pytest.fixture
-def third(studio, photos, tmp_path) -> tuple[Path, Serial]:
+def third(studio, photos, tmp_path) -> tuple[Path, str]:
     """A photo that nobody signed, and a serial that nobody uses."""
     original = tmp_path / "third.png"
     Image.fromarray(photos[2]).save(original)
-    return original, Serial("elsewhere/1")
+    return original, "elsewhere/1"

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from coverlock_sdk.errors import ProvenanceError
-from coverlock_sdk.locking.serials import Serial
 from coverlock_sdk.provenance.fingerprints import distance
 from coverlock_sdk.provenance.lookups import Shelf
 from coverlock_sdk.provenance.repository import Look, ManifestRepository
@@ -48,7 +47,7 @@ def test_two_manifests_that_claim_one_serial(own_studio, photos, tmp_path):
     signer = PictureSigner(own_studio.lock, other, own_studio.signer.credentials)
     original = tmp_path / "other.png"
     Image.fromarray(photos[5]).save(original)
-    signed = signer.sign(original, tmp_path / "other-signed.png", Serial("order/000001"))
+    signed = signer.sign(original, tmp_path / "other-signed.png", "order/000001")
     with pytest.raises(ProvenanceError, match="both claim the serial 'order/000001'"):
         own_studio.repository.merge(other)
     kept = own_studio.repository.of_serial("order/000001")
@@ -66,11 +65,13 @@ def test_repositories_are_merged_once(own_studio, tmp_path):
         merged.add(merged.content(merged.entries()[0]), b"")
 
 
-fingerprint = st.binary(min_size=32, max_size=32)
+def some(size: int, most: int):
+    return st.lists(st.binary(min_size=size, max_size=size), min_size=2, max_size=most)
 
 
-@given(st.lists(fingerprint, min_size=1, max_size=20), fingerprint, st.integers(0, 256))
-def test_the_nearest_are_those_within_reach_in_order(stored, wanted, most):
+@given(st.sampled_from([32, 128, 13]).flatmap(lambda size: some(size, 20)), st.integers(0, 256))
+def test_the_nearest_are_those_within_reach_in_order(fingerprints, most):
+    wanted, *stored = fingerprints
     looks = [Look(n, "w", "h", None, value, b"abcd") for n, value in enumerate(stored)]
     found = Shelf.of(looks[:1])
     for look in looks[1:]:
@@ -78,6 +79,12 @@ def test_the_nearest_are_those_within_reach_in_order(stored, wanted, most):
     near = found.nearest(wanted, most)
     expected = sorted((distance(value, wanted), n) for n, value in enumerate(stored))
     assert near == [(bits, n) for bits, n in expected if bits <= most]
+
+
+def test_a_distance_is_the_number_of_bits_that_differ():
+    assert distance(b"\x00\xff" * 9, b"\x00\xfe" * 9) == 9
+    assert distance(bytes(128), b"\xff" * 128) == 1024
+    assert distance(bytes(32), bytes(128)) == 1024
 
 
 def test_the_bearer_of_a_payload_is_found_despite_errors_and_not_by_chance():

@@ -11,7 +11,6 @@ from PIL import Image
 from coverlock_sdk import Key
 from coverlock_sdk.errors import KeyringError, MessageError, PictureError, ProvenanceError
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.locking.serials import Serial
 from coverlock_sdk.provenance.credentials import Credentials, trust_anchors
 from coverlock_sdk.provenance.manifests import read_embedded
 from coverlock_sdk.provenance.repository import ManifestRepository
@@ -130,7 +129,7 @@ def test_a_replaced_manifest_is_told_apart_from_the_one_the_mark_leads_to(studio
     signer = PictureSigner(toy_lock(), theirs, Credentials.load(files.chain, files.key))
     plain = tmp_path / "plain.png"
     Image.fromarray(pixels(studio.signed[0].path)).save(plain)
-    signed, _, _ = signer._signed(plain, plain.read_bytes(), ".png", Serial("mine/1"))
+    signed, _, _ = signer._signed(plain, plain.read_bytes(), ".png", "mine/1")
     found = studio.resolver.resolve(signed)
     assert found.how == "embedded"
     assert f"its mark leads to another manifest, {studio.signed[0].manifest}" in found.reason
@@ -170,7 +169,7 @@ def test_a_database_that_contradicts_the_manifest_is_refused(own_studio):
 def test_manifests_are_looked_up_by_the_value_of_a_soft_binding(studio):
     [lock], [looks] = studio.resolver.algorithms
     first = studio.repository.entries()[0]
-    serial, fingerprint = str(first.bindings.serial).encode(), first.bindings.fingerprint
+    serial, fingerprint = first.bindings.serial.encode(), first.bindings.fingerprint
     assert studio.resolver.look_up(lock, serial) == [(first.manifest, 1.0)]
     assert studio.resolver.look_up(lock, b"order/999999") == []
     [(found, likeness), *_] = studio.resolver.look_up(
@@ -242,7 +241,7 @@ def test_a_picture_that_was_altered_too_far_is_told_from_a_transplant(studio, mo
 
 def test_the_history_of_the_original_is_kept(studio, tmp_path):
     """A signed picture that is signed again names its first manifest as the parent."""
-    again = studio.signer.sign(studio.signed[1].path, tmp_path / "again.png", Serial("again/1"))
+    again = studio.signer.sign(studio.signed[1].path, tmp_path / "again.png", "again/1")
     manifest = read_embedded(again.path.read_bytes())
     [parent] = manifest.content["ingredients"]
     assert parent["relationship"] == "parentOf"

@@ -1,0 +1,98 @@
+"""``--registry``: pictures are numbered and remembered, and others do not pass for them."""
+
+from __future__ import annotations
+
+import click
+import numpy as np
+import pytest
+from PIL import Image
+
+from coverlock_sdk.cli.batch import VERDICT_COLUMNS, report
+from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.images.folders import Found
+from tests.coverlock_sdk.cli.conftest import LOCK, complaint, run, run_json
+
+
+@pytest.fixture
+def registry(tmp_path):
+    run("keygen", tmp_path / "key.json")
+    return ("--registry", tmp_path / "registry.db", "--key-file", tmp_path / "key.json")
+
+
+@pytest.fixture
+def marked(folder, tmp_path, registry):
+    """Pictures that were marked with serials of one identifier."""
+    report = run_json("embed", folder, "-o", tmp_path / "marked", *LOCK, *registry)
+    assert [row["serial"] for row in report["results"]] == [f"studio/{n:06}" for n in (1, 2, 3)]
+    return [row["out"] for row in report["results"]]
+
+
+def test_a_marked_picture_is_found_by_identifier_by_serial_and_without_a_name(marked, registry):
+    found = run_json("verify", *marked, *LOCK, *registry)
+    assert [row["label"] for row in found["results"]] == [f"studio/{n:06}" for n in (1, 2, 3)]
+    serial = ("-w", "additive", "--id", "studio/000002")
+    [row] = run_json("verify", marked[1], *serial, *registry)["results"]
+    assert row["likeness"] > 0.9
+    run("verify", marked[0], *serial, *registry, code=1)
+    found = run_json("identify", *marked, "-w", "additive", *registry)
+    assert [row["label"] for row in found["results"]] == [f"studio/{n:06}" for n in (1, 2, 3)]
+
+
+def test_what_the_registry_does_not_remember_is_rejected(folder, tmp_path, marked, registry):
+    plain = tmp_path / "plain.png"
+    run("embed", folder / "a.png", "-o", plain, *LOCK, *registry[2:])
+    run("verify", plain, *LOCK, *registry[2:])
+    run("verify", plain, *LOCK, *registry, code=1)
+    (tmp_path / "ids.txt").write_text("studio\n")
+    ids = ("-w", "additive", "--ids", tmp_path / "ids.txt")
+    run("identify", plain, *ids, *registry[2:])
+    assert "the registry has no such picture" in run("identify", plain, *ids, *registry, code=1)
+    said = complaint("verify", plain, "-w", "additive", "--id", "nobody", *registry)
+    assert "remembers no pictures marked as 'nobody'" in said
+
+
+def test_a_picture_that_was_marked_before_is_told(folder, marked, registry):
+    again = ("-o", folder / "again.png", *LOCK, *registry)
+    shown = run("embed", folder / "a.png", *again)
+    assert "much like one that was marked as 'studio/000001'" in shown
+    [row] = run_json("embed", folder / "a.png", "--overwrite", *again)["results"]
+    assert row["alike"].startswith("studio/")
+
+
+def test_a_registry_needs_a_key_and_an_identifier(folder, registry):
+    assert "needs a key" in complaint("embed", folder, *LOCK, *registry[:2])
+    bits = ("-w", "additive", "--bits", "01" * 24)
+    assert "name it with --id" in complaint("embed", folder, *bits, *registry)
+    run("embed", folder / "a.png", *LOCK, *registry)
+    assert "use --id instead of --bits" in complaint("verify", folder, *bits, *registry)
+
+
+def test_processes_look_for_one_serial(toy, marked, registry):
+    bundle = ("verify", *marked, "--bundle", toy, "--workers", "1", *registry)
+    assert "stands for 3 serials" in complaint(*bundle, "--id", "studio")
+
+
+def test_a_nearly_empty_picture_is_refused_with_a_reason(folder, tmp_path):
+    blank = tmp_path / "blank.png"
+    Image.fromarray(np.full((160, 192, 3), 127, np.uint8)).save(blank)
+    assert "nearly empty" in run("verify", blank, *LOCK, code=1)
+    (tmp_path / "ids.txt").write_text("studio\n")
+    ids = ("--ids", tmp_path / "ids.txt")
+    assert "nearly empty" in run("identify", blank, "-w", "additive", *ids, code=1)
+    assert "nearly empty" in run("embed", blank, *LOCK, code=2)
+    assert not (tmp_path / "blank.marked.png").exists()
+
+
+def test_the_table_tells_which_part_of_the_original_is_seen(capsys):
+    rows = [
+        {"file": file, "status": "accepted", "warnings": [], "frame": frame._asdict()}
+        for file, frame in {"whole.png": WHOLE, "part.png": Frame(side=0.9)}.items()
+    ]
+    with pytest.raises(click.exceptions.Exit):
+        report(Found([], 0), rows[:1], VERDICT_COLUMNS, as_json=False)
+    assert "shows" not in capsys.readouterr().out
+    with pytest.raises(click.exceptions.Exit):
+        report(Found([], 0), rows, VERDICT_COLUMNS, as_json=False)
+    whole, part = capsys.readouterr().out.splitlines()[2:4]
+    assert "of the picture" not in whole
+    assert "81% of the picture" in part
