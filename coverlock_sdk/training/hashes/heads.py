@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from coverlock_sdk.arrays import Logits
+from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing.network import Backbone, HashHead
 from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.training.hashes.features import (
@@ -59,6 +60,8 @@ def head_data(
     """Compute the features of a folder of photos, or go on where that was interrupted."""
     recipe = recipe or HeadRecipe()
     training, held_out = split(photos, recipe.held_out)
+    if len(held_out) < 2:
+        raise PictureError(f"{photos} holds too few photos to measure a head on: give a few dozen")
     seed = recipe.schedule.seed
     return HeadData(
         training_features(backbone, training, recipe.views, cache, seed),

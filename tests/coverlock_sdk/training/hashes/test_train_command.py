@@ -46,7 +46,7 @@ def run(tmp_path: Path) -> Path:
 def photos(tmp_path: Path) -> Path:
     folder = tmp_path / "photos"
     folder.mkdir()
-    for number, picture in enumerate(natural_pictures(12, (64, 64), seed=3)):
+    for number, picture in enumerate(natural_pictures(40, (32, 32), seed=3)):
         Image.fromarray(picture).save(folder / f"{number:03}.png")
     return folder
 
@@ -81,6 +81,16 @@ def test_a_head_that_meets_the_bar_is_installed_and_never_overwritten(
     (models / "head.json").write_text("an older card")
     assert invoke(photos, run, *HEAD, "--replace").exit_code == 0
     assert (models / "head.json").read_bytes() == (run / "hash.json").read_bytes()
+
+
+def test_too_few_photos_to_measure_a_head_are_refused(
+    photos: Path, run: Path, models: Path
+) -> None:
+    for photo in sorted(photos.iterdir())[12:]:
+        photo.unlink()
+    result = invoke(photos, run, *HEAD)
+    assert isinstance(result.exception, PictureError)
+    assert "too few photos to measure a head on" in str(result.exception)
 
 
 def test_options_reach_the_recipe(
