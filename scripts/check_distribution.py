@@ -13,9 +13,8 @@ from pathlib import Path
 MOST_MEGABYTES = 25
 NEEDED = (
     "coverlock_sdk/py.typed",
-    "coverlock_sdk/hashing/weights/nano.safetensors",
-    "coverlock_sdk/hashing/weights/keen.safetensors",
-    "coverlock_sdk/hashing/weights/duo.safetensors",
+    "coverlock_sdk/hashing/weights/octave.safetensors",
+    "coverlock_sdk/hashing/weights/octave.json",
     "coverlock_plugins/mbrs/weights/mbrs.safetensors",
     "coverlock_bench/auditing/templates/",
     "coverlock_bench/preference/small.safetensors",

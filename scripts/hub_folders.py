@@ -37,7 +37,7 @@ class Kind:
 
 HASH = Kind(
     tags=("perceptual-hash", "image-hashing"),
-    summary="A perceptual image hash: 256 logits whose signs survive distortion.",
+    summary="A perceptual image hash: logits whose signs survive distortion.",
     limits=f"Distinctiveness and stability by kind of picture: {SOURCE}/blob/main/docs/hashes.md.",
     use=HASH_USE,
 )

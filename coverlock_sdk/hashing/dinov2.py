@@ -1,10 +1,12 @@
 """``dinov2-s/b/l/g``: the paper's hash, a trained head on a frozen DINOv2 (appendix B.1).
 
-Neither backbones nor heads ship with the package. A folder per hash holds them, inside
-``COVERLOCK_MODELS`` or the user's cache folder:
+Backbones do not ship with the package. A folder per hash holds them, inside ``COVERLOCK_MODELS`` or
+the user's cache folder:
 
     dinov2-s/model.safetensors              from ``coverlock fetch`` or ``coverlock import``
     dinov2-s/head.safetensors, head.json    made by ``coverlock train hash``
+
+A head of your own goes before one that ships.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ import numpy as np
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
 from coverlock_sdk.documents import Document, DocumentError, read_file
-from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
+from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError, needs
+from coverlock_sdk.files import write_atomically
+from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.models.assets import cache_folder
+from coverlock_sdk.models.assets import cache_folder, writing_to
 from coverlock_sdk.models.digests import require_recorded
 
 if TYPE_CHECKING:
@@ -33,6 +37,9 @@ SIZE = 224
 
 WEIGHTS = "model.safetensors"
 """The file of weights, here and on the Hugging Face hub."""
+
+HEAD = "head.safetensors"
+"""The file of a head, with its card beside it."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +123,8 @@ class Dinov2Hash(ImageHash):
     def __init__(self, name: str, folder: Path | None = None) -> None:
         self.name = name
         self.folder = folder or cache_folder() / name
-        card = self.folder / "head.json"
-        if not card.exists():
-            raise MissingModelError(
-                f"there is no trained head for {name!r} in {self.folder}: "
-                f"train one with 'coverlock train hash --backbone {name} PHOTOS --run RUN'"
-            )
+        self._head = find_head(name, self.folder)
+        card = self._head.with_suffix(".json")
         try:
             measured = Document.parsed(read_file(card)).document("calibration")
             self.calibration = Calibration(measured.number("scale"), measured.number("power"))
@@ -162,13 +165,16 @@ class Dinov2Hash(ImageHash):
         made outside of it, whoever asks first.
         """
         import torch
-        from safetensors.torch import load_file
 
         from coverlock_sdk.hashing.network import HashNetwork
+        from coverlock_sdk.models.checkpoints import read_weights, require_match
 
         with torch.inference_mode(False):
             network = HashNetwork(load_backbone(self.name, self.folder))
-            network.head.load_state_dict(load_file(self.folder / "head.safetensors"))
+            of = f"the head of {self.name!r}"
+            _, state = read_weights(self._head, of)
+            require_match(state, network.head.state_dict(), self._head, of)
+            network.head.load_state_dict(state)
             return network.eval()
 
     def module(self) -> HashNetwork:
@@ -204,9 +210,30 @@ def load_backbone(name: str, folder: Path | None = None) -> Backbone:
     return Dinov2Backbone(network, SIZE, variant.shape)
 
 
-def install_head(name: str, run: Path, folder: Path | None = None) -> Path:
-    """Put the head that a training run wrote beside its backbone, where the hash looks for it."""
-    folder = folder or cache_folder() / name
-    for suffix in ("safetensors", "json"):
-        (folder / f"head.{suffix}").write_bytes((run / f"hash.{suffix}").read_bytes())
-    return folder
+def find_head(name: str, folder: Path) -> Path:
+    """The head of ``name``: one in ``folder``, else one that ships."""
+    for head in (folder / HEAD, shipped_file(f"{name}-{HEAD}")):
+        if head.with_suffix(".json").exists():
+            return head
+    raise MissingModelError(
+        f"there is no trained head for {name!r} in {folder}: "
+        f"train one with 'coverlock train hash --backbone {name} PHOTOS --run RUN'"
+    )
+
+
+def require_room(name: str, replace: bool) -> Path:
+    """Where a head of ``name`` is installed, if none is there or it may be replaced."""
+    head = cache_folder() / name / HEAD
+    if head.exists() and not replace:
+        raise CoverLockError(f"{head} is there already: give --replace to put another in its place")
+    return head
+
+
+def install_head(name: str, run: Path, replace: bool = False) -> Path:
+    """Put the head that a training run wrote beside its backbone, where the hash looks first."""
+    head = require_room(name, replace)
+    with writing_to(head.parent):
+        for suffix in (".safetensors", ".json"):
+            written = (run / f"hash{suffix}").read_bytes()
+            write_atomically(head.with_suffix(suffix), written)
+    return head

@@ -49,6 +49,8 @@ class Schedule:
     seed: int = 0
     record_every: int = 500
     """Steps between two checkpoints, each with a validation."""
+    curve_every: int = 1
+    """Steps between two points of the curves."""
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step: warm-up, constant, decay."""
@@ -63,7 +65,7 @@ class Schedule:
 
 @dataclass
 class History:
-    """The curves of a run: what was measured at every step, and at each validation."""
+    """The curves of a run: what was measured on the way, and at each validation."""
 
     steps: list[Figures] = field(default_factory=list)
     validation: list[Figures] = field(default_factory=list)
@@ -187,7 +189,7 @@ class Training(ABC, Generic[Model, Batch]):
         return self.draw(step, np.random.default_rng([self.schedule.seed, step]))
 
     def _learned(self, batch: Batch) -> Figures:
-        """Take one step at its rate, and remember what was measured."""
+        """Take one step at its rate, and remember now and then what was measured."""
         rate = self.schedule.rate_at(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -196,7 +198,8 @@ class Training(ABC, Generic[Model, Batch]):
         if self.averaged is not self.model:
             decay = min(self.schedule.averaging, (1 + self.step) / (10 + self.step))
             _average(self.averaged, self.model, decay)
-        self.history.steps.append({"step": self.step, **figures})
+        if self.step % self.schedule.curve_every == 0:
+            self.history.steps.append({"step": self.step, **figures})
         return figures
 
     def _record(self, report: Report) -> None:

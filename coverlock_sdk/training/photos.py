@@ -55,15 +55,17 @@ def cached_rows(
     name: str,
     row_of: Callable[[Path], npt.NDArray[Any]],
     label: str | None = None,
+    chunk: int = 64,
     **settings: Any,
 ) -> npt.NDArray[Any]:
-    """What ``row_of`` makes of each photo with these ``settings``, kept in ``cache``."""
+    """What ``row_of`` makes of each photo with these ``settings``, kept ``chunk`` at a time."""
     return remembered(
         cache,
         name,
         {"pictures": names_digest(paths), **settings},
         lambda rows: np.stack([row_of(paths[row]) for row in rows]),
         len(paths),
+        chunk=chunk,
         label=label,
     )
 

@@ -32,9 +32,12 @@ from coverlock_sdk.errors import (  # noqa: E402
     CoverLockError,
     MissingModelError,
 )
+from coverlock_sdk.hashing import dinov2  # noqa: E402
+from coverlock_sdk.hashing.dinov2_weights import import_file  # noqa: E402
 from coverlock_sdk.models.checkpoints import write_weights  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
 
 SMALL: dict[str, Any] = {"depths": [1, 1], "widths": [8, 16]}
 SHORT = FilterRecipe(pictures=24, validation=8, steps=40, batch=8, rate=3e-3, distorted=0.0)
@@ -134,6 +137,17 @@ def test_too_few_photos_are_refused(photos: Path, tmp_path: Path) -> None:
         train_filter(GreyCorner(), photos, tmp_path, recipe=FilterRecipe(validation=1))
 
 
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A models folder with a tiny DINOv2."""
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
+    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", tiny_dinov2.variant())
+    torch.save(tiny_dinov2.original_weights(), tmp_path / "original.pth")
+    (tmp_path / "models" / "dinov2-s").mkdir(parents=True)
+    import_file("dinov2-s", tmp_path / "original.pth")
+
+
+@pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_backbones_score_pictures_and_come_back_from_disk(backbone: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
@@ -159,6 +173,14 @@ def test_the_published_size_is_a_parameter(
         classifier = build(backbone, **PUBLISHED[backbone])
     weights = sum(w.numel() for w in classifier.parameters())
     assert weights == with_a_thousand_classes - 999 * (features + 1)
+
+
+def test_frozen_features_name_the_command_that_fetches_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    with pytest.raises(MissingModelError, match="coverlock fetch dinov2-g"):
+        build("features", **PUBLISHED["features"])
 
 
 def test_an_unknown_backbone_is_named() -> None:
@@ -225,14 +247,14 @@ def test_a_filter_of_another_watermark_is_refused(additive, tmp_path: Path) -> N
         ConvNeXtFilter(weights=weights).protect(additive)
 
 
-def test_the_command_trains_and_installs(photos: Path, tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.usefixtures("tiny")
+def test_the_command_trains_and_installs(photos: Path, tmp_path: Path) -> None:
     class Plugin:
         @hookimpl
         def register_watermarks(self, register):
             register(GreyCorner)
 
     plugin_manager().add("grey-corner", Plugin())
-    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
     arguments = ["train", "filter", "grey-corner", str(photos), "--run", str(tmp_path / "run")]
     sizes = ["--pictures", "4", "--validation", "2", "--steps", "2", "--batch", "2"]
     result = CliRunner().invoke(build_cli(), [*arguments, *sizes, "--backbone", "features"])

@@ -184,4 +184,4 @@ def test_what_a_factory_makes_is_checked():
 def test_everything_installed_loads_without_complaint():
     manager = plugin_manager()
     assert all(load_defense(name).name == name for name in ("coverlock", "none"))
-    assert {"dct", "nano"} <= set(manager.names("hash"))
+    assert {"octave", "dinov2-s"} <= set(manager.names("hash"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk import ImageHash, NoDefense, wrap
+from coverlock_sdk import CoverLock, ImageHash, NoDefense, wrap
 from coverlock_sdk.cli.calibrate import fit_decoder
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
 from coverlock_sdk.plugin_calls import Networks, decode, embed, hash_logits
@@ -147,7 +147,7 @@ def test_a_hash_that_returns_bits_is_told_to_return_logits():
 @pytest.mark.parametrize("rule", ["soft", "hard"])
 def test_hard_bits_end_to_end(rule, tmp_path):
     pictures = natural_pictures(3, (64, 64))
-    locked = wrap(HardBits(), rule=rule)
+    locked = CoverLock(rule=rule).protect(HardBits())
     marked = locked.embed(pictures, "alice")
     assert all(locked.verify(marked, "alice"))
     assert not any(locked.verify(marked, "bob"))
@@ -205,9 +205,9 @@ def test_any_size_end_to_end(mixed):
     assert not any(locked.verify(marked, "bob"))
     assert not any(locked.verify(mixed, "alice"))
     assert [found.label for found in locked.identify(marked, ["bob", "alice"])] == ["alice"] * 5
-    decoded, hashed = locked.logits(marked)
+    decoded, described = locked.logits(marked)
     assert decoded.shape == (5, 64)
-    assert hashed.shape == (5, 256)
+    assert described.shape == (5, 3, 128, 128)
 
 
 def test_any_size_can_be_calibrated(mixed, tmp_path):
@@ -221,7 +221,7 @@ def test_any_size_can_be_calibrated(mixed, tmp_path):
 def test_no_pictures_are_no_answers():
     networks = Networks(AnySize(), None)
     assert networks.decoded([]).shape == (0, 64)
-    assert networks.hashed([]).shape == (0, 0)
+    assert networks.described([]).shape == (0, 0)
 
 
 def saved(pictures, folder):

@@ -1,65 +1,91 @@
-"""What a network makes of pictures: features, logits and codes; features are cached.
+"""Pooled features of photos under distortions, computed once by a frozen backbone and kept.
 
-A frozen backbone computes them once, so that its head trains at the speed of a small MLP.
-The paper draws a fresh distortion each time a picture is seen. With a frozen backbone the
-features of V drawn views per picture can be kept instead; V is part of the run's record.
+The paper draws a fresh distortion each time a photo is seen. With a frozen backbone the features of
+V drawn views per photo can be kept instead, and a head trains at the speed of a small MLP.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from coverlock_sdk.arrays import Logits
 from coverlock_sdk.hashing.network import Backbone
-from coverlock_sdk.training.cache import remembered
-from coverlock_sdk.training.hashes.figures import Codes
-from coverlock_sdk.training.hashes.trainer import Hasher
-from coverlock_sdk.training.hashes.views import Pairs, Rows, evaluation_views
-from coverlock_sdk.training.photos import Bytes, names_digest
+from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
+from coverlock_sdk.training.photos import Bytes, cached_rows, rgb, shrunk
 
 Features = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+
+Distorted = Callable[[Bytes, np.random.Generator], Iterable[Bytes]]
+"""Makes the distorted views of a photo."""
 
 
 class CachedFeatures:
-    """Features (N, 1 + V, D) of each picture: clean, and in V distorted views."""
+    """Features (N, 1 + V, D) of each photo, clean and in V distorted views, in pairs."""
 
-    def __init__(
-        self,
-        backbone: Backbone,
-        data: Pairs,
-        views: int,
-        cache: Path,
-        *,
-        key: str,
-        seed: int = 0,
-    ) -> None:
-        def compute(rows: Rows) -> Features:
-            drawn = [
-                data.pairs(rows, np.random.default_rng([seed, int(rows[0]), view]))
-                for view in range(views)
-            ]
-            stack = [drawn[0][0], *(distorted for _, distorted in drawn)]
-            return np.stack([features_of(backbone, images) for images in stack], axis=1)
-
-        settings = {"data": key, "backbone": fingerprint(backbone), "views": views, "seed": seed}
-        self.features: Features = remembered(
-            cache, "features", settings, compute, len(data), label="features of training pictures"
-        )
+    def __init__(self, features: Features) -> None:
+        self.features = features
 
     def __len__(self) -> int:
         return len(self.features)
 
     def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Features (len(rows), D) of the clean pictures and of one drawn view of each."""
+        """Features (len(rows), D) of the clean photos and of one drawn view of each."""
         view = rng.integers(1, self.features.shape[1], len(rows))
         return torch.from_numpy(self.features[rows, 0]), torch.from_numpy(self.features[rows, view])
+
+
+def training_features(
+    backbone: Backbone, paths: Sequence[Path], views: int, cache: Path, seed: int = 0
+) -> Features:
+    """Features (N, 1 + views, D): clean, and under draws of the paper's training distortions."""
+
+    def drawn(picture: Bytes, rng: np.random.Generator) -> Iterable[Bytes]:
+        return (draw_training_distortion(rng)(picture, rng) for _ in range(views))
+
+    settings = {"views": views, "seed": seed}
+    return _kept(backbone, paths, cache, "training", drawn, settings)
+
+
+def evaluation_features(
+    backbone: Backbone, paths: Sequence[Path], cache: Path, seed: int = 0
+) -> Features:
+    """Features (N, 8, D): clean, under the six evaluation distortions, under one training draw."""
+
+    def evaluated(picture: Bytes, rng: np.random.Generator) -> Iterable[Bytes]:
+        yield from (distort(picture, rng) for distort in EVALUATION.values())
+        yield draw_training_distortion(rng)(picture, rng)
+
+    return _kept(backbone, paths, cache, "held-out", evaluated, {"seed": seed})
+
+
+def _kept(
+    backbone: Backbone,
+    paths: Sequence[Path],
+    cache: Path,
+    part: str,
+    distorted: Distorted,
+    settings: dict[str, Any],
+) -> Features:
+    """Features of each photo and of what ``distorted`` makes of it; its name seeds the draws."""
+
+    def row(path: Path) -> Features:
+        picture = rgb(path)
+        rng = np.random.default_rng([settings["seed"], *path.name.encode()])
+        seen = [shrunk(view, backbone.size) for view in (picture, *distorted(picture, rng))]
+        return features_of(backbone, torch.from_numpy(np.stack(seen)))
+
+    label, settings = f"features of {part} photos", {**settings, "backbone": fingerprint(backbone)}
+    kept: Features = cached_rows(paths, cache, f"{part}-features", row, label, chunk=8, **settings)
+    return kept
 
 
 def features_of(backbone: Backbone, images: Tensor) -> Features:
@@ -69,39 +95,6 @@ def features_of(backbone: Backbone, images: Tensor) -> Features:
     with torch.inference_mode():
         features: Features = backbone(images.to(device)).float().cpu().numpy()
     return features
-
-
-def evaluation_features(backbone: Backbone, paths: list[Path], cache: Path) -> Features:
-    """Features (N, 7, D) of held-out pictures, clean and under the six evaluation distortions."""
-    views = evaluation_views(paths, backbone.size, cache)
-    return remembered(
-        cache,
-        "evaluation-features",
-        {"pictures": names_digest(paths), "backbone": fingerprint(backbone)},
-        lambda rows: np.stack([features_of(backbone, as_inputs(views[row])) for row in rows]),
-        len(paths),
-        label="features of held-out pictures",
-    )
-
-
-def codes_of_network(model: Hasher, inputs: Bytes | Features) -> Codes:
-    """The codes (N, V, 256) of 8-bit views (N, V, 3, H, W) or of features (N, V, D)."""
-    model.eval()
-    return np.stack([logits_of(model, as_inputs(row)) > 0 for row in inputs])
-
-
-def logits_of(model: Hasher, inputs: Tensor) -> Logits:
-    """The logits of pictures or features, wherever the model is."""
-    device = next(model.parameters()).device
-    with torch.inference_mode():
-        logits: Logits = model(inputs.to(device)).cpu().numpy()
-    return logits
-
-
-def as_inputs(row: Bytes | Features) -> Tensor:
-    """What a network takes: pictures in [0, 1] instead of 8-bit ones, and features as they are."""
-    values = torch.from_numpy(np.array(row))
-    return values / 255 if values.dtype == torch.uint8 else values
 
 
 def fingerprint(backbone: Backbone) -> str:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.images.distortions import EVALUATION
 
 Codes = npt.NDArray[np.bool_]
+
+MOST_ERROR = 0.10
+MOST_BIAS = 0.04
+MOST_DEVIATION = 0.06
+"""The bar for a head: mean bit error of the six distortions, distance of the mean agreement of
+different photos from one half, and the deviation of that agreement."""
 
 ACCEPTED = 167
 """Matches of 256 at which a picture is accepted at a false-positive rate of 1e-6."""
@@ -37,3 +45,16 @@ def pair_agreement(codes: Codes) -> npt.NDArray[np.float64]:
     share = 0.5 + 0.5 * (signs @ signs.T) / codes.shape[1]
     agreement: npt.NDArray[np.float64] = share[np.triu_indices(len(codes), 1)]
     return agreement
+
+
+def shortcomings(figures: Mapping[str, float]) -> list[str]:
+    """Where a hash misses the bar, each in a few words; none if it meets it."""
+    error, mean, deviation = (figures[name] for name in ("error", "pairs_mean", "pairs_deviation"))
+    found = []
+    if not error <= MOST_ERROR:
+        found.append(f"the six distortions flip {error:.1%} of its bits (at most {MOST_ERROR:.0%})")
+    if not abs(mean - 0.5) <= MOST_BIAS:
+        found.append(f"different photos agree in {mean:.3f} (0.5 +- {MOST_BIAS})")
+    if not deviation <= MOST_DEVIATION:
+        found.append(f"their agreement deviates by {deviation:.3f} (at most {MOST_DEVIATION})")
+    return found

@@ -1,9 +1,7 @@
 """The training objective of the hash (method section and appendix B.2 of the paper).
 
 Symbols are the paper's: e are unit embeddings (N, D), z hash logits (N, L), c = tanh(z) soft
-codes; a tilde is spelled ``_distorted``. Each term is one function. The paper has seven; the
-three at the end are ours and have weight zero by default. ``nano`` is trained with the first two
-of them, ``keen`` with the last, too.
+codes; a tilde is spelled ``_distorted``. Each of the seven terms is one function.
 """
 
 from __future__ import annotations
@@ -29,26 +27,14 @@ class Objective:
     confidence: float = 0.0125
     deviation_target: float = 0.5
     confidence_margin: float = 1.0
-    sign: float = 0.0
-    sign_margin: float = 0.5
-    resemblance: float = 0.0
-    resemblance_margin: float = 0.15
-    likeness: float = 0.0
-    likeness_margin: float = 0.2
-    contrast_codes: bool = False
-    """Whether the contrastive term compares soft codes instead of embeddings, half of whose
-    directions the projection to a code drops."""
 
     def terms(
         self, e: Tensor, e_distorted: Tensor, z: Tensor, z_distorted: Tensor
     ) -> dict[str, Tensor]:
         """Every term by name, and their weighted sum as ``total``."""
         c, c_distorted = torch.tanh(z), torch.tanh(z_distorted)
-        compared = e, e_distorted
-        if self.contrast_codes:
-            compared = functional.normalize(c, dim=1), functional.normalize(c_distorted, dim=1)
         terms = {
-            "contrastive": contrastive(*compared, self.temperature),
+            "contrastive": contrastive(e, e_distorted, self.temperature),
             "stability": stability(c, c_distorted),
             "balance": balance(c),
             "variance": variance(c, c_distorted, self.deviation_target),
@@ -64,15 +50,6 @@ class Objective:
             + self.decorrelation * terms["decorrelation"]
         )
         total = terms["contrastive"] + self.confidence * terms["confidence"] + self.code * code
-        if self.sign:
-            terms["sign"] = sign(z, z_distorted, self.sign_margin)
-            total = total + self.sign * terms["sign"]
-        if self.resemblance:
-            terms["resemblance"] = resemblance(c, self.resemblance_margin)
-            total = total + self.resemblance * terms["resemblance"]
-        if self.likeness:
-            terms["likeness"] = likeness(c, self.likeness_margin)
-            total = total + self.likeness * terms["likeness"]
         return {"total": total, **terms}
 
 
@@ -116,33 +93,6 @@ def decorrelation(c: Tensor, epsilon: float = 1e-4) -> Tensor:
 def confidence(z: Tensor, z_distorted: Tensor, margin: float = 1.0) -> Tensor:
     """L_bin: logits stay away from zero by ``margin`` (rho in the paper)."""
     return functional.softplus(margin - torch.cat([z, z_distorted]).abs()).mean()
-
-
-def sign(z: Tensor, z_distorted: Tensor, margin: float = 0.5) -> Tensor:
-    """Ours: the distorted logit has the sign of the clean one, by ``margin``, which is the
-    bit error itself made differentiable. The clean sign is a constant here."""
-    bit = torch.where(z.detach() >= 0, 1.0, -1.0)
-    return functional.softplus(4 * (margin - bit * z_distorted)).mean() / 4
-
-
-def resemblance(c: Tensor, margin: float = 0.15) -> Tensor:
-    """Ours: no two pictures of a batch have codes more alike than ``margin``.
-
-    Where independence is about the average pair, this is about the tail, the similar
-    pictures a forger would look for.
-    """
-    excess = functional.relu(_off_diagonal(c @ c.T / c.shape[1]) - margin)
-    return excess.square().sum() / len(c)
-
-
-def likeness(c: Tensor, margin: float = 0.2) -> Tensor:
-    """Ours: resemblance by the angle between codes, which faint codes cannot escape.
-
-    Pictures of one template start with logits that are both alike and small.
-    """
-    unit = functional.normalize(c, dim=1)
-    excess = functional.relu(_off_diagonal(unit @ unit.T) - margin)
-    return excess.square().sum() / len(c)
 
 
 def _off_diagonal(square: Tensor) -> Tensor:

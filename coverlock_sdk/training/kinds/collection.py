@@ -11,36 +11,22 @@ from coverlock_sdk.training.kinds.fonts import Split
 from coverlock_sdk.training.kinds.kind import Kind, photos_from
 
 TOGETHER = 8
-"""Training pictures of one template, which lie next to each other in a collection."""
+"""Training pictures of one template."""
 
 
-def draw_groups(folder: Path, templates: int, photos: Sequence[Path]) -> list[Path]:
-    """Training pictures: ``templates`` groups of ``TOGETHER`` pictures for every design.
+def draw_templates(folder: Path, templates: int, photos: Sequence[Path]) -> list[list[Path]]:
+    """Training pictures: of every kind ``templates`` templates, ``TOGETHER`` pictures of each.
 
-    Pictures of a group share their template and no photo.
+    Pictures of one template share no photo.
     """
-    wanted = [
-        (kind, template, content)
-        for kind in KINDS.values()
-        for template in range(templates * len(kind.training))
-        for content in range(TOGETHER)
-    ]
     return [
-        _drawn(folder, "training", kind, template, content, photos[content::TOGETHER])
-        for kind, template, content in progress(wanted, "drawing pictures")
-    ]
-
-
-def draw_crowd(folder: Path, templates: int, photos: Sequence[Path]) -> dict[str, list[Path]]:
-    """By kind, training pictures of ``templates`` templates, ``TOGETHER`` of each."""
-    return {
-        kind.name: [
+        [
             _drawn(folder, "training", kind, template, content, photos[content::TOGETHER])
-            for template in range(templates)
             for content in range(TOGETHER)
         ]
         for kind in progress(list(KINDS.values()), "drawing pictures")
-    }
+        for template in range(templates)
+    ]
 
 
 def draw_sets(
@@ -62,12 +48,6 @@ def draw_sets(
             for members in seeds
         ]
     return sets
-
-
-def kind_of(file: Path) -> Kind:
-    """The kind of a picture in a collection, by the name of its file."""
-    names = {name.replace(" ", "-"): name for name in KINDS}
-    return KINDS[names["-".join(file.stem.split("-")[1:-2])]]
 
 
 def _drawn(

@@ -21,7 +21,7 @@ from coverlock_sdk.errors import CoverLockError, MissingModelError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import stacked_views
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_RULE, NoDefense
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, NoDefense
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.models.assets import cache_folder
@@ -42,7 +42,7 @@ class ConvNeXtFilter(Defense):
     name: ClassVar[str] = "convnext"
 
     fpr: float = DEFAULT_FPR
-    rule: Rule = DEFAULT_RULE
+    rule: Rule = "soft"
     threshold: float = 0.5
     """Probability of being genuine that a picture must reach; sweep it for the trade-off."""
     backbone: str = "convnext"
@@ -96,7 +96,7 @@ class FilteredWatermark(ProtectedWatermark):
     def verify(self, pictures: Any, messages: Any) -> Any:
         """Accept a picture that carries its message and scores at least the threshold."""
         given = Given(pictures)
-        verdicts = self._bare.judge.verify(*self._bare.logits(pictures), messages)
+        verdicts = self._bare.lock.verify(*self._bare.logits(pictures), messages)
         genuine = self.scores(pictures) >= self.threshold
         filtered = [
             replace(verdict, accepted=verdict.accepted and bool(passed))

@@ -15,7 +15,7 @@ from torch.nn import functional
 from coverlock_plugins.convnext.network import TINY, ConvNeXt, Shape
 from coverlock_plugins.convnext.resnet import ResNet50
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.nano import NanoHash
+from coverlock_sdk.hashing.dinov2 import load_backbone
 from coverlock_sdk.images.resampling import resample_matrix
 
 SMALL = Shape((2, 2, 4, 2), (24, 48, 96, 192))
@@ -76,13 +76,13 @@ class ResNetClassifier(TrainedClassifier):
 
 
 class FrozenFeatures(Classifier):
-    """A two-layer network on the frozen features of ``nano``, where the paper has DINOv2-G."""
+    """A two-layer network on the frozen features of a DINOv2, as in the paper."""
 
-    def __init__(self, hidden: int = 256) -> None:
+    def __init__(self, hidden: int = 256, frozen: str = "dinov2-s") -> None:
         super().__init__()
-        self.settings = {"hidden": hidden}
-        # A list hides the frozen network from state_dict(): it ships with the SDK already.
-        self._frozen = [NanoHash().module().backbone.requires_grad_(False).eval()]
+        self.settings = {"hidden": hidden, "frozen": frozen}
+        # A list hides the frozen network from state_dict(): it has a file of its own.
+        self._frozen = [load_backbone(frozen)]
         features = self._frozen[0].features
         self.head = nn.Sequential(
             nn.LayerNorm(features), nn.Linear(features, hidden), nn.GELU(), nn.Linear(hidden, 1)
@@ -110,9 +110,9 @@ BACKBONES: dict[str, type[Classifier]] = {
 PUBLISHED: dict[str, dict[str, Any]] = {
     "convnext": {"depths": TINY.depths, "widths": TINY.widths, "sees_texture": False},
     "resnet": {"width": 64, "sees_texture": False},
-    "features": {},
+    "features": {"frozen": "dinov2-g"},
 }
-"""Sizes for a GPU: the paper's ConvNeXt-Tiny and ResNet-50."""
+"""Sizes for a GPU: the paper's ConvNeXt-Tiny, ResNet-50 and DINOv2-G."""
 
 
 def build(backbone: str, **settings: Any) -> Classifier:

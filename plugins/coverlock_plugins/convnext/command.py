@@ -21,7 +21,7 @@ from coverlock_sdk.progress import StepProgress
     type=click.Choice(["convnext", "resnet", "features"]),
     default="convnext",
     show_default=True,
-    help="'features' is a small network on the frozen features of the nano hash.",
+    help="'features' is a small network on the frozen features of dinov2-s.",
 )
 @click.option("--published", is_flag=True, help="The published size, on plain pictures; for a GPU.")
 @click.option("--pictures", type=int, help="Photos to mark.")

@@ -10,6 +10,7 @@ The lock around the hash is CoverLock's own, embedding once, so that only the ha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +18,11 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import Defense, ImageHash, Watermark
-from coverlock_sdk.hashing.dct_features import dct_basis
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.picture import LUMA
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_ROUNDS, DEFAULT_RULE, CoverLock
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, CoverLock
+from coverlock_sdk.locking.embedding import ROUNDS
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import Rule
 
@@ -61,10 +62,19 @@ def block_magnitudes(images: Images) -> npt.NDArray[np.float32]:
     """|DCT| of each luminance block at each of the frequencies: (N, 8, 64)."""
     luminance = np.einsum("c,nchw->nhw", LUMA, images)
     blocks = luminance.reshape(-1, GRID, BLOCK, GRID, BLOCK).swapaxes(2, 3)
-    basis = dct_basis(BLOCK)
+    basis = dct_basis()
     spectra = basis @ blocks @ basis.T  # (N, 8, 8, 32, 32)
     low = [spectra[..., down, across].reshape(len(images), -1) for down, across in FREQUENCIES]
     return np.abs(np.stack(low, axis=1))
+
+
+@lru_cache(maxsize=1)
+def dct_basis() -> npt.NDArray[np.float32]:
+    """The orthonormal DCT-II matrix (frequencies, positions) of a block."""
+    frequency, position = np.arange(BLOCK)[:, None], np.arange(BLOCK) + 0.5
+    basis = np.cos(np.pi * frequency * position / BLOCK) * np.sqrt(2 / BLOCK)
+    basis[0] /= np.sqrt(2)
+    return basis.astype(np.float32)
 
 
 def block_pairs(seed: int) -> npt.NDArray[np.int64]:
@@ -82,10 +92,10 @@ class Mhdw(Defense):
 
     key: Any = field(default=None, repr=False)
     fpr: float = DEFAULT_FPR
-    rule: Rule = DEFAULT_RULE
+    rule: Rule = "soft"
     seed: int = 0
     """Decides which blocks are compared."""
-    rounds: int = DEFAULT_ROUNDS
+    rounds: int = ROUNDS
     """How often a picture may be marked anew until its code settles."""
 
     def protect(self, watermark: Watermark) -> LockedWatermark:

@@ -19,8 +19,8 @@ from coverlock_sdk.contract import Defense, ProtectedWatermark, Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, DEFAULT_RULE, NoDefense
-from coverlock_sdk.locking.keys import Key, bit_mask, codeword
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR, NoDefense
+from coverlock_sdk.locking.keys import Key, codeword
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.statistics import corrected
 from coverlock_sdk.locking.verdict import Rule, Verdict
@@ -34,7 +34,7 @@ class RandomKeys(Defense):
 
     keys: int = 4
     fpr: float = DEFAULT_FPR
-    rule: Rule = DEFAULT_RULE
+    rule: Rule = "soft"
     seed: int = 0
     """Decides the keys, and which of them marks a picture."""
 
@@ -43,7 +43,7 @@ class RandomKeys(Defense):
         if self.keys < 1:
             raise CoverLockError(f"pictures are marked under at least one key, not {self.keys}")
         secrets = [hashlib.sha256(f"{self.seed}/{k}".encode()).digest() for k in range(self.keys)]
-        keys = [Key(secret, id=str(k), scheme=1) for k, secret in enumerate(secrets)]
+        keys = [Key(secret, id=str(k)) for k, secret in enumerate(secrets)]
         bare = NoDefense(self.fpr, self.rule).protect(watermark)
         return RandomKeysWatermark(bare, keys, self.seed)
 
@@ -68,7 +68,7 @@ class RandomKeysWatermark(ProtectedWatermark):
     def embed(self, pictures: Any, messages: Any) -> Any:
         """Mark each picture under a key that is drawn for it."""
         given = Given(pictures)
-        wanted = self._bare.judge.messages(messages, len(given))
+        wanted = self._bare.lock.messages(messages, len(given))
         drawn = [
             int.from_bytes(hashlib.sha256(picture.layers().tobytes()).digest()[:8], "big")
             for picture in given
@@ -85,9 +85,9 @@ class RandomKeysWatermark(ProtectedWatermark):
         """Accept a picture that shows its message under exactly one key."""
         given = Given(pictures)
         logits = self._bare.logits(pictures)
-        wanted = self._bare.judge.messages(messages, len(given))
+        wanted = self._bare.lock.messages(messages, len(given))
         by_key = [
-            self._bare.judge.verify(*logits, np.array([self._under(m, key) for m in wanted]))
+            self._bare.lock.verify(*logits, np.array([self._under(m, key) for m in wanted]))
             for key in self._keys
         ]
         verdicts = [self._joined(tries) for tries in zip(*by_key, strict=True)]
@@ -101,9 +101,10 @@ class RandomKeysWatermark(ProtectedWatermark):
         return replace(best, p_value=p_value, accepted=found == 1)
 
     def _under(self, message: str | Bits, key: Key) -> Bits:
+        """What stands for a message under a key: an identifier's codeword, or masked bits."""
         if isinstance(message, str):
             return codeword(message, key, self.bits)
-        return message ^ bit_mask(key, self.bits)
+        return message ^ codeword("", key, self.bits)
 
 
 @hookimpl

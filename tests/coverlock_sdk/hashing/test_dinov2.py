@@ -12,8 +12,12 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
-from coverlock_sdk import wrap  # noqa: E402
-from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk import CoverLock, load_watermark, wrap  # noqa: E402
+from coverlock_sdk.errors import (  # noqa: E402
+    CorruptModelError,
+    CoverLockError,
+    MissingModelError,
+)
 from coverlock_sdk.hashing import dinov2, network  # noqa: E402
 from coverlock_sdk.hashing.dinov2_weights import import_file  # noqa: E402
 from coverlock_sdk.models.digests import RECORD  # noqa: E402
@@ -61,7 +65,8 @@ def test_missing_weights_name_the_command(tmp_path: Path) -> None:
         dinov2.load_backbone("dinov2-b", tmp_path)
 
 
-def test_a_missing_head_names_the_command(tmp_path: Path) -> None:
+def test_a_missing_head_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dinov2, "shipped_file", lambda name: tmp_path / "shipped" / name)
     with pytest.raises(MissingModelError, match="coverlock train hash --backbone dinov2-s"):
         dinov2.Dinov2Hash("dinov2-s", tmp_path)
 
@@ -77,14 +82,47 @@ def test_a_backbone_with_a_missing_tensor_is_refused(tiny: Path) -> None:
         dinov2.load_backbone("dinov2-s", tiny)
 
 
-def test_a_new_head_may_be_installed_after_an_import(
-    whole: dinov2.Dinov2Hash, tmp_path: Path
-) -> None:
-    import_file("dinov2-s", tmp_path / "original.pth")
-    for suffix in ("safetensors", "json"):
-        (tmp_path / f"hash.{suffix}").write_bytes(b"another head")
-    dinov2.install_head("dinov2-s", tmp_path)
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A folder with what a training wrote."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    save_file(network.HashHead(2 * tiny_dinov2.WIDTH).state_dict(), folder / "hash.safetensors")
+    (folder / "hash.json").write_text('{"calibration": {"scale": 3.0, "power": 0.5}}')
+    return folder
+
+
+def test_a_new_head_may_be_installed_after_an_import(tiny: Path, run: Path) -> None:
+    assert dinov2.install_head("dinov2-s", run) == tiny / dinov2.HEAD
     dinov2.load_backbone("dinov2-s")  # the record is about the backbone alone
+    assert dinov2.Dinov2Hash("dinov2-s").calibration.scale == 3.0
+
+
+def test_a_head_is_replaced_only_on_demand(whole: dinov2.Dinov2Hash, run: Path) -> None:
+    before = (whole.folder / dinov2.HEAD).read_bytes()
+    with pytest.raises(CoverLockError, match="give --replace"):
+        dinov2.install_head("dinov2-s", run)
+    assert (whole.folder / dinov2.HEAD).read_bytes() == before
+    dinov2.install_head("dinov2-s", run, replace=True)
+    assert dinov2.Dinov2Hash("dinov2-s").calibration.scale == 3.0
+
+
+def test_a_head_of_your_own_goes_before_one_that_ships(
+    tiny: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dinov2, "shipped_file", lambda name: tmp_path / name)
+    for suffix in ("safetensors", "json"):
+        content = (run / f"hash.{suffix}").read_bytes().replace(b"3.0", b"7.0")
+        (tmp_path / f"dinov2-s-head.{suffix}").write_bytes(content)
+    assert dinov2.Dinov2Hash("dinov2-s").calibration.scale == 7.0
+    dinov2.install_head("dinov2-s", run)
+    assert dinov2.Dinov2Hash("dinov2-s").calibration.scale == 3.0
+
+
+def test_a_head_of_another_backbone_is_refused(whole: dinov2.Dinov2Hash) -> None:
+    save_file(network.HashHead(10).state_dict(), whole.folder / dinov2.HEAD)
+    with pytest.raises(CorruptModelError, match="does not hold the head of 'dinov2-s'"):
+        picture_logits(whole, np.zeros((50, 60, 3), np.uint8))
 
 
 def test_the_whole_hash_runs_with_a_head_beside_its_backbone(whole: dinov2.Dinov2Hash) -> None:
@@ -113,8 +151,8 @@ def test_pictures_are_marked_and_hardened_under_the_default_lock(whole: dinov2.D
     [picture] = natural_pictures(1, (128, 128), seed=3)
     marked = lock.embed(picture, "order-4711")
     assert lock.verify(marked, "order-4711").accepted
-    plain = wrap("mbrs", hash=whole, harden=False).embed(picture, "order-4711")
-    assert not np.array_equal(marked, plain)
+    plain = CoverLock(whole, harden=False).protect(load_watermark("mbrs"))
+    assert not np.array_equal(marked, plain.embed(picture, "order-4711"))
 
 
 def test_the_module_is_the_hash(whole: dinov2.Dinov2Hash) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coverlock_sdk.training.hashes.figures import figures_of, pair_agreement
+from coverlock_sdk.training.hashes.figures import figures_of, pair_agreement, shortcomings
 
 
 def test_pair_agreement_counts_equal_bits() -> None:
@@ -26,3 +26,25 @@ def test_figures_tell_distortions_apart() -> None:
 
 def test_equal_codes_are_all_accepted() -> None:
     assert figures_of(np.ones((4, 7, 256), dtype=bool))["pairs_accepted"] == 1
+
+
+GOOD = {"error": 0.1, "pairs_mean": 0.5399, "pairs_deviation": 0.06}
+
+
+def test_the_bar_is_met_at_the_bar() -> None:
+    assert shortcomings(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "said"),
+    [
+        ("error", 0.101, "flip 10.1% of its bits (at most 10%)"),
+        ("error", float("nan"), "flip nan% of its bits"),
+        ("pairs_mean", 0.55, "agree in 0.550 (0.5 +- 0.04)"),
+        ("pairs_mean", 0.45, "agree in 0.450"),
+        ("pairs_deviation", 0.07, "deviates by 0.070 (at most 0.06)"),
+    ],
+)
+def test_what_misses_the_bar_is_said(figure: str, value: float, said: str) -> None:
+    [missed] = shortcomings({**GOOD, figure: value})
+    assert said in missed

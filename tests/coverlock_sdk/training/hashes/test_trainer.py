@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
-from coverlock_sdk.hashing.network import Backbone, HashHead  # noqa: E402
-from coverlock_sdk.training.hashes.features import CachedFeatures  # noqa: E402
+from coverlock_sdk.hashing.network import HashHead  # noqa: E402
 from coverlock_sdk.training.hashes.losses import Objective  # noqa: E402
-from coverlock_sdk.training.hashes.trainer import train  # noqa: E402
+from coverlock_sdk.training.hashes.trainer import HashTraining  # noqa: E402
 from coverlock_sdk.training.loop import Schedule  # noqa: E402
 
 SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
@@ -41,6 +39,10 @@ def new_head() -> HashHead:
     return HashHead(12)
 
 
+def train(*given, report=None, **options) -> HashHead:
+    return HashTraining(*given, **options).run(report)
+
+
 def weights(head: HashHead) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in head.parameters()])
 
@@ -52,6 +54,19 @@ def test_training_lowers_the_loss_and_keeps_every_term(tmp_path: Path) -> None:
     assert len(steps) == 60
     assert steps[-1]["total"] < 0.5 * steps[0]["total"]
     assert {"contrastive", "stability", "balance", "variance"} < set(steps[0])
+
+
+def test_curves_may_have_a_point_only_now_and_then(tmp_path: Path) -> None:
+    train(new_head(), Noisy(), Objective(), replace(SCHEDULE, curve_every=4), tmp_path)
+    steps = json.loads((tmp_path / "history.json").read_text())["steps"]
+    assert [record["step"] for record in steps] == [0, 4]
+
+
+def test_few_photos_fill_a_large_batch(tmp_path: Path) -> None:
+    training = HashTraining(
+        new_head(), Noisy(), Objective(), replace(SCHEDULE, batch=100), tmp_path
+    )
+    assert training.draw(0, np.random.default_rng(0)).shape == (200, 12)
 
 
 def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:
@@ -117,31 +132,9 @@ def test_validation_sees_the_averaged_weights(tmp_path: Path) -> None:
         Objective(),
         SCHEDULE,
         tmp_path,
-        validate=lambda model: seen.append(weights(model)) or {"error": 0.25},
+        measure=lambda model: seen.append(weights(model)) or {"error": 0.25},
     )
     assert len(seen) == 2
     assert torch.equal(seen[-1], weights(kept))
     history = json.loads((tmp_path / "history.json").read_text())
     assert history["validation"] == [{"step": 3, "error": 0.25}, {"step": 6, "error": 0.25}]
-
-
-def test_cached_features_are_those_of_the_backbone(tmp_path: Path) -> None:
-    class Doubling(Backbone):
-        size, features = 1, 12
-        settings: ClassVar = {}
-
-        def __init__(self, factor: float) -> None:
-            super().__init__()
-            self.factor = torch.nn.Parameter(torch.tensor(factor))
-
-        def forward(self, inputs):
-            return self.factor * inputs
-
-    data = Noisy(noise=0.0)
-    cached = CachedFeatures(Doubling(2.0), data, 3, tmp_path, key="test")
-    assert cached.features.shape == (40, 4, 12)
-    clean, distorted = cached.pairs(np.array([3, 5]), np.random.default_rng(0))
-    np.testing.assert_allclose(clean, 2 * data.features[[3, 5]])
-    np.testing.assert_allclose(distorted, 2 * data.features[[3, 5]])
-    other = CachedFeatures(Doubling(3.0), data, 3, tmp_path, key="test")
-    np.testing.assert_allclose(other.features[:, 0], 3 * data.features, rtol=1e-6)

@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 from coverlock_sdk.testing import natural_pictures
 from coverlock_sdk.training.kinds.catalogue import KINDS
-from coverlock_sdk.training.kinds.collection import TOGETHER, draw_groups, draw_sets
+from coverlock_sdk.training.kinds.collection import TOGETHER, draw_sets, draw_templates
 from coverlock_sdk.training.kinds.desk import PhotoSource
 from coverlock_sdk.training.kinds.fonts import PILLOW, fonts_of
 from coverlock_sdk.training.kinds.kind import photos_from
@@ -92,10 +92,14 @@ def test_a_collection_is_drawn_once(
 ) -> None:
     few = {name: KINDS[name] for name in ("fog", "QR codes")}
     monkeypatch.setattr("coverlock_sdk.training.kinds.collection.KINDS", few)
-    groups = draw_groups(tmp_path, 1, files)
-    assert len(groups) == TOGETHER * sum(len(kind.training) for kind in few.values())
-    times = [path.stat().st_mtime_ns for path in groups]
-    assert [path.stat().st_mtime_ns for path in draw_groups(tmp_path, 1, files)] == times
+
+    def drawn() -> list[list[int]]:
+        groups = draw_templates(tmp_path, 2, files)
+        return [[path.stat().st_mtime_ns for path in group] for group in groups]
+
+    times = drawn()
+    assert [len(group) for group in times] == [TOGETHER] * 4
+    assert drawn() == times
     sets = draw_sets(tmp_path, "evaluation", 3, files)
     assert [len(members) for members in sets["QR codes"]] == [3, 3]
     assert [len(members) for members in sets["fog"]] == [3]
