@@ -133,12 +133,14 @@ def test_codes_of_frames_are_those_of_the_hash(bands: int) -> None:
     view = thumbnail(photos(2, 5)[0])
     program = (
         f"{OPENED} const view = octave.view(given.view);"
-        "return octave.framed(view, given.frames, given.bands).map((code) => Array.from(code))"
+        "const codes = octave.framed(view, given.frames, given.bands);"
+        "return codes.map(({numbers}) => Array.from(numbers))"
     )
     frames = [frame._asdict() for frame in FRAMES]
     lock = Lock(64, Calibration(), image_hash)
     given = opened(lock, view=view.ravel().tolist(), frames=frames, bands=bands)
-    codes = np.array(run("octave.js", program, given))
+    parts = run("octave.js", program, given)
+    codes = np.concatenate([np.reshape(part, (len(FRAMES), -1)) for part in parts], axis=1)
     expected = image_hash.framed(view, FRAMES, bands)
     assert codes == pytest.approx(expected, rel=0, abs=2e-5 * float(np.abs(expected).max()))
 

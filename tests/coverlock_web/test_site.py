@@ -65,9 +65,9 @@ def test_the_page_holds_the_map_and_the_matrices_of_the_hash(
     lock = toy_lock(image_hash=OctaveCode())
     page = write_site(bundle, lock, tmp_path / "site").read_text()
     shapes = json.loads(element(page, 'id="settings"'))["lock"]["matrices"]
-    assert shapes == [[192, 16], [320, 16], [512, 16], [235, 192], [474, 320], [1535, 512]]
+    assert shapes == [[16, 192], [16, 320], [16, 512], [192, 235], [320, 474], [512, 1535]]
     numbers = gzip.decompress(base64.b64decode(element(page, 'id="numbers"')))
-    assert numbers.endswith(OctaveCode().whitening[2].astype("<f4").tobytes())
+    assert numbers.endswith(OctaveCode().whitening[2].T.astype("<f4").tobytes())
     assert len(numbers) == 4 * sum(rows * columns for rows, columns in shapes)
     assert "Crops that keep 70 %" in page
 

@@ -88,7 +88,7 @@ def registration_settings() -> dict[str, Any]:
 
 
 def _matrices(lock: Lock) -> list[Logits]:
-    """Per band the directions (dimensions, bits) of the public map, then the whitening."""
+    """Per band the directions (bits, dimensions) of the public map, then (dimensions, features)."""
     assert lock.hash is not None
     public = code_map(None, "", lock.bits, lock.hash.bands)
     directions = [
@@ -97,4 +97,5 @@ def _matrices(lock: Lock) -> list[Logits]:
             public.rotations, public.counts(), public.bands, strict=True
         )
     ]
-    return directions + (lock.hash.whitening if isinstance(lock.hash, OctaveCode) else [])
+    whitening = lock.hash.whitening if isinstance(lock.hash, OctaveCode) else []
+    return [matrix.T for matrix in (*directions, *whitening)]

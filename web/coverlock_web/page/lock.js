@@ -2,8 +2,9 @@
 
 import { seenBits } from "./code_map.js";
 import { WHOLE } from "./frames.js";
+import { stacked } from "./matrices.js";
 import { confidence, lockedReading, unlockedReading } from "./readings.js";
-import { nearby, payloadScore, search } from "./registration.js";
+import { nearby, payloadScore, search, strength } from "./registration.js";
 import { corrected } from "./statistics.js";
 
 const EMPTY = "the picture is nearly empty, and anything could pass for it";
@@ -29,7 +30,8 @@ export class Lock {
   async verify(decoded, description, message, decode = null) {
     const { octave, settings } = this;
     const view = octave ? octave.view(description) : description;
-    if (this.strength(this.code(view)) < settings.faint) return rejected(message.length, EMPTY);
+    const weakest = Math.min(...this.code(view).map((band) => strength([band.numbers])));
+    if (weakest < settings.faint) return rejected(message.length, EMPTY);
     const picture = { decoded, view, message };
     let verdict = this.read(picture, WHOLE, octave ? settings.registration.weights.whole : 1);
     if (verdict.accepted || !octave) return verdict;
@@ -42,7 +44,7 @@ export class Lock {
 
   /** What a picture shows in a frame of some weight. */
   read({ decoded, view, message }, frame, weight) {
-    const seen = seenBits(this.code(view, frame), this.directions);
+    const [seen] = seenBits(this.code(view, frame), this.directions);
     const odds = this.logOdds(decoded, message.length);
     return this.verdict(lockedReading(this.settings, odds, seen, message, frame, 1 / weight));
   }
@@ -68,19 +70,11 @@ export class Lock {
     return payloadScore(this.octave, view, this.directions, wanted, this.settings.registration.sharpness);
   }
 
-  /** The code of a picture in one frame. */
+  /** The code of a picture in one frame: a matrix of one row per band. */
   code(view, frame = WHOLE) {
-    return this.octave ? this.octave.code(view, frame) : view;
-  }
-
-  /** How much there is to the weakest band of a code; a typical photo has about 1. */
-  strength(code) {
+    if (this.octave) return this.octave.framed(view, [frame]);
     let start = 0;
-    const strengths = this.settings.hash.bands.map((size) => {
-      const part = Array.from(code).slice(start, (start += size));
-      return Math.sqrt(part.reduce((total, value) => total + value * value, 0) / size);
-    });
-    return Math.min(...strengths);
+    return this.settings.hash.bands.map((size) => stacked([view.slice(start, (start += size))]));
   }
 
   /** Calibrated log-odds of a message of `bits`; its repeats in a long payload are added up. */

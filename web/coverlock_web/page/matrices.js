@@ -11,28 +11,46 @@ export function matricesOf(bytes, shapes) {
   return shapes.map(([rows, columns]) => ({ rows, columns, numbers: all.subarray(start, (start += rows * columns)) }));
 }
 
-/** Some numbers times the first rows of a matrix: (columns,). Four rows at a time take half as long. */
-export function times(values, { columns, numbers }) {
-  const found = new Float64Array(columns);
-  const fours = values.length - (values.length % 4);
-  for (let row = 0; row < fours; row += 4) {
-    const one = values[row], two = values[row + 1], three = values[row + 2], four = values[row + 3];
-    let a = row * columns, b = a + columns, c = b + columns, d = c + columns;
-    for (let column = 0; column < columns; column++) {
-      found[column] += one * numbers[a++] + two * numbers[b++] + three * numbers[c++] + four * numbers[d++];
-    }
-  }
-  for (let row = fours; row < values.length; row++) {
-    for (let column = 0; column < columns; column++) found[column] += values[row] * numbers[row * columns + column];
-  }
-  return found;
-}
-
 export function rowOf({ columns, numbers }, row) {
   return numbers.subarray(row * columns, (row + 1) * columns);
 }
 
-/** The product of a row of one matrix and a row of another. */
+/** A matrix whose rows are these. */
+export function stacked(rows) {
+  const made = matrix(rows.length, rows[0].length);
+  rows.forEach((row, place) => made.numbers.set(row, place * made.columns));
+  return made;
+}
+
+/**
+ * Every row of `one` times every row of `other`: (count, other.rows), for the first `count` rows of `one`.
+ * Two rows of each at a time take half as long as one by one.
+ */
+export function product(one, other, count = one.rows) {
+  const found = matrix(count, other.rows);
+  const { columns } = one, a = one.numbers, b = other.numbers;
+  for (let row = 0; row < count; row += 2) {
+    const next = Math.min(row + 1, count - 1);
+    for (let column = 0; column < other.rows; column += 2) {
+      const beside = Math.min(column + 1, other.rows - 1);
+      let i = row * columns, j = next * columns, k = column * columns, l = beside * columns;
+      let p = 0, q = 0, r = 0, s = 0;
+      for (const end = i + columns; i < end; i++, j++, k++, l++) {
+        p += a[i] * b[k];
+        q += a[i] * b[l];
+        r += a[j] * b[k];
+        s += a[j] * b[l];
+      }
+      found.numbers[row * other.rows + column] = p;
+      found.numbers[row * other.rows + beside] = q;
+      found.numbers[next * other.rows + column] = r;
+      found.numbers[next * other.rows + beside] = s;
+    }
+  }
+  return found;
+}
+
+/** One row of a matrix times one of another. */
 export function dot(one, row, other, otherRow) {
   const { columns, numbers } = one, others = other.numbers;
   let total = 0;

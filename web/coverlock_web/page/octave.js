@@ -1,12 +1,11 @@
 // The hash `octave`: whitened cosines of light and colour in octave bands, under any frame
 // (coverlock_sdk/hashing/octave.py, which explains it). A thumbnail is (3, side, side) in [0, 1].
 
-import { WHOLE } from "./frames.js";
-import { dot, matrix, rowOf, times } from "./matrices.js";
+import { dot, matrix, product, stacked } from "./matrices.js";
 import { turned } from "./turning.js";
 
 export class Octave {
-  /** `settings` and `whitening`, a matrix (features, dimensions) per band, come from Python. */
+  /** `settings` and `whitening`, a matrix (dimensions, features) per band, come from Python. */
   constructor(settings, whitening) {
     this.settings = settings;
     this.whitening = whitening;
@@ -26,26 +25,27 @@ export class Octave {
       }
       return map;
     });
-    return { maps, turns: new Map([[0, { maps, seen: null, stretch: 1 }]]) };
+    return { maps, turns: new Map([[0, { maps: maps.map(transposed), seen: null, stretch: 1 }]]) };
   }
 
-  /** The code of a view if it shows `frame`. */
-  code(view, frame = WHOLE) {
-    return this.framed(view, [frame])[0];
-  }
-
-  /** The codes of a view if it showed each of `frames`; of the lowest `bands` if asked. */
+  /** The codes of a view if it showed each of `frames`: a matrix (frames, dimensions) for each lowest band. */
   framed(view, frames, bands = this.rings.length) {
     const top = this.settings.octaves[bands - 1][1];
     const rows = new Map(); // frames of one height share half of the work
-    return frames.map((frame) => {
-      const shown = remembered(view.turns, frame.turn, () => turned(view.maps, frame.turn));
+    const features = frames.map((frame) => {
+      const shown = remembered(view.turns, frame.turn, () => this.turned(view, frame.turn));
       const height = `${frame.turn} ${frame.side} ${frame.y}`;
       const down = remembered(rows, height, () => this.down(shown, frame, top));
-      const across = this.axis(frame.side * shown.stretch, frame.x, top);
-      const parts = this.features(down, across, bands);
-      return joined(parts.map((part, band) => times(part, this.whitening[band])));
+      return this.features(down, this.axis(frame.side * shown.stretch, frame.x, top), bands);
     });
+    return this.whitening.slice(0, bands).map((whitening, band) => {
+      return product(stacked(features.map((parts) => parts[band])), whitening);
+    });
+  }
+
+  turned(view, turn) {
+    const { maps, seen, stretch } = turned(view.maps, turn);
+    return { maps: maps.map(transposed), seen: transposed(seen), stretch };
   }
 
   /** The cosines down, summed and times the maps of a view and what is seen of it. */
@@ -54,7 +54,7 @@ export class Octave {
     const counts = [top, this.settings.colours, this.settings.colours];
     return {
       values: maps.map((map, channel) => product(axis, map, counts[channel] + 1)),
-      seen: seen && product(axis, seen, top + 1),
+      seen: seen && product(axis, seen),
       sums: sums(axis),
     };
   }
@@ -103,30 +103,21 @@ function ring(low, high) {
   return waves;
 }
 
-/** The first `count` rows of an axis times a map: (count, columns). */
-function product(axis, map, count) {
-  const found = matrix(count, map.columns);
-  for (let wave = 0; wave < count; wave++) found.numbers.set(times(rowOf(axis, wave), map), wave * map.columns);
-  return found;
+function transposed({ rows, columns, numbers }) {
+  const made = matrix(columns, rows);
+  for (let place = 0; place < numbers.length; place++) {
+    made.numbers[(place % columns) * rows + Math.floor(place / columns)] = numbers[place];
+  }
+  return made;
 }
 
 /** The sum of every row of an axis. */
 function sums(axis) {
-  const ones = new Float32Array(axis.columns).fill(1);
-  return Float64Array.from({ length: axis.rows }, (_, row) => dot(axis, row, { numbers: ones }, 0));
+  const ones = { numbers: new Float32Array(axis.columns).fill(1) };
+  return Float64Array.from({ length: axis.rows }, (_, row) => dot(axis, row, ones, 0));
 }
 
 function remembered(known, name, make) {
   if (!known.has(name)) known.set(name, make());
   return known.get(name);
-}
-
-function joined(parts) {
-  const all = new Float64Array(parts.reduce((length, part) => length + part.length, 0));
-  let start = 0;
-  for (const part of parts) {
-    all.set(part, start);
-    start += part.length;
-  }
-  return all;
 }

@@ -3,6 +3,7 @@
 
 import { seenBits } from "./code_map.js";
 import { isWhole } from "./frames.js";
+import { rowOf } from "./matrices.js";
 import { roundHalfEven } from "./statistics.js";
 
 /** What a step moves a frame by; a turn by the angle that moves the rim as far. */
@@ -138,18 +139,28 @@ function topOf(here, before, after) {
  * Bits are dealt to the bands in turn; those of bands that are not looked at say nothing.
  */
 export function payloadScore(octave, view, directions, wanted, sharpness) {
-  const bandCount = octave.whitening.length;
-  return (frames, bands) =>
-    octave.framed(view, frames, bands).map((code) => {
-      const typical = Math.max(Math.sqrt(code.reduce((total, value) => total + value * value, 0) / code.length), 1e-9);
-      const seen = seenBits(code, directions);
+  return (frames, bands) => {
+    const codes = octave.framed(view, frames, bands);
+    return seenBits(codes, directions).map((seen, frame) => {
+      const typical = Math.max(strength(codes.map((code) => rowOf(code, frame))), 1e-9);
       let total = 0;
       wanted.forEach((want, bit) => {
-        if (bit % bandCount >= bands) return;
+        if (bit % directions.length >= bands) return;
         total -= Math.abs(want) * softplus((-sharpness[bands] * Math.sign(want) * seen[bit]) / typical);
       });
       return total;
     });
+  };
+}
+
+/** The root of the mean square of numbers, given in parts. */
+export function strength(parts) {
+  let total = 0, count = 0;
+  for (const part of parts) {
+    for (const value of part) total += value * value;
+    count += part.length;
+  }
+  return Math.sqrt(total / count);
 }
 
 /** log(1 + e^value). */
