@@ -2,42 +2,89 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.locking.calibration import MAX_CONFIDENCE, Calibration
-from coverlock_sdk.locking.judging import Judge
-from coverlock_sdk.locking.keys import PUBLIC_SECRET, bit_selection, codeword
-from coverlock_sdk.locking.lock_format import LockFormat
-from coverlock_sdk.locking.statistics import MAX_WEIGHT, soft_tail
+from coverlock_sdk.images.placing import placed
+from coverlock_sdk.locking import registration
+from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.locking.keys import PUBLIC_SECRET, codeword
+from coverlock_sdk.locking.lock import Lock
+from coverlock_sdk.locking.statistics import soft_tail
+from coverlock_sdk.locking.verdict import Verdict
+from coverlock_sdk.testing import natural_pictures
 from coverlock_web.inlining import PAGE
+from coverlock_web.lock_settings import lock_numbers, lock_settings, registration_settings
 
 node = shutil.which("node")
 pytestmark = pytest.mark.skipif(node is None, reason="Node is not installed")
 
+OPENED = (
+    f'const {{ matricesOf }} = await import({json.dumps((PAGE / "matrices.js").as_uri())});'
+    f'const {{ Octave }} = await import({json.dumps((PAGE / "octave.js").as_uri())});'
+    'const bytes = new Uint8Array(Buffer.from(given.numbers, "base64"));'
+    "const matrices = matricesOf(bytes, given.settings.matrices);"
+    "const directions = matrices.splice(0, given.settings.hash.bands.length);"
+    "const octave = given.settings.octave && new Octave(given.settings.octave, matrices);"
+)
+"""Makes ``octave`` and the public map of what ``opened`` gives."""
 
-def run(module: str, program: str, given: object) -> object:
-    """What ``program`` prints, given the module as ``m`` and a value as ``given``."""
+
+def run(module: str, program: str, given: object) -> Any:
+    """What ``program`` returns, given the module as ``m`` and a value as ``given``."""
     code = (
         f"import * as m from {json.dumps((PAGE / module).as_uri())};"
         'import {readFileSync} from "node:fs";'
         'const given = JSON.parse(readFileSync(0, "utf8"));'
-        f"console.log(JSON.stringify((() => {{ {program} }})()));"
+        f"console.log(JSON.stringify(await (async () => {{ {program} }})()));"
     )
     done = subprocess.run(
         [node, "--input-type=module", "-e", code],
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def opened(lock: Lock, **given: object) -> dict[str, object]:
+    numbers = base64.b64encode(lock_numbers(lock)).decode()
+    return {"settings": lock_settings(lock), "numbers": numbers, **given}
+
+
+@lru_cache(maxsize=4)
+def photos(count: int, seed: int) -> list[Image.Image]:
+    return [Image.fromarray(picture) for picture in natural_pictures(count, (320, 400), seed=seed)]
+
+
+def thumbnail(photo: Image.Image) -> np.ndarray:
+    """What a graph returns for the hash: (3, 128, 128) in single precision."""
+    return Picture(np.asarray(photo)).view((128, 128))
+
+
+def cropped(photo: Image.Image, frame: Frame) -> Image.Image:
+    """What is left of a photo in a frame."""
+    width, height = photo.size
+    turned = photo.rotate(frame.turn, Image.Resampling.BICUBIC)
+    box = [
+        *((frame.x - frame.side / 2) * width, (frame.y - frame.side / 2) * height),
+        *((frame.x + frame.side / 2) * width, (frame.y + frame.side / 2) * height),
+    ]
+    return turned.resize((256, 256), Image.Resampling.BICUBIC, box=box)
 
 
 @pytest.mark.parametrize("length", [0, 3, 55, 56, 63, 64, 65, 1000])
@@ -65,55 +112,233 @@ def test_identifiers_have_the_same_codewords() -> None:
 
 def test_the_tail_of_weighted_coins_is_the_same_to_the_last_digit() -> None:
     weights = np.random.default_rng(0).integers(0, 65, 64)
-    tail = run("statistics.js", "return Array.from(m.softTail(given))", weights.tolist())
-    assert tail == soft_tail(weights).tolist()
+    program = "return [0.5, 0.75].map((heads) => Array.from(m.softTail(given, heads)))"
+    tails = run("statistics.js", program, weights.tolist())
+    assert tails == [soft_tail(weights, heads).tolist() for heads in (0.5, 0.75)]
 
 
-@pytest.mark.parametrize("rule", ["soft", "hard"])
-@pytest.mark.parametrize(("payload_bits", "floor"), [(32, None), (64, 0.9), (300, None)])
-def test_verdicts_are_those_of_the_judge(rule: str, payload_bits: int, floor: float | None) -> None:
-    rng = np.random.default_rng(payload_bits)
-    layout = LockFormat(payload_bits, Calibration(1.7, 0.8), Calibration(3.1, 0.6))
-    message = codeword("acme-photos", None, layout.bits)
-    judges = {
-        True: Judge(layout, None, 1e-6, rule, floor),
-        False: Judge(LockFormat(payload_bits, layout.decoder, None), None, 1e-6, rule),
-    }
-    bare = codeword("acme-photos", None, judges[False].bits)
-    pictures, expected = [], []
-    for flips in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5):
-        hashed = rng.standard_normal((1, CODE_BITS)).astype(np.float32)
-        code = hashed[0, bit_selection(None, CODE_BITS, layout.bits)] > 0
-        payload = layout.payload(message[None], code[None].astype(np.uint8))[0]
-        payload = payload ^ (rng.random(payload_bits) < flips)
-        size = rng.exponential(1.0, payload_bits)
-        decoded = ((2.0 * payload - 1) * size).astype(np.float32)[None]
-        pictures.append({"decoded": decoded[0].tolist(), "hashed": hashed[0].tolist()})
-        expected.append(judges[True].verify(decoded, hashed, [message])[0])
-        expected.append(judges[False].verify(decoded, hashed, [bare])[0])
-    layout_in_the_page = {
-        "bits": layout.bits,
-        "decoder": vars(layout.decoder),
-        "hash": vars(layout.hash),
-        "selection": bit_selection(None, CODE_BITS, layout.bits).tolist(),
-        "maxConfidence": MAX_CONFIDENCE,
-        "maxWeight": MAX_WEIGHT,
-        "floor": judges[True].floor,
-        "fpr": 1e-6,
-        "rule": rule,
-    }
+FRAMES = (
+    WHOLE,
+    Frame(0.9),
+    Frame(0.8, 0.45, 0.56),
+    Frame(0.8, 0.45, 0.52),
+    Frame(0.93, turn=2.5),
+    Frame(0.9, 0.49, 0.52, -4.0),
+)
+
+
+@pytest.mark.parametrize("bands", [1, 2, 3])
+def test_codes_of_frames_are_those_of_the_hash(bands: int) -> None:
+    image_hash = OctaveCode()
+    view = thumbnail(photos(2, 5)[0])
     program = (
-        "return given.pictures.flatMap((picture) => [[given.message, true], [given.bare, false]]"
-        ".map(([message, locked]) => m.judge(given.format, picture, message, {locked})))"
+        f"{OPENED} const view = octave.view(given.view);"
+        "const codes = octave.framed(view, given.frames, given.bands);"
+        "return codes.map(({numbers}) => Array.from(numbers))"
     )
-    messages = {"message": message.tolist(), "bare": bare.tolist()}
-    given = {"format": layout_in_the_page, "pictures": pictures, **messages}
-    for verdict, judged in zip(run("lock.js", program, given), expected, strict=True):
-        assert verdict["accepted"] == judged.accepted
-        assert verdict["matched"] == judged.matches
-        assert verdict["pValue"] == pytest.approx(judged.p_value, rel=1e-9)
-        assert verdict["agreement"] == pytest.approx(judged.agreement, rel=1e-12)
-    assert {judged.accepted for judged in expected} == {True, False}
+    frames = [frame._asdict() for frame in FRAMES]
+    lock = Lock(64, Calibration(), image_hash)
+    given = opened(lock, view=view.ravel().tolist(), frames=frames, bands=bands)
+    parts = run("octave.js", program, given)
+    codes = np.concatenate([np.reshape(part, (len(FRAMES), -1)) for part in parts], axis=1)
+    expected = image_hash.framed(view, FRAMES, bands)
+    assert codes == pytest.approx(expected, rel=0, abs=2e-5 * float(np.abs(expected).max()))
+
+
+def test_frames_weigh_the_same() -> None:
+    frames = [frame for family in registration.families() for frame in family.frames]
+    frames += [WHOLE, Frame(0.9, 0.503, 0.5), Frame(0.75, 0.6, 0.44), Frame(0.999, 0.4, 0.5)]
+    program = "return given.frames.map((frame) => m.weightOf(frame, given.settings))"
+    given = {"frames": [f._asdict() for f in frames], "settings": registration_settings()}
+    weights = run("registration.js", program, given)
+    assert weights == pytest.approx([registration.weight_of(f) for f in frames], rel=1e-12)
+
+
+class Bowl:
+    """A score whose top lies in one frame, the steeper the more bands are compared."""
+
+    def __init__(self, top: Frame) -> None:
+        self.top = top
+
+    def every(self, frames: Any, bands: int) -> np.ndarray:
+        return self.own(frames, [0] * len(frames), bands)[:, None]
+
+    def own(self, frames: Any, rows: Any, bands: int) -> np.ndarray:
+        apart = np.subtract(frames, self.top) * (1, 1, 1, 0.01)
+        return -bands * np.log1p((apart**2).sum(axis=1) * 1000)
+
+
+@pytest.mark.parametrize("least_weight", [0.0, 1e-4])
+@pytest.mark.parametrize("top", FRAMES)
+def test_searches_end_in_the_same_frames(top: Frame, least_weight: float) -> None:
+    program = (
+        "const score = (frames, bands) => frames.map((frame) => {"
+        "const apart = (axis) => frame[axis] - given.top[axis];"
+        "const square = apart('side') ** 2 + apart('x') ** 2 + apart('y') ** 2;"
+        "return -bands * Math.log1p((square + (apart('turn') * 0.01) ** 2) * 1000) });"
+        "const found = [...m.search(score, given.settings, given.leastWeight)];"
+        "return [...found, [m.nearby(found[0][0], score, given.settings)]]"
+    )
+    settings = registration_settings()
+    given = {"top": top._asdict(), "settings": settings, "leastWeight": least_weight}
+    families = run("registration.js", program, given)
+    expected = list(registration.search(Bowl(top), least_weight))
+    expected.append([registration.nearby(expected[0][0], Bowl(top))])
+    assert [len(family) for family in families] == [len(family) for family in expected]
+    for found, wanted in zip(sum(families, []), sum(expected, []), strict=True):
+        assert moved(found["frame"], wanted.frame) < 1e-6
+        assert found["weight"] == pytest.approx(wanted.weight)
+
+
+def assert_same(shown: dict[str, Any], verdict: Verdict) -> None:
+    assert shown["accepted"] == verdict.accepted
+    assert shown["matched"] == verdict.matches
+    assert shown["reason"] == verdict.reason
+    assert shown["pValue"] == pytest.approx(verdict.p_value, rel=1e-6)
+    assert shown["agreement"] == pytest.approx(verdict.agreement, rel=1e-9)
+    assert shown["floor"] == pytest.approx(verdict.floor, rel=1e-9)
+
+
+def decoded_of(payload: np.ndarray, flips: float, seed: int) -> np.ndarray:
+    """Logits of a payload of which a share was read wrongly."""
+    rng = np.random.default_rng(seed)
+    read = payload ^ (rng.random(len(payload)) < flips)
+    return ((2.0 * read - 1) * rng.exponential(3.0, len(payload))).astype(np.float32)
+
+
+VERIFIED = (
+    f"{OPENED} const lock = new m.Lock(given.settings, directions, octave);"
+    "const decode = given.again && (() => given.again);"
+    "return Promise.all(given.pictures.map(({decoded, description}) =>"
+    "lock.verify(decoded, Float32Array.from(description), given.message, decode)))"
+)
+
+
+def compare(
+    lock: Lock,
+    decoded: list[np.ndarray],
+    views: list[np.ndarray],
+    again: np.ndarray | None = None,
+) -> list[Verdict]:
+    """The verdicts on pictures for "acme-photos", once the page gave the same.
+
+    ``again`` is what is decoded of any of them once it is put back in its place.
+    """
+    pictures = [
+        {"decoded": logits.tolist(), "description": view.ravel().tolist()}
+        for logits, view in zip(decoded, views, strict=True)
+    ]
+    message = codeword("acme-photos", None, lock.bits).tolist()
+    given = {"pictures": pictures, "message": message}
+    given["again"] = None if again is None else again.tolist()
+    found = run("lock.js", VERIFIED, opened(lock, **given))
+    decode = None if again is None else lambda row, frame: again
+    verdicts = lock.verify(np.stack(decoded), views, "acme-photos", decode)
+    for shown, verdict in zip(found, verdicts, strict=True):
+        assert_same(shown, verdict)
+        if verdict.frame is None:
+            assert shown["frame"] is None
+        else:
+            assert moved(shown["frame"], verdict.frame) < 1e-6
+    return verdicts
+
+
+def moved(shown: dict[str, float], frame: Frame) -> float:
+    """How far two frames are apart; a turn by how far it moves the rim."""
+    return float(np.abs(np.subtract(list(shown.values()), frame) * (1, 1, 1, 0.01)).max())
+
+
+def payload_of(lock: Lock, view: np.ndarray) -> np.ndarray:
+    terms = lock.terms("acme-photos", None)
+    return lock.payload(terms.message, lock.code(view, terms, 0))
+
+
+@pytest.mark.parametrize("payload_bits", [48, 256, 300])
+def test_verdicts_on_whole_pictures_are_those_of_the_lock(payload_bits: int) -> None:
+    lock = Lock(payload_bits, Calibration(1.7, 0.8), OctaveCode())
+    view, other = map(thumbnail, photos(2, 5))
+    payload = payload_of(lock, view)
+    flips = (0.0, 0.05, 0.15)
+    decoded = [decoded_of(payload, share, seed) for seed, share in enumerate(flips)]
+    verdicts = compare(lock, [*decoded, decoded[0], decoded[0]], [view, view, view, other, 0 * view])
+    assert [verdict.accepted for verdict in verdicts][:1] == [True]
+    assert not verdicts[3]
+    assert verdicts[4].reason
+
+
+@pytest.mark.parametrize(
+    "frame", [Frame(0.9), Frame(0.83), Frame(0.85, 0.46, 0.55), Frame(0.93, turn=3.0)]
+)
+def test_cropped_and_turned_pictures_are_found_in_the_same_frame(frame: Frame) -> None:
+    lock = Lock(256, Calibration(), OctaveCode())
+    photo = photos(2, 5)[1].resize((256, 256), Image.Resampling.BICUBIC)
+    decoded = decoded_of(payload_of(lock, thumbnail(photo)), 0.02, 3)
+    [verdict] = compare(lock, [decoded], [thumbnail(cropped(photo, frame))])
+    assert verdict
+    assert moved(frame._asdict(), verdict.frame) < 0.03
+
+
+def test_a_crop_that_is_read_again_in_its_place_gets_the_same_verdict() -> None:
+    lock, frame = Lock(256, Calibration(), OctaveCode()), Frame(0.85, 0.46, 0.55)
+    photo = photos(2, 5)[1].resize((256, 256), Image.Resampling.BICUBIC)
+    payload, view = payload_of(lock, thumbnail(photo)), thumbnail(cropped(photo, frame))
+    weak, again = decoded_of(payload, 0.3, 3), decoded_of(payload, 0.02, 4)
+    [verdict] = compare(lock, [weak], [view], again)
+    assert verdict
+    assert moved(frame._asdict(), verdict.frame) < 0.03
+    [alone] = compare(lock, [weak], [view])
+    assert not alone
+
+
+@pytest.mark.parametrize("frame", FRAMES[1:])
+def test_pictures_are_put_back_in_their_place_alike(frame: Frame) -> None:
+    pixels = np.asarray(photos(2, 5)[0].resize((160, 128)))
+    program = (
+        "const picture = {height: 128, width: 160, pixels: Uint8Array.from(given.pixels)};"
+        "return Array.from(m.placed(picture, given.frame).pixels)"
+    )
+    given = {"pixels": pixels.ravel().tolist(), "frame": frame._asdict()}
+    found = np.array(run("placing.js", program, given)).reshape(pixels.shape)
+    wanted = placed(pixels.transpose(2, 0, 1).astype(np.float32) / 255, frame)
+    assert np.abs(found - wanted.transpose(1, 2, 0) * 255).max() < 0.51
+
+
+class Logits(ImageHash):
+    """A hash whose logits the graph computes."""
+
+    name, input_size, calibration = "logits", (128, 128), Calibration(3.1, 0.6)
+
+    def logits(self, images: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+def test_verdicts_by_logits_of_the_graph_are_those_of_the_lock() -> None:
+    lock = Lock(64, Calibration(1.7, 0.8), Logits())
+    hashed = np.random.default_rng(4).standard_normal((2, 256)).astype(np.float32)
+    payload = payload_of(lock, hashed[0])
+    decoded = [decoded_of(payload, share, 8) for share in (0.0, 0.1, 0.0)]
+    verdicts = compare(lock, decoded, [hashed[0], hashed[0], hashed[1]])
+    assert {bool(verdict) for verdict in verdicts} == {True, False}
+
+
+def test_the_watermark_alone_is_judged_alike() -> None:
+    bare, lock = (Lock(300, Calibration(1.7, 0.8), h) for h in (None, OctaveCode()))
+    message = codeword("acme-photos", None, bare.bits)
+    program = (
+        f"{OPENED} const lock = new m.Lock(given.settings, directions, octave);"
+        "return given.decoded.map((logits) => lock.verifyBare(logits, given.message))"
+    )
+    decoded = [decoded_of(message, share, 1) for share in (0.0, 0.3, 0.5)]
+    given = opened(lock, decoded=[d.tolist() for d in decoded], message=message.tolist())
+    expected = bare.verify(np.stack(decoded), decoded, "acme-photos")
+    for shown, verdict in zip(run("lock.js", program, given), expected, strict=True):
+        assert_same(shown, verdict)
+
+
+@pytest.mark.parametrize("frame", [WHOLE, *FRAMES])
+def test_frames_are_named_as_python_names_them(frame: Frame) -> None:
+    text = run("frames.js", "return m.frameText(given)", frame._asdict())
+    assert text.replace(" %", "%") == str(frame)
 
 
 @pytest.mark.parametrize("size", [(256, 256), (300, 200), (97, 333), (512, 512), (40, 32)])

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from coverlock_sdk.bundles.bundle import Bundle, seal
 from coverlock_sdk.errors import BundleError, MissingModelError
+from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_web.command import web
 from coverlock_web.inlining import PAGE
 from coverlock_web.runtime import BINARY, MODULE
@@ -58,12 +58,18 @@ def test_the_page_names_its_watermark_and_rate(page: str) -> None:
     assert "{{" not in page
 
 
-def test_the_page_asks_for_the_floor_of_its_bundle(tmp_path: Path, runtime: None) -> None:
-    bundle = write_toy_bundle(tmp_path / "bundle")
-    seal(bundle.path, replace(bundle.manifest, floor=0.875))
-    page = write_site(Bundle.open(bundle.path), toy_lock(), tmp_path / "site").read_text()
-    assert json.loads(element(page, 'id="settings"'))["format"]["floor"] == 0.875
-    assert "87.5 %" in page
+def test_the_page_holds_the_map_and_the_matrices_of_the_hash(
+    tmp_path: Path, runtime: None
+) -> None:
+    bundle = write_toy_bundle(tmp_path / "bundle", image_hash=OctaveCode())
+    lock = toy_lock(image_hash=OctaveCode())
+    page = write_site(bundle, lock, tmp_path / "site").read_text()
+    shapes = json.loads(element(page, 'id="settings"'))["lock"]["matrices"]
+    assert shapes == [[16, 192], [16, 320], [16, 512], [192, 235], [320, 474], [512, 1535]]
+    numbers = gzip.decompress(base64.b64decode(element(page, 'id="numbers"')))
+    assert numbers.endswith(OctaveCode().whitening[2].T.astype("<f4").tobytes())
+    assert len(numbers) == 4 * sum(rows * columns for rows, columns in shapes)
+    assert "Crops that keep 70 %" in page
 
 
 def test_nothing_is_loaded_from_elsewhere(page: str) -> None:

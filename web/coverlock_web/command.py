@@ -36,8 +36,6 @@ def web(folder: Path, out: Path, watermark: str | None, open_page: bool, trust: 
         manifest.hash,
         key_file=None,
         fpr=manifest.fpr,
-        rule=manifest.rule,
-        floor=manifest.floor,
     )
     page = write_site(bundle, lock, out)
     click.echo(f"page: {page} ({page.stat().st_size / 1e6:.1f} MB)")

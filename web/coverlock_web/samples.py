@@ -49,7 +49,7 @@ class SamplePair:
 
 def sample_pairs(lock: LockedWatermark) -> list[SamplePair]:
     """The sample photos, marked for ``IDENTIFIER``."""
-    bare = NoDefense(lock.fpr, lock.rule).protect(lock.watermark)
+    bare = NoDefense(lock.fpr).protect(lock.watermark)
     pairs = []
     for source, source_file, target, target_file in PAIRS:
         cover = load_image(FOLDER / f"{source_file}.jpg")

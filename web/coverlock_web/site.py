@@ -12,26 +12,32 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
-from coverlock_sdk.bundles.bundle_judge import bundle_judge
+from coverlock_sdk.bundles.bundle import MANIFEST, OUTPUTS, Bundle
+from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
-from coverlock_sdk.hashing.projection import CODE_BITS
-from coverlock_sdk.locking.calibration import MAX_CONFIDENCE
-from coverlock_sdk.locking.keys import PUBLIC_SECRET, bit_selection
+from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.statistics import MAX_WEIGHT
 from coverlock_sdk.models.assets import locate
 from coverlock_web.inlining import inlined, source
+from coverlock_web.lock_settings import lock_numbers, lock_settings
 from coverlock_web.runtime import BINARY, MODULE, RUNTIME, VERSION
 from coverlock_web.samples import CREDITS, IDENTIFIER, sample_pairs
 
 MODULES = (
     "sha256.js",
     "messages.js",
+    "frames.js",
+    "matrices.js",
+    "turning.js",
+    "octave.js",
+    "code_map.js",
     "statistics.js",
+    "readings.js",
+    "registration.js",
     "lock.js",
     "resampling.js",
+    "placing.js",
     "picture.js",
     "residual.js",
     "bundle.js",
@@ -45,18 +51,23 @@ MODULES = (
 )
 """Each after those that it imports."""
 
+FRAMES_TEXT = (
+    " Crops that keep 70 % of each side, and small turns, are found and accounted for in p."
+)
+
 
 def write_site(bundle: Bundle, lock: LockedWatermark, out: Path) -> Path:
     """Write ``out/index.html``, which verifies what ``lock`` marks by the graph of ``bundle``."""
     if bundle.manifest.key_fingerprint is not None or lock.keyring is not None:
         raise _keyed(f"the pictures of {bundle.path} are marked")
-    if lock.format != bundle.manifest.format:
+    exported = bundle_lock(bundle, None)
+    if not _alike(exported, lock.lock):
         raise BundleError(
             f"{bundle.path} was exported from another version of '{lock.watermark_name}' or of "
             f"'{lock.hash_name}': export it again"
         )
     bundle.file()  # there is none where the watermark is decoded by a plugin
-    page = _page(bundle, lock)
+    page = _page(bundle, exported, lock)
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_atomically(out / "index.html", page.encode())
@@ -77,6 +88,18 @@ def require_page(lock: LockedWatermark) -> None:
     locate(RUNTIME)
 
 
+def _alike(exported: Lock, lock: Lock) -> bool:
+    """Whether what ``lock`` marks is what an exported graph reads."""
+    ours, theirs = (
+        (
+            (each.payload_bits, each.decoder),
+            each.hash and (each.hash.name, each.hash.bands, each.hash.calibration),
+        )
+        for each in (exported, lock)
+    )
+    return ours == theirs
+
+
 def _keyed(what: str) -> BundleError:
     return BundleError(
         f"{what} with a key, and a page never holds one: verify them with 'coverlock serve', "
@@ -84,21 +107,19 @@ def _keyed(what: str) -> BundleError:
     )
 
 
-def _page(bundle: Bundle, lock: LockedWatermark) -> str:
+def _page(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> str:
     style, boot = source("style.css") + source("viewer.css"), source("boot.js")
-    manifest, layout = bundle.manifest, bundle.manifest.format
+    manifest = bundle.manifest
     texts = {
         "watermark": manifest.watermark,
         "hash": manifest.hash,
         "identifier": IDENTIFIER,
-        "bits": str(layout.bits),
+        "bits": str(lock.bits),
         "height": str(manifest.graph_size[0]),
         "width": str(manifest.graph_size[1]),
-        "rule": manifest.rule,
-        "rule_text": ", bits weighed by confidence" if manifest.rule == "soft" else "",
         "fpr": rate_text(manifest.fpr),
         "one_in": f"{round(1 / manifest.fpr):,}",
-        "floor": f"{100 * bundle_judge(bundle, None).floor:g} %",
+        "frames_text": FRAMES_TEXT if exported.hash and exported.hash.registers else "",
         "runtime": f"ONNX Runtime Web {VERSION} (MIT, Microsoft), WebAssembly on one thread",
         "credits": CREDITS,
         "version": metadata.version("coverlock-sdk"),
@@ -107,20 +128,21 @@ def _page(bundle: Bundle, lock: LockedWatermark) -> str:
     page = source("index.html")
     for name, text in texts.items():
         page = page.replace(f"{{{{{name}}}}}", html.escape(text))
-    parts = {"style": style, "boot": boot, "data": _data(bundle, lock)}
+    parts = {"style": style, "boot": boot, "data": _data(bundle, exported, lock)}
     for name, text in parts.items():
         page = page.replace(f"{{{{{name}}}}}", text)
     return page
 
 
-def _data(bundle: Bundle, lock: LockedWatermark) -> str:
+def _data(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> str:
     """The elements that hold modules, settings, runtime and graph."""
     runtime = locate(RUNTIME)
-    settings = json.dumps(_settings(bundle, lock)).replace("<", "\\u003c")
+    settings = json.dumps(_settings(bundle, exported, lock)).replace("<", "\\u003c")
     binaries = {
         "graph": bundle.read(bundle.file()),
         "wasm": (runtime / BINARY).read_bytes(),
         "runtime": (runtime / MODULE).read_bytes(),
+        "numbers": lock_numbers(exported),
     }
     return "\n".join(
         [
@@ -134,28 +156,17 @@ def _data(bundle: Bundle, lock: LockedWatermark) -> str:
     )
 
 
-def _settings(bundle: Bundle, lock: LockedWatermark) -> dict[str, Any]:
+def _settings(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> dict[str, Any]:
     """What the modules need to know; the Python side is the only one that defines it."""
-    manifest, layout = bundle.manifest, bundle.manifest.format
-    assert layout.hash is not None
     return {
         "manifest": (bundle.path / MANIFEST).read_text(),
         "identifier": IDENTIFIER,
-        "format": {
-            "size": manifest.graph_size,
-            "bits": layout.bits,
-            "payloadBits": layout.payload_bits,
-            "decoder": vars(layout.decoder),
-            "hash": vars(layout.hash),
-            "selection": bit_selection(None, CODE_BITS, layout.bits).tolist(),
-            "publicKey": PUBLIC_SECRET.decode(),
-            "maxConfidence": MAX_CONFIDENCE,
-            "maxWeight": MAX_WEIGHT,
-            "floor": bundle_judge(bundle, None).floor,
-            "fpr": manifest.fpr,
-            "fprText": rate_text(manifest.fpr),
-            "rule": manifest.rule,
+        "graph": {
+            "file": bundle.file(),
+            "size": bundle.manifest.graph_size,
+            "outputs": OUTPUTS,
         },
+        "lock": {**lock_settings(exported), "fprText": rate_text(exported.fpr)},
         "pairs": [pair.inlined() for pair in sample_pairs(lock)],
     }
 

@@ -2,15 +2,11 @@
 
 import { hex, sha256 } from "./sha256.js";
 
-const SCHEMA = 2;
 const BLANK = "0".repeat(64);
 
 /** Check a manifest (its own text) and return it parsed. */
 export function openManifest(text) {
   const manifest = JSON.parse(text);
-  if (manifest.schema !== SCHEMA) {
-    throw new Error(`the manifest has schema ${manifest.schema}, this page reads ${SCHEMA}`);
-  }
   const blanked = new TextEncoder().encode(text.replace(manifest.sha256, BLANK));
   if (hex(sha256(blanked)) !== manifest.sha256) {
     throw new Error("the manifest is not as it was written (its SHA-256 differs)");
@@ -21,9 +17,8 @@ export function openManifest(text) {
   return manifest;
 }
 
-/** The graph that the manifest lists, if `content` is it. */
-export function checkedGraph(manifest, content) {
-  const name = manifest.graphs.verify.fp32;
+/** The graph `name` that the manifest lists, if `content` is it. */
+export function checkedGraph(manifest, name, content) {
   const digest = hex(sha256(content));
   if (digest !== manifest.files[name]) {
     throw new Error(`${name} is not the file that was exported (its SHA-256 differs)`);

@@ -8,16 +8,18 @@ import { verdictView } from "./verdict_view.js";
 import { viewer } from "./viewer.js";
 
 const LARGEST_SHOWN = 1024;
+const NONE = "No picture yet.";
 
 export class Desk {
   /** `samples` names functions that make pictures to try. */
   constructor(verifier, samples) {
-    Object.assign(this, { verifier, samples, picture: null, file: null });
-    byId("picture").addEventListener("change", (event) => this.take(event.target.files[0]));
-    byId("original").addEventListener("change", (event) => this.compare(event.target.files[0]));
-    byId("identifier").addEventListener("change", () => this.picture && this.judge());
+    Object.assign(this, { verifier, samples, picture: null, file: null, asked: 0 });
+    onFile("picture", (file) => this.take(file));
+    onFile("original", (file) => this.compare(file));
+    byId("identifier").addEventListener("input", () => this.clear(this.picture ? "Press Enter to verify again." : NONE));
+    byId("identifier").addEventListener("change", () => this.answer(() => this.judged()));
     for (const button of document.querySelectorAll("[data-sample]")) {
-      button.addEventListener("click", () => this.trySample(button.dataset.sample));
+      button.addEventListener("click", () => this.take(this.sample(button.dataset.sample)));
     }
     this.acceptDrops(byId("drop"));
   }
@@ -31,33 +33,42 @@ export class Desk {
     });
   }
 
-  async trySample(name) {
-    const picture = this.samples[name]();
+  sample(name) {
     const jpeg = name === "jpeg";
-    await this.take(await toFile(picture, `${name}.${jpeg ? "jpg" : "png"}`, jpeg ? "image/jpeg" : "image/png", 0.9));
+    return toFile(this.samples[name](), `${name}.${jpeg ? "jpg" : "png"}`, jpeg ? "image/jpeg" : "image/png", 0.9);
   }
 
-  async take(file) {
-    if (!file) return;
-    await this.guarded(async () => {
-      this.picture = await decodePicture(file);
-      this.file = file;
-      byId("compared").textContent = "";
-      const seen = shown(this.picture);
-      this.view(
-        { picture: smoothed(seen), label: "smoothed" },
-        seen,
-        "Its fine detail, where a mark hides (an estimate: add the original to see the mark itself)",
-      );
-      await this.judge();
+  /** Verify a picture file, or a promise of one, in the place of the picture before. */
+  take(given) {
+    this.picture = this.file = null;
+    byId("desk-result").hidden = true;
+    return this.answer(async (isCurrent) => {
+      const file = await given;
+      if (!file) throw new Error("what was dropped is not a file: drop a picture file");
+      const picture = await decodePicture(file);
+      if (!isCurrent()) return [];
+      Object.assign(this, { picture, file });
+      this.show(shown(picture));
+      return this.judged();
     });
   }
 
+  show(seen) {
+    byId("compared").textContent = "";
+    this.view(
+      { picture: smoothed(seen), label: "smoothed" },
+      seen,
+      "Its fine detail, where a mark hides (an estimate: add the original to see the mark itself)",
+    );
+  }
+
   async compare(file) {
-    if (!file) return;
-    await this.guarded(async () => {
+    const { picture } = this;
+    const seen = shown(picture);
+    const said = byId("compared");
+    try {
       const original = await decodePicture(file);
-      const seen = shown(this.picture);
+      if (picture !== this.picture) return; // another one was chosen meanwhile
       if (Math.abs(Math.log((original.height / original.width) * (seen.width / seen.height))) > 0.02) {
         throw new Error(
           `${file.name} has ${original.width} x ${original.height} pixels, another shape than the picture: ` +
@@ -66,8 +77,11 @@ export class Desk {
       }
       const before = resized(original, [seen.height, seen.width]);
       this.view({ picture: before, label: "original" }, seen, "What was added to the original");
-      byId("compared").textContent = `compared with ${file.name}`;
-    });
+      said.textContent = `compared with ${file.name}`;
+    } catch (error) {
+      this.show(seen);
+      said.textContent = error.message;
+    }
   }
 
   view(before, seen, label) {
@@ -75,34 +89,51 @@ export class Desk {
     byId("desk-result").hidden = false;
   }
 
-  async judge() {
+  /** What the card shows of the picture at hand. */
+  async judged() {
+    const { picture, file, verifier } = this;
     const identifier = byId("identifier").value;
-    const answer = byId("answer");
-    answer.setAttribute("aria-busy", "true");
+    if (!identifier.trim()) throw new Error("the identifier is empty: type what the picture should carry");
+    if (!picture) return [quiet(NONE)];
     await painted();
     const started = performance.now();
-    const verdict = await this.verifier.verify(this.picture, identifier);
+    const verdict = await verifier.verify(picture, identifier);
     const took = Math.round(performance.now() - started);
-    const { height, width } = this.picture;
-    byId("verdict").replaceChildren(
-      verdictView(verdict, this.verifier.format),
-      element("p", { class: "quiet small" }, `${this.file.name}, ${width} × ${height} pixels, in ${took} ms`),
-    );
-    answer.setAttribute("aria-busy", "false");
+    const about = `${file.name}, ${picture.width} × ${picture.height} pixels, in ${took} ms`;
+    return [verdictView(verdict, verifier.settings), element("p", { class: "quiet small" }, about)];
   }
 
-  /** Run something of which a failure is a sentence on the page. */
-  async guarded(work) {
-    const box = byId("verify-error");
-    box.hidden = true;
-    try {
-      await work();
-    } catch (error) {
-      box.textContent = error.message;
-      box.hidden = false;
-      byId("answer").setAttribute("aria-busy", "false");
-    }
+  /** Take away what the card shows, and whatever is still on its way to it. */
+  clear(sentence) {
+    this.asked += 1;
+    byId("verdict").replaceChildren(quiet(sentence));
+    byId("answer").setAttribute("aria-busy", "false");
+    return this.asked;
   }
+
+  /** Show in the card what `work` returns, or why it failed, unless something else was asked since. */
+  async answer(work) {
+    const asked = this.clear("Verifying …");
+    const isCurrent = () => asked === this.asked;
+    byId("answer").setAttribute("aria-busy", "true");
+    const parts = await work(isCurrent).catch((error) => [element("p", { class: "error", role: "alert" }, error.message)]);
+    if (!isCurrent()) return;
+    byId("verdict").replaceChildren(...parts);
+    byId("answer").setAttribute("aria-busy", "false");
+  }
+}
+
+/** Act on every file that is chosen, the same one again too. */
+function onFile(id, act) {
+  byId(id).addEventListener("change", ({ target }) => {
+    const [file] = target.files;
+    target.value = "";
+    if (file) act(file);
+  });
+}
+
+function quiet(sentence) {
+  return element("p", { class: "quiet" }, sentence);
 }
 
 /** A picture at a size that is worth showing. */

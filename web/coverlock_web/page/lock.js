@@ -1,61 +1,120 @@
-// From logits to verdicts: LockFormat and Judge of coverlock_sdk/locking, without keys.
+// From what the graph sees of a picture to a verdict: coverlock_sdk/locking/lock.py, without keys.
 
-import { hardPValue, softPValue, softWeights, sum } from "./statistics.js";
+import { seenBits } from "./code_map.js";
+import { WHOLE } from "./frames.js";
+import { stacked } from "./matrices.js";
+import { confidence, lockedReading, unlockedReading } from "./readings.js";
+import { nearby, payloadScore, search, strength } from "./registration.js";
+import { corrected } from "./statistics.js";
 
-/**
- * The verdict on one picture. `format` is what the page was built with (bits, calibrations, selection,
- * rule, fpr, floor); without `locked` the payload is judged as it is, as the bare watermark does,
- * and the message is as long as the payload.
- */
-export function judge(format, { decoded, hashed }, message, { locked = true } = {}) {
-  const odds = logOdds(format, decoded, message.length);
-  let read = odds.map((value) => Number(value > 0));
-  const legible = odds.map((value) => trust(value, { scale: 1, power: 1 }, format.maxConfidence));
-  let confidence = legible;
-  if (locked) {
-    const chosen = format.selection.map((index) => hashed[index]);
-    read = read.map((bit, index) => bit ^ Number(chosen[index] > 0));
-    confidence = confidence.map((right, index) => {
-      const certain = trust(chosen[index], format.hash, format.maxConfidence);
-      return right * certain + (1 - right) * (1 - certain);
-    });
+const EMPTY = "the picture is nearly empty, and anything could pass for it";
+
+export class Lock {
+  /**
+   * `settings` and `directions`, the public map, come from Python. `octave` is the hash that computes codes;
+   * without it the graph has computed them already.
+   */
+  constructor(settings, directions, octave = null) {
+    Object.assign(this, { settings, directions, octave });
   }
-  const matches = read.map((bit, index) => bit === message[index]);
-  const weigh = (trusted) => softWeights(trusted, format.maxWeight);
-  return verdict(format, matches, weigh(confidence), weigh(legible), locked);
+
+  /** The verdict on the watermark alone: its payload is the message. */
+  verifyBare(decoded, message) {
+    return this.verdict(unlockedReading(this.settings, this.logOdds(decoded, message.length), message));
+  }
+
+  /**
+   * Whether a picture carries a message, in the frame where it fits best. `decode` reads the picture put back
+   * in the place that it has in a frame: a decoder finds more there than in a crop that fills its view.
+   */
+  async verify(decoded, description, message, decode = null) {
+    const { octave, settings } = this;
+    const view = octave ? octave.view(description) : description;
+    const weakest = Math.min(...this.code(view).map((band) => strength([band.numbers])));
+    if (weakest < settings.faint) return rejected(message.length, EMPTY);
+    const picture = { decoded, view, message };
+    let verdict = this.read(picture, WHOLE, octave ? settings.registration.weights.whole : 1);
+    if (verdict.accepted || !octave) return verdict;
+    for await (const found of this.registered(picture, decode)) {
+      verdict = better(verdict, found);
+      if (verdict.accepted) break;
+    }
+    return verdict;
+  }
+
+  /** What a picture shows in a frame of some weight. */
+  read({ decoded, view, message }, frame, weight) {
+    const [seen] = seenBits(this.code(view, frame), this.directions);
+    const odds = this.logOdds(decoded, message.length);
+    return this.verdict(lockedReading(this.settings, odds, seen, message, frame, 1 / weight));
+  }
+
+  /** A picture read in the frames that fit best; the best of each family once more in their place. */
+  async *registered(picture, decode) {
+    const { registration, fpr, reread } = this.settings;
+    const legible = this.logOdds(picture.decoded, picture.message.length).filter((value) => Math.abs(value) > 1e-3);
+    for (const found of search(this.score(picture), registration, 2 ** -legible.length / fpr)) {
+      for (const { frame, weight } of found) yield this.read(picture, frame, weight / 2);
+      for (const placed of decode ? found.slice(0, reread) : []) {
+        const again = { ...picture, decoded: await decode(placed.frame) };
+        const { frame, weight } = nearby(placed, this.score(again), registration);
+        yield this.read(again, frame, weight / 2);
+      }
+    }
+  }
+
+  /** How well frames fit what was read. */
+  score({ decoded, view, message }) {
+    const odds = this.logOdds(decoded, message.length);
+    const wanted = odds.map((value, bit) => Math.tanh(value / 2) * (1 - 2 * message[bit]));
+    return payloadScore(this.octave, view, this.directions, wanted, this.settings.registration.sharpness);
+  }
+
+  /** The code of a picture in one frame: a matrix of one row per band. */
+  code(view, frame = WHOLE) {
+    if (this.octave) return this.octave.framed(view, [frame]);
+    let start = 0;
+    return this.settings.hash.bands.map((size) => stacked([view.slice(start, (start += size))]));
+  }
+
+  /** Calibrated log-odds of a message of `bits`; its repeats in a long payload are added up. */
+  logOdds(decoded, bits) {
+    const { decoder, maxConfidence } = this.settings;
+    const odds = new Array(bits).fill(0);
+    decoded.forEach((logit, index) => {
+      const right = confidence(logit, decoder, maxConfidence);
+      const trusted = Math.max(Math.log(right / (1 - right)), 1e-9);
+      odds[index % bits] += logit > 0 ? trusted : -trusted;
+    });
+    return odds;
+  }
+
+  verdict({ matches, weights, pValue, tries, frame, agreement, floor }) {
+    const p = corrected(pValue, tries);
+    const accepted = p <= this.settings.fpr && agreement >= floor;
+    return {
+      accepted,
+      pValue: p,
+      matches,
+      weights,
+      matched: matches.filter(Boolean).length,
+      bits: matches.length,
+      agreement,
+      floor,
+      frame: accepted ? frame : null,
+      reason: null,
+    };
+  }
 }
 
-function verdict(format, matches, weights, legible, locked) {
-  const soft = format.rule === "soft";
-  const pValue = soft ? softPValue(matches, weights) : hardPValue(matches);
-  const counted = soft && legible.some(Boolean) ? legible : matches.map(() => 1);
-  const agreement = sum(counted.filter((_, bit) => matches[bit])) / sum(counted);
-  const floor = locked ? format.floor : 0;
-  return {
-    accepted: pValue <= format.fpr && agreement >= floor,
-    pValue,
-    matches,
-    weights,
-    matched: matches.filter(Boolean).length,
-    bits: matches.length,
-    agreement,
-    floor,
-  };
+/** The verdict that passes; of two that do, or do not, the one with the lesser p-value. */
+function better(one, other) {
+  if (one.accepted !== other.accepted) return one.accepted ? one : other;
+  return other.pValue < one.pValue ? other : one;
 }
 
-/** Calibrated log-odds of a message of `bits`; its repeats in a long payload are added up. */
-function logOdds(format, decoded, bits) {
-  const odds = new Array(bits).fill(0);
-  decoded.forEach((logit, index) => {
-    const right = trust(logit, format.decoder, format.maxConfidence);
-    const trusted = Math.max(Math.log(right / (1 - right)), 1e-9);
-    odds[index % bits] += logit > 0 ? trusted : -trusted;
-  });
-  return odds;
-}
-
-/** The probability that a logit has the right sign. */
-function trust(logit, { scale, power }, most) {
-  const odds = Math.min(scale * Math.abs(logit) ** power, 50);
-  return Math.min(1 / (1 + Math.exp(-odds)), most);
+function rejected(bits, reason) {
+  const none = new Array(bits).fill(false);
+  const empty = { matches: none, weights: none.map(Number), matched: 0, bits, agreement: 0, floor: 0 };
+  return { accepted: false, pValue: 1, ...empty, frame: null, reason };
 }

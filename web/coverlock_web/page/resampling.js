@@ -25,11 +25,16 @@ export function resized({ pixels, height, width }, [rows, columns]) {
         weights.forEach((weight, tap) => {
           value = fround(value + weight * shorter[(row * width + start + tap) * 3 + channel]);
         });
-        small[(row * columns + column) * 3 + channel] = Math.floor(fround(fround(value * 255) + 1 - ROUND_UP_FROM));
+        small[(row * columns + column) * 3 + channel] = toByte(value);
       }
     }
   });
   return { pixels: small, height: rows, width: columns };
+}
+
+/** A level from 0 to 1 in 8 bits. */
+export function toByte(level) {
+  return Math.floor(fround(fround(level * 255) + 1 - ROUND_UP_FROM));
 }
 
 /** For each target sample, the first source sample it sees and the weights from there on. */

@@ -32,10 +32,10 @@ export class Story {
 
   async useOwn(file) {
     if (!file) return;
+    this.show();
     try {
       const { height, width } = this.pair.cover;
       this.target = resized(await decodePicture(file), [height, width]);
-      byId("story-error").hidden = true;
       this.show();
       await this.transplant();
     } catch (error) {
@@ -50,6 +50,7 @@ export class Story {
     byId("forged-picture").replaceChildren(element("span", {}, "the forgery"));
     byId("forged-picture").classList.add("empty");
     byId("story-result").hidden = true;
+    byId("story-error").hidden = true;
   }
 
   /** B with the mark that `marked` shows on A. */
@@ -58,7 +59,7 @@ export class Story {
   }
 
   async transplant() {
-    const { verifier, identifier, pair } = this;
+    const { verifier, identifier, pair, target } = this;
     byId("transplant").disabled = true;
     const bare = this.forgery(pair.bare), locked = this.forgery(pair.locked);
     byId("forged-picture").replaceChildren(described(bare, "photo B with the mark of photo A"));
@@ -71,18 +72,19 @@ export class Story {
       bareGenuine: await verifier.verify(pair.bare, identifier, unlocked),
       lockedGenuine: await verifier.verify(pair.locked, identifier),
     };
+    byId("transplant").disabled = false;
+    if (target !== this.target) return; // other photos were chosen meanwhile
     outcome("bare-outcome", verdicts.bareForged);
     outcome("locked-outcome", verdicts.lockedForged);
-    byId("bare-forged").replaceChildren(verdictView(verdicts.bareForged, verifier.format));
-    byId("locked-forged").replaceChildren(verdictView(verdicts.lockedForged, verifier.format));
+    byId("bare-forged").replaceChildren(verdictView(verdicts.bareForged, verifier.settings));
+    byId("locked-forged").replaceChildren(verdictView(verdicts.lockedForged, verifier.settings));
     byId("bare-genuine").replaceChildren(verdictLine("Photo A itself:", verdicts.bareGenuine));
     byId("locked-genuine").replaceChildren(verdictLine("Photo A itself:", verdicts.lockedGenuine));
     byId("moral").textContent = moral(verdicts);
     byId("story-viewer").replaceChildren(
-      viewer({ picture: this.target, label: "B" }, { picture: bare, label: "B with A’s mark" }, "The stolen mark"),
+      viewer({ picture: target, label: "B" }, { picture: bare, label: "B with A’s mark" }, "The stolen mark"),
     );
     byId("story-result").hidden = false;
-    byId("transplant").disabled = false;
   }
 }
 

@@ -1,22 +1,23 @@
 // A verdict as a person reads it: the answer, the evidence on a scale, and every bit.
 
 import { element, svg } from "./elements.js";
+import { frameText, isWhole } from "./frames.js";
 
 /** The full card: answer, p-value on its scale, bits. */
-export function verdictView(verdict, format) {
+export function verdictView(verdict, settings) {
   return element(
     "div",
     { class: "verdict", "data-accepted": String(verdict.accepted), "data-p": verdict.pValue },
     badge(verdict),
-    element("p", { class: "why" }, why(verdict, format)),
-    scale(verdict, format),
+    element("p", { class: "why" }, why(verdict, settings)),
+    scale(verdict, settings),
     bits(verdict),
     element(
       "p",
       { class: "quiet small" },
       `${verdict.matched} of ${verdict.bits} bits match · p = `,
       ...scientific(verdict.pValue),
-      ` · ${format.rule} rule, false-positive rate ${format.fprText}`,
+      ` · false-positive rate ${settings.fprText}`,
     ),
   );
 }
@@ -46,13 +47,15 @@ function answer(verdict) {
   return verdict.accepted ? "accepted" : "rejected";
 }
 
-function why(verdict, format) {
+function why(verdict, settings) {
+  if (verdict.reason) return `It cannot be told: ${verdict.reason}.`;
   if (verdict.accepted) {
-    return `An unmarked picture would match this well about once in ${count(1 / verdict.pValue)}.`;
+    const part = verdict.frame && !isWhole(verdict.frame) ? `It shows ${frameText(verdict.frame)}. ` : "";
+    return `${part}An unmarked picture would match this well about once in ${count(1 / verdict.pValue)}.`;
   }
-  if (verdict.pValue <= format.fpr) {
+  if (verdict.pValue <= settings.fpr) {
     return (
-      `The bits agree by ${percent(verdict.agreement)}, more than chance and less than the ` +
+      `Of what can be read, ${percent(verdict.agreement)} agrees: more than chance, and less than the ` +
       `${percent(verdict.floor)} that a locked picture needs.`
     );
   }
@@ -62,7 +65,7 @@ function why(verdict, format) {
 }
 
 /** The p-value on a logarithmic scale, with the threshold. */
-function scale(verdict, format) {
+function scale(verdict, settings) {
   const full = verdict.bits * Math.log10(2);
   const share = (p) => `${Math.min(Math.max(-Math.log10(p) / full, 0), 1) * 100}%`;
   const track = element(
@@ -72,15 +75,15 @@ function scale(verdict, format) {
     element("span", { class: "threshold" }),
   );
   track.children[0].style.width = share(verdict.pValue);
-  track.children[1].style.left = share(format.fpr);
-  const needed = element("span", { class: "needed" }, `needed: p ≤ ${format.fprText}`);
-  needed.style.left = share(format.fpr);
+  track.children[1].style.left = share(settings.fpr);
+  const needed = element("span", { class: "needed" }, `needed: p ≤ ${settings.fprText}`);
+  needed.style.left = share(settings.fpr);
   return element(
     "div",
     {
       class: "scale",
       role: "img",
-      "aria-label": `Evidence: p = ${verdict.pValue.toPrecision(2)}, needed at most ${format.fpr}`,
+      "aria-label": `Evidence: p = ${verdict.pValue.toPrecision(2)}, needed at most ${settings.fpr}`,
     },
     track,
     element(

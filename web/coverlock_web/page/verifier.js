@@ -1,37 +1,42 @@
 // Pictures to verdicts, by the exported graph on ONNX Runtime Web.
 
-import { judge } from "./lock.js";
 import { codeword } from "./messages.js";
+import { placed } from "./placing.js";
 import { resized } from "./resampling.js";
 
 export class Verifier {
-  /** `runtime` is the module onnxruntime-web; `binary` its WebAssembly; `graph` the exported one. */
-  static async open(runtime, binary, graph, format) {
+  /**
+   * `runtime` is the module onnxruntime-web, `binary` its WebAssembly, `content` the exported graph,
+   * `graph` its size and outputs.
+   */
+  static async open(runtime, binary, content, graph, lock) {
     runtime.env.wasm.wasmBinary = binary;
     runtime.env.wasm.numThreads = 1; // more would need headers that a plain file does not have
-    const session = await runtime.InferenceSession.create(graph, { executionProviders: ["wasm"] });
-    return new Verifier(runtime, session, format);
+    const session = await runtime.InferenceSession.create(content, { executionProviders: ["wasm"] });
+    return new Verifier(runtime, session, graph, lock);
   }
 
-  constructor(runtime, session, format) {
-    this.runtime = runtime;
-    this.session = session;
-    this.format = format;
+  constructor(runtime, session, graph, lock) {
+    Object.assign(this, { runtime, session, graph, lock, settings: lock.settings });
   }
 
-  /** Decoder and hash logits of a picture of any size. */
-  async logits(picture) {
-    const [height, width] = this.format.size;
-    const { pixels } = resized(picture, this.format.size);
-    const images = new this.runtime.Tensor("uint8", pixels, [1, height, width, 3]);
-    const { decoder_logits: decoded, hash_logits: hashed } = await this.session.run({ images });
-    return { decoded: Array.from(decoded.data), hashed: Array.from(hashed.data) };
+  /** What the graph sees of a picture of its size: decoder logits, and what the hash needs of it. */
+  async seen({ pixels }) {
+    const { size, outputs } = this.graph;
+    const images = new this.runtime.Tensor("uint8", pixels, [1, ...size, 3]);
+    const found = await this.session.run({ images });
+    const [decoded, description] = outputs.map((name) => found[name].data);
+    return { decoded: Array.from(decoded), description };
   }
 
   /** Whether a picture carries an identifier; `locked: false` asks the bare watermark. */
   async verify(picture, identifier, { locked = true } = {}) {
-    const { bits, payloadBits, publicKey } = this.format;
+    const { bits, payloadBits, publicKey } = this.settings;
     const message = codeword(identifier, locked ? bits : payloadBits, publicKey);
-    return judge(this.format, await this.logits(picture), message, { locked });
+    const small = resized(picture, this.graph.size);
+    const { decoded, description } = await this.seen(small);
+    if (!locked) return this.lock.verifyBare(decoded, message);
+    const decode = async (frame) => (await this.seen(placed(small, frame))).decoded;
+    return this.lock.verify(decoded, description, message, decode);
   }
 }

@@ -1,0 +1,101 @@
+"""What the page knows of a lock: its numbers, which Python alone defines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coverlock_sdk.arrays import Logits
+from coverlock_sdk.hashing import octave
+from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.locking import readings, registration
+from coverlock_sdk.locking.calibration import MAX_CONFIDENCE
+from coverlock_sdk.locking.code_maps import code_map
+from coverlock_sdk.locking.keys import PUBLIC_SECRET
+from coverlock_sdk.locking.lock import FAINT, REREAD, Lock
+from coverlock_sdk.locking.statistics import MAX_WEIGHT
+
+
+def lock_settings(lock: Lock) -> dict[str, Any]:
+    """The settings of a lock without a key, as JSON values."""
+    assert lock.hash is not None
+    floors = lock.floors
+    return {
+        "bits": lock.bits,
+        "payloadBits": lock.payload_bits,
+        "decoder": vars(lock.decoder),
+        "hash": {"bands": lock.hash.bands, "calibration": vars(lock.hash.calibration)},
+        "publicKey": PUBLIC_SECRET.decode(),
+        "maxConfidence": MAX_CONFIDENCE,
+        "maxWeight": MAX_WEIGHT,
+        "faint": FAINT,
+        "reread": REREAD,
+        "fpr": lock.fpr,
+        "floors": {
+            "forger": floors.forger,
+            "odds": floors.odds,
+            "bandForger": floors.band_forger,
+            "bandOdds": floors.band_odds,
+            "steps": readings.STEPS,
+        },
+        "octave": octave_settings() if isinstance(lock.hash, OctaveCode) else None,
+        "registration": registration_settings(),
+        "matrices": [matrix.shape for matrix in _matrices(lock)],
+    }
+
+
+def lock_numbers(lock: Lock) -> bytes:
+    """The public map of a lock and the whitening of its hash, in single precision."""
+    return b"".join(matrix.astype("<f4").tobytes() for matrix in _matrices(lock))
+
+
+def octave_settings() -> dict[str, Any]:
+    """What the page computes the hash ``octave`` by, besides its matrices."""
+    return {
+        "side": octave.SIDE,
+        "octaves": octave.OCTAVES,
+        "colours": octave.COLOURS,
+        "opponent": octave.OPPONENT.tolist(),
+        "taper": octave.TAPER,
+    }
+
+
+def registration_settings() -> dict[str, Any]:
+    """Where frames are searched, and what each of them weighs."""
+    return {
+        "step": registration.STEP,
+        "leastSide": registration.LEAST_SIDE,
+        "coarse": registration.COARSE,
+        "sides": registration.SIDES,
+        "turnedCells": registration.TURNS * registration.TURNED_PLACES,
+        "weights": {
+            "whole": registration.WHOLE_WEIGHT,
+            "popular": registration.POPULAR_WEIGHT,
+            "centred": registration.CENTRED_WEIGHT,
+            "turned": registration.TURNED_WEIGHT,
+            "anywhere": registration.ANYWHERE_WEIGHT,
+        },
+        "popular": [frame._asdict() for frame in registration.POPULAR],
+        "families": [
+            {**family._asdict(), "frames": [frame._asdict() for frame in family.frames]}
+            for family in registration.families()
+        ],
+        "spread": registration.SPREAD,
+        "left": registration.LEFT,
+        "worthALook": registration.WORTH_A_LOOK,
+        "refined": registration.REFINED,
+        "sharpness": registration.SHARPNESS,
+    }
+
+
+def _matrices(lock: Lock) -> list[Logits]:
+    """Per band the directions (bits, dimensions) of the public map, then (dimensions, features)."""
+    assert lock.hash is not None
+    public = code_map(None, "", lock.bits, lock.hash.bands)
+    directions = [
+        rotation.directions(0, count, size)
+        for rotation, count, size in zip(
+            public.rotations, public.counts(), public.bands, strict=True
+        )
+    ]
+    whitening = lock.hash.whitening if isinstance(lock.hash, OctaveCode) else []
+    return [matrix.T for matrix in (*directions, *whitening)]
