@@ -16,7 +16,6 @@ from coverlock_sdk.errors import BundleError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import fixed_size, working_size
 from coverlock_sdk.verifier.runtimes import Descriptions
 from coverlock_sdk.verifier.verifier import Verifier
@@ -94,12 +93,16 @@ class Trial:
 
 @dataclass(frozen=True)
 class Answers:
-    """What one implementation answered to all pictures of a trial."""
+    """What one implementation answered to all pictures of a trial.
+
+    Pictures are judged as a whole: the host tries frames, with the same code for every graph, and
+    takes half a second where none fits.
+    """
 
     decoded: Logits
     codes: Logits
     """The hash logits (N, dimensions) that the host computes from descriptions."""
-    verdicts: list[Verdict]
+    accepted: npt.NDArray[np.bool_]
 
     @classmethod
     def collected(
@@ -112,7 +115,14 @@ class Answers:
         assert lock.hash is not None
         decoded, described = (np.concatenate(part) for part in zip(*parts, strict=True))
         codes = np.concatenate([lock.hash.code(description) for description in described])
-        return cls(decoded, codes, lock.lock.verify(decoded, described, messages))
+        accepted = [
+            bool(answer)
+            for row, message in enumerate(messages)
+            for answer in lock.lock.identify(
+                decoded[row : row + 1], described[row : row + 1], lock.book(message[None])
+            )
+        ]
+        return cls(decoded, codes, np.array(accepted))
 
     def compared(self, reference: Answers) -> dict[str, Any]:
         """Agreement with ``reference`` in bits, logits and verdicts.
@@ -122,21 +132,18 @@ class Answers:
         """
         decoder_bits = (self.decoded > 0) == (reference.decoded > 0)
         hash_bits = (self.codes > 0) == (reference.codes > 0)
-        accepted = [verdict.accepted for verdict in self.verdicts]
-        expected = [verdict.accepted for verdict in reference.verdicts]
-        same = [a == b for a, b in zip(accepted, expected, strict=True)]
         carried = decoder_bits[MARKED]
         return {
-            "photos": len(same),
+            "photos": len(self.accepted),
             "bits": _share(hash_bits, carried),
             "all_bits": _share(hash_bits, decoder_bits),
             "decoder_bits": _share(carried),
             "hash_bits": _share(hash_bits),
             "max_decoder_difference": float(np.abs(self.decoded - reference.decoded).max()),
             "max_hash_difference": float(np.abs(self.codes - reference.codes).max()),
-            "verdicts": sum(same) / len(same),
-            "accepted": sum(accepted),
-            "accepted_by_sdk": sum(expected),
+            "verdicts": _share(self.accepted == reference.accepted),
+            "accepted": int(self.accepted.sum()),
+            "accepted_by_sdk": int(reference.accepted.sum()),
         }
 
 

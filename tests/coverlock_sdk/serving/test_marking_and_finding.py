@@ -153,7 +153,8 @@ def test_a_registry_numbers_and_remembers_pictures(registering, photos, key, tmp
         missing = post(client, "/verify", answers[1].content, id="nobody").json()
         assert post(client, "/identify", answers[0].content).status_code == 503  # until a reload
     assert serials == registry.serials() == [f"ördner/{n:06}" for n in (1, 2, 3)]
-    assert (told["accepted"], told["likeness"], told["reason"]) == (True, 1, None)
+    assert (told["accepted"], told["reason"]) == (True, None)
+    assert told["likeness"] > 0.98  # a verifier rounds pictures of other sizes
     assert told["frame"] == {"side": 1, "x": 0.5, "y": 0.5, "turn": 0}
     assert (other["accepted"], other["frame"]) == (False, None)
     assert missing["reason"] == "the registry has no such picture"
