@@ -1,7 +1,7 @@
 """A bundle of two matrix products, made without PyTorch in milliseconds.
 
-It deploys the additive test watermark with a hash that is a random projection, so that marked
-pictures verify, and ``toy_lock()`` is the same thing in the authoring layer.
+It deploys the additive test watermark with a hash that is a random projection, or with ``octave``,
+so that marked pictures verify, and ``toy_lock()`` is the same thing in the authoring layer.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from onnx.utils import Extractor
 
 from coverlock_sdk import Calibration, ImageHash, Verifier, wrap
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle, Manifest, building, seal
+from coverlock_sdk.bundles.bundle_lock import digest_of
 from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.images.resampling import resample_matrix
-from coverlock_sdk.locking.lock_format import LockFormat
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from tests.conftest import AdditiveMark
 
@@ -43,8 +43,8 @@ def projection() -> np.ndarray:
     return (weights - weights.mean(axis=0)).astype(np.float32)
 
 
-def toy_lock(key=None) -> LockedWatermark:
-    return wrap(AdditiveMark(BITS), hash=ProjectionHash(), key=key)
+def toy_lock(key=None, image_hash: ImageHash | None = None) -> LockedWatermark:
+    return wrap(AdditiveMark(BITS), hash=image_hash or ProjectionHash(), key=key)
 
 
 def put_runtime(verifier: Verifier, runtime: Any) -> Any:
@@ -58,30 +58,34 @@ def write_toy_bundle(
     key_fingerprint: str | None = None,
     plugin: HostPlugin | None = None,
     embedding: bool = False,
+    image_hash: ImageHash | None = None,
 ) -> Bundle:
     """The bundle; with ``plugin``, of the hash alone; with ``embedding``, one that marks too."""
-    watermark = AdditiveMark(BITS)
+    watermark, image_hash = AdditiveMark(BITS), image_hash or ProjectionHash()
     graph = "hash" if plugin else "verify"
     with building(out) as folder:
-        model = _model(watermark)
+        model = _model(watermark, image_hash)
         if plugin:
             extractor = Extractor(model)
             model = extractor.extract_model([INPUT], [OUTPUTS[1]])
         onnx.save(model, folder / f"{graph}.onnx")
         graphs = {graph: {"fp32": f"{graph}.onnx"}}
         if embedding:
-            extractor = Extractor(_model(watermark))
+            extractor = Extractor(model)
             onnx.save(extractor.extract_model([INPUT], [OUTPUTS[1]]), folder / "hash.onnx")
             onnx.save(_encoder(watermark), folder / "embed.onnx")
             graphs |= {"hash": {"fp32": "hash.onnx"}, "embed": {"fp32": "embed.onnx"}}
         manifest = Manifest(
             watermark=watermark.name,
-            hash=ProjectionHash.name,
+            payload_bits=BITS,
+            calibration=watermark.calibration,
             size=(SIDE, SIDE),
+            hash=image_hash.name,
             hash_size=(SIDE, SIDE),
-            format=LockFormat(BITS, watermark.calibration, ProjectionHash.calibration),
+            bands=image_hash.bands,
+            hash_calibration=image_hash.calibration,
+            hash_digest=digest_of(image_hash),
             fpr=1e-6,
-            rule="soft",
             opset=20,
             key_fingerprint=key_fingerprint,
             graphs=graphs,
@@ -91,7 +95,8 @@ def write_toy_bundle(
     return Bundle.open(out)
 
 
-def _model(watermark: AdditiveMark) -> onnx.ModelProto:
+def _model(watermark: AdditiveMark, image_hash: ImageHash) -> onnx.ModelProto:
+    described = (3, SIDE, SIDE) if image_hash.registers else (256,)
     shrink = resample_matrix(SIDE, SEEN)
     constants = {
         "white": np.float32(255),
@@ -109,18 +114,22 @@ def _model(watermark: AdditiveMark) -> onnx.ModelProto:
         helper.make_node("ReduceMean", ["unit", "channels"], ["grey"], keepdims=0),
         helper.make_node("Reshape", ["grey", "flat"], ["vector"]),
         helper.make_node("MatMul", ["vector", "patterns"], [OUTPUTS[0]]),
+    ]
+    hashing = [
         helper.make_node("MatMul", ["rows", "grey"], ["shorter"]),
         helper.make_node("MatMul", ["shorter", "columns"], ["thumbnail"]),
         helper.make_node("Reshape", ["thumbnail", "small"], ["features"]),
         helper.make_node("MatMul", ["features", "projection"], [OUTPUTS[1]]),
     ]
+    if image_hash.registers:
+        hashing = [helper.make_node("Transpose", ["unit"], [OUTPUTS[1]], perm=[0, 3, 1, 2])]
     graph = helper.make_graph(
-        nodes,
+        [*nodes, *hashing],
         "toy",
         [helper.make_tensor_value_info(INPUT, TensorProto.UINT8, ["N", SIDE, SIDE, 3])],
         [
             helper.make_tensor_value_info(OUTPUTS[0], TensorProto.FLOAT, ["N", BITS]),
-            helper.make_tensor_value_info(OUTPUTS[1], TensorProto.FLOAT, ["N", 256]),
+            helper.make_tensor_value_info(OUTPUTS[1], TensorProto.FLOAT, ["N", *described]),
         ],
         [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()],
     )

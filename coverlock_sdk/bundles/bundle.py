@@ -17,36 +17,36 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import Any
 
 from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.bundles.signatures import SIGNATURES, check_signature
 from coverlock_sdk.bundles.trust import ANYONE, Trust, warn_untrusted
 from coverlock_sdk.documents import Document, DocumentError
-from coverlock_sdk.errors import BundleError, MessageError
+from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.images.picture import MAX_SIDE
 from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.locking.lock_format import LockFormat
-from coverlock_sdk.locking.verdict import RULES, Rule
+from coverlock_sdk.locking.lock import MOST_BITS
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the manifest. Others are refused: newer ones may mean other things, and older ones do
 not carry their own digest."""
 
 MANIFEST = "manifest.json"
 
 INPUT = "images"
-OUTPUTS = ("decoder_logits", "hash_logits")
-"""Names of the tensors of ``verify`` graphs: pictures uint8 (N, H, W, 3) to two sets of logits."""
+OUTPUTS = ("decoder_logits", "descriptions")
+"""Names of the tensors of ``verify`` graphs: from pictures uint8 (N, H, W, 3) to payload logits and
+what the hash keeps of each picture."""
 
 PAYLOADS = "payloads"
 """The second input of ``embed`` graphs, uint8 bits (N, bits); their output is ``residuals``."""
 
 PathLike = str | os.PathLike[str]
 
-MOST_BITS = 65_536
-"""Of a payload."""
+LONGEST_PAYLOAD = 65_536
+MOST_BANDS, LARGEST_BAND = 64, 65_536
 
 LONGEST_VERSION = 100
 
@@ -60,21 +60,25 @@ class Manifest:
     """What a bundle says about itself."""
 
     watermark: str
-    hash: str
+    payload_bits: int
+    calibration: Calibration
+    """How far the decoder's logits can be trusted."""
     size: tuple[int, int] | None
     """Height and width at which the watermark sees pictures; None if it takes them as they are."""
+    hash: str
     hash_size: tuple[int, int]
     """What the graph resamples them to for the hash."""
-    format: LockFormat
+    bands: tuple[int, ...]
+    """Logits of each band of the hash."""
+    hash_calibration: Calibration
     fpr: float
-    rule: Rule
     opset: int
-    floor: float | None = None
-    """The agreement that pictures need under this rule; None, as in older ones, is its default."""
+    hash_digest: str | None = None
+    """SHA-256 of the weights of a hash that registers, which the host computes; None for others."""
     key_fingerprint: str | None = None
     """The key that pictures are marked with, where the export was told; never the key itself."""
     graphs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """File names by graph ("verify" or "hash", "keyless", "embed") and precision ("fp32", ...)."""
+    """File names by graph ("verify" or "hash", "embed") and precision ("fp32", ...)."""
     engines: tuple[Mapping[str, Any], ...] = ()
     """Compiled graphs; each entry names its ``file`` and says what it was compiled for."""
     parity: Mapping[str, Any] = field(default_factory=dict)
@@ -93,19 +97,30 @@ class Manifest:
         """Height and width of the pictures that the graphs take."""
         return self.size or self.hash_size
 
+    @property
+    def message_bits(self) -> int:
+        """Length of a message."""
+        return min(self.payload_bits, MOST_BITS)
+
+    @property
+    def description_shape(self) -> tuple[int, ...]:
+        """What the hash keeps of one picture: its thumbnail if it registers, else its logits."""
+        return (sum(self.bands),) if self.hash_digest is None else (3, *self.hash_size)
+
     def to_json(self) -> bytes:
         """The manifest as it is stored."""
-        decoder, image_hash = self.format.decoder, self.format.hash
         document = {
             "watermark": {
                 "name": self.watermark,
-                "bits": self.format.payload_bits,
-                "calibration": asdict(decoder),
+                "bits": self.payload_bits,
+                "calibration": asdict(self.calibration),
             },
             "hash": {
                 "name": self.hash,
                 "size": list(self.hash_size),
-                "calibration": asdict(image_hash) if image_hash else None,
+                "bands": list(self.bands),
+                "calibration": asdict(self.hash_calibration),
+                "digest": self.hash_digest,
             },
             "preprocessing": {
                 "input": "uint8, (N, height, width, 3), RGB",
@@ -113,10 +128,8 @@ class Manifest:
                 "scale": "divided by 255",
                 "resampling": "antialiased triangle filter as two matrix products",
             },
-            "message_bits": self.format.bits,
+            "message_bits": self.message_bits,
             "fpr": self.fpr,
-            "rule": self.rule,
-            "floor": self.floor,
             "key_fingerprint": self.key_fingerprint,
             "opset": self.opset,
             "graphs": {name: dict(files) for name, files in self.graphs.items()},
@@ -154,7 +167,7 @@ class Manifest:
             )
         try:
             return cls._parsed(document)
-        except (BundleError, DocumentError, MessageError) as error:
+        except (BundleError, DocumentError) as error:
             raise BundleError(
                 f"{path} is incomplete or damaged ({error}): export the bundle again"
             ) from None
@@ -163,23 +176,19 @@ class Manifest:
     def _parsed(cls, document: Document) -> Manifest:
         watermark, image_hash = document.document("watermark"), document.document("hash")
         preprocessing, graphs = document.document("preprocessing"), document.document("graphs")
-        if document.text("rule") not in RULES:
-            raise DocumentError(f"unknown rule {document.text('rule')!r}")
         plugin = document.document("plugin") if "plugin" in document else None
         return cls(
             watermark=watermark.text("name"),
-            hash=image_hash.text("name"),
+            payload_bits=watermark.integer("bits", 1, LONGEST_PAYLOAD),
+            calibration=_calibration(watermark.document("calibration")),
             size=_size(preprocessing) if "size" in preprocessing else None,
+            hash=image_hash.text("name"),
             hash_size=_size(image_hash),
-            format=LockFormat(
-                watermark.integer("bits", 1, MOST_BITS),
-                _calibration(watermark.document("calibration")),
-                _calibration(image_hash.document("calibration")),
-            ),
+            bands=_bands(image_hash),
+            hash_calibration=_calibration(image_hash.document("calibration")),
+            hash_digest=image_hash.text("digest") if "digest" in image_hash else None,
             fpr=document.number("fpr", 0, 1),
-            rule=cast("Rule", document.text("rule")),
             opset=document.integer("opset"),
-            floor=document.number("floor", 0, 1) if "floor" in document else None,
             key_fingerprint=(
                 document.text("key_fingerprint") if "key_fingerprint" in document else None
             ),
@@ -353,6 +362,13 @@ def _calibration(document: Document) -> Calibration:
 def _size(document: Document) -> tuple[int, int]:
     height, width = document.integers("size", 2, 1, MAX_SIDE)
     return height, width
+
+
+def _bands(document: Document) -> tuple[int, ...]:
+    count = len(document.entries("bands"))
+    if not 1 <= count <= MOST_BANDS:
+        raise DocumentError(f"'hash.bands' has {count} entries, not 1 to {MOST_BANDS}")
+    return document.integers("bands", count, 1, LARGEST_BAND)
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The graphs of a bundle in the roles of the contract: a watermark and a hash.
+"""The graphs of a bundle as the networks that marking asks.
 
 They run in ONNX Runtime on the processor. Graphs take bytes, so pictures are rounded to 8 bits as a
 ``Verifier`` does. Sessions may be used from several threads at once.
@@ -15,6 +15,7 @@ from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import BundleError
+from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.plugin_calls import Networks
 from coverlock_sdk.verifier.onnx_runtime import GraphSession
 
@@ -23,39 +24,53 @@ class GraphNetworks(Networks):
     """The networks of a bundle; decoder and hash of one picture are one run of one graph."""
 
     def __init__(
-        self, watermark: Watermark, image_hash: ImageHash, together: GraphSession | None
+        self,
+        watermark: Watermark,
+        image_hash: ImageHash,
+        size: tuple[int, int],
+        hashing: GraphSession | None,
+        together: GraphSession | None,
     ) -> None:
         super().__init__(watermark, image_hash)
-        self.hash: ImageHash = image_hash
-        self._together = together
+        self._size = size
+        self._hashing, self._together = hashing, together
 
-    def logits(self, views: Sequence[Images]) -> tuple[Logits, Logits]:
-        """Payload logits and hash logits of each view."""
+    def logits(self, views: Sequence[Images]) -> tuple[Logits, Any]:
+        """Payload logits of each view, and what the hash keeps of it."""
         if self._together is None or not views:
             return super().logits(views)
-        decoded, hashed = self._together.run(OUTPUTS, {INPUT: _pixels(np.stack(views))})
-        return decoded, hashed
+        decoded, described = self._together.run(OUTPUTS, {INPUT: _pixels(np.stack(views))})
+        return decoded, described
+
+    def described(self, views: Sequence[Images]) -> Any:
+        """What the hash keeps of each view; a hash that registers needs no graph for it."""
+        if self._hashing is None or not views:
+            return super().described(views)
+        seen = np.stack([resample(view, self._size) for view in views])
+        return self._hashing.run(OUTPUTS[1:], {INPUT: _pixels(seen)})[0]
 
 
-def open_networks(bundle: Bundle, threads: int | None, plugin: Watermark | None) -> GraphNetworks:
+def open_networks(
+    bundle: Bundle, image_hash: ImageHash, threads: int | None, plugin: Watermark | None
+) -> GraphNetworks:
     """The networks of a bundle; its plugin, perhaps with options, where it names one."""
     manifest = bundle.manifest
-    if manifest.plugin is not None:
-        alone = GraphSession(bundle.read(bundle.file("hash")), threads)
-        watermark = manifest.plugin.open(manifest.watermark, plugin)
-        return GraphNetworks(watermark, GraphHash(bundle, alone), None)
-    if "embed" not in manifest.graphs:
+
+    def session(graph: str) -> GraphSession:
+        return GraphSession(bundle.read(bundle.file(graph)), threads)
+
+    if manifest.plugin is None and "embed" not in manifest.graphs:
         raise BundleError(
             f"{bundle.path} cannot mark pictures: it has no embed.onnx, because "
             f"{manifest.parity.get('embed', {}).get('left_out', 'it was exported without one')}"
         )
-    alone, together = (
-        GraphSession(bundle.read(bundle.file(graph)), threads) for graph in ("hash", "verify")
-    )
-    encoder = GraphSession(bundle.read(bundle.file("embed")), threads)
-    return GraphNetworks(
-        GraphWatermark(bundle, encoder, together), GraphHash(bundle, alone), together
-    )
+    hashing = None if image_hash.registers else session("hash")
+    if manifest.plugin is not None:
+        watermark = manifest.plugin.open(manifest.watermark, plugin)
+        return GraphNetworks(watermark, image_hash, manifest.graph_size, hashing, None)
+    together = session("verify")
+    watermark = GraphWatermark(bundle, session("embed"), together)
+    return GraphNetworks(watermark, image_hash, manifest.graph_size, hashing, together)
 
 
 class GraphWatermark(Watermark):
@@ -63,8 +78,8 @@ class GraphWatermark(Watermark):
 
     def __init__(self, bundle: Bundle, encoder: GraphSession, decoder: GraphSession) -> None:
         manifest = bundle.manifest
-        self.name, self.bits = manifest.watermark, manifest.format.payload_bits
-        self.native_size, self.calibration = manifest.size, manifest.format.decoder
+        self.name, self.bits = manifest.watermark, manifest.payload_bits
+        self.native_size, self.calibration = manifest.size, manifest.calibration
         self._encoder, self._decoder = encoder, decoder
 
     def embed(self, images: Images, payloads: Bits) -> Images:
@@ -76,21 +91,6 @@ class GraphWatermark(Watermark):
     def decode(self, images: Images) -> Logits:
         """Run the decoder."""
         return self._decoder.run(OUTPUTS[:1], {INPUT: _pixels(images)})[0]
-
-
-class GraphHash(ImageHash):
-    """The hash of a bundle, which sees pictures at the size that its graph takes."""
-
-    def __init__(self, bundle: Bundle, session: GraphSession) -> None:
-        manifest = bundle.manifest
-        self.name, self.input_size = manifest.hash, manifest.graph_size
-        if manifest.format.hash is not None:
-            self.calibration = manifest.format.hash
-        self._session = session
-
-    def logits(self, images: Images) -> Logits:
-        """Run the hash."""
-        return self._session.run(OUTPUTS[1:], {INPUT: _pixels(images)})[0]
 
 
 def _pixels(images: Images) -> Pixels:

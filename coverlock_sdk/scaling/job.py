@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
-from coverlock_sdk.bundles.bundle_judge import bundle_judge
+from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.images.picture import MAX_PIXELS
-from coverlock_sdk.locking.judging import Judge
-from coverlock_sdk.locking.verdict import Rule, Verdict
+from coverlock_sdk.locking.lock import Lock
+from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.verifier.verifier import Verifier
 
 MOST_FILE_BYTES = 1_000_000_000
@@ -47,11 +47,10 @@ class VerificationJob:
     runtime: str = "auto"
     precision: str = "fp32"
     fpr: float | None = None
-    rule: Rule | None = None
-    floor: float | None = None
+    registry: str | None = None
+    """File that remembers what was marked; every process has to reach it."""
     threads: int | None = None
     max_batch: int = 32
-    accept_unlocked: bool = False
     max_pixels: int = MAX_PIXELS
     """Larger picture files are errors."""
     isolate: bool = True
@@ -76,8 +75,7 @@ class VerificationJob:
             precision=self.precision,
             key=self.key_file,
             fpr=self.fpr,
-            rule=self.rule,
-            floor=self.floor,
+            registry=self.registry,
             threads=self.threads,
             max_batch=self.max_batch,
             max_pixels=self.max_pixels,
@@ -91,19 +89,19 @@ class VerificationJob:
         """The row of a file that no process survives."""
         return Prepared(item, None, f"a process died verifying {item}").row(None)
 
-    def checked(self) -> tuple[Bundle, Judge]:
-        """The bundle and its judge, after checking that bundle, keys and message fit together.
+    def checked(self) -> tuple[Bundle, Lock]:
+        """The bundle and its lock, after checking that bundle, keys and message fit together.
 
         This needs no runtime, so any machine can report what is wrong with a job.
         """
         bundle = Bundle.open(self.bundle, self.trust)
-        judge = bundle_judge(bundle, self.key_file, self.fpr, self.rule, self.floor)
+        lock = bundle_lock(bundle, self.key_file, self.fpr, self.registry)
         if self.message is not None:
-            [message] = judge.messages(self.message, 1)
-            judge.terms(message, judge.keys[0])
-        return bundle, judge
+            [message] = lock.messages(self.message, 1)
+            lock.terms(message, lock.keys[0])
+        return bundle, lock
 
-    def terms(self, bundle: Bundle, judge: Judge) -> dict[str, Any]:
+    def terms(self, bundle: Bundle, lock: Lock) -> dict[str, Any]:
         """Everything except the picture that a verdict depends on; it tells jobs apart.
 
         It holds fingerprints of keys and digests of bundle and message, and no secret.
@@ -112,12 +110,10 @@ class VerificationJob:
         return {
             "bundle": _digest((bundle.path / MANIFEST).read_bytes()),
             "message": message,
-            "keys": [key.fingerprint for key in judge.keys if key is not None],
-            "fpr": judge.fpr,
-            "rule": judge.rule,
-            "floor": judge.floor,
+            "keys": [key.fingerprint for key in lock.keys if key is not None],
+            "fpr": lock.fpr,
+            "registry": self.registry,
             "precision": self.precision,
-            "accept_unlocked": self.accept_unlocked,
         }
 
     def check(self, worker: OpenJob, items: Sequence[str]) -> list[Row]:
@@ -176,7 +172,6 @@ class VerificationJob:
             verdicts = verifier.verify(
                 [p.pixels for p, _ in good],
                 [m if isinstance(m, str) else np.array(m, dtype=np.uint8) for _, m in good],
-                accept_unlocked=self.accept_unlocked,
                 whole=whole if any(p.whole for p, _ in good) else None,
             )
         except CoverLockError as error:

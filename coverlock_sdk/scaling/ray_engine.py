@@ -55,8 +55,8 @@ def verify_on_ray(
     every verdict to the audit log ``audit``.
     Returns how many pictures of each status ``out`` holds in the end.
     """
-    bundle, judge = job.checked()
-    results = Results(out, job.terms(bundle, judge))
+    bundle, lock = job.checked()
+    results = Results(out, job.terms(bundle, lock))
     parts = find_parts(sources, job.message is not None, roots)
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.files import write_atomically
+from coverlock_sdk.hashing.frames import Frame
 from coverlock_sdk.scaling.job import Row
 
 ROWS_PER_FILE = 10_000
@@ -37,8 +38,10 @@ RESULTS = pa.schema(
         ("rule", pa.string()),
         ("agreement", pa.float64()),
         ("floor", pa.float64()),
+        ("likeness", pa.float64()),
+        ("frame", pa.struct([(name, pa.float64()) for name in Frame._fields])),
         ("key_id", pa.string()),
-        ("locked", pa.bool_()),
+        ("reason", pa.string()),
         ("sha256", pa.string()),
         ("error", pa.string()),
     ]

@@ -25,16 +25,29 @@ class Answer(BaseModel):
     accepted: bool
 
 
+class FrameAnswer(BaseModel):
+    """Which part of the original frame, a unit square, a picture shows."""
+
+    side: float
+    x: float
+    y: float
+    turn: float
+
+
 class DetailedAnswer(Answer):
-    """What callers with the scope ``detail`` are told."""
+    """What callers with the scope ``detail`` are told: all of the verdict."""
 
     p_value: float
     matches: int
     bits: int
     fpr: float
     rule: str
+    agreement: float
+    floor: float
+    likeness: float | None
+    frame: FrameAnswer | None
     key_id: str | None
-    locked: bool
+    reason: str | None
 
 
 class Problem(BaseModel):
@@ -94,7 +107,7 @@ def create_app(service: Service) -> FastAPI:
         responses=REFUSALS,
         openapi_extra=PICTURE,
     )(service.answer)
-    if deployment.books or deployment.serials:
+    if deployment.books or deployment.registry:
         app.post(
             "/identify",
             summary="Which of the registered identifiers a picture carries, if any",

@@ -18,7 +18,7 @@ from coverlock_sdk.verifier.verifier import Verifier
 
 if TYPE_CHECKING:
     from coverlock_sdk.embedder.embedder import Embedder
-    from coverlock_sdk.locking.serials import SerialRegistry
+    from coverlock_sdk.locking.registry import Registry
     from coverlock_sdk.provenance.resolving import Resolver
 
 Decode = Callable[[tuple[int, int] | None, bool], Pixels]
@@ -39,8 +39,8 @@ class Deployment:
     books: tuple[MessageBook, ...] = ()
     """What ``/identify`` chooses from, for each verifier."""
     embedder: Embedder | None = None
-    serials: SerialRegistry | None = None
-    """Numbers the pictures that are marked."""
+    registry: Registry | None = None
+    """Numbers and remembers the pictures that are marked."""
     resolver: Resolver | None = None
 
     @property
@@ -50,7 +50,7 @@ class Deployment:
 
     def register(self, names: Sequence[str]) -> Deployment:
         """The same, with identifiers or serials to choose from."""
-        books = tuple(verifier.judge.checked_book(names) for verifier in self.verifiers)
+        books = tuple(verifier.lock.checked_book(names) for verifier in self.verifiers)
         return replace(self, books=books)
 
     def verify(self, decode: Decode, message: Any, source: Any) -> Verdict:
@@ -76,7 +76,7 @@ class Deployment:
             for verifier, book in zip(self.verifiers, self.books, strict=True):
                 given = Given(decode(verifier.bundle.manifest.size, False))
                 with span("identify"):
-                    [answer] = verifier.judge.identify(*verifier.logits(given.items[0]), book)
+                    [answer] = verifier.lock.identify(*verifier.logits(given.items[0]), book)
                     verifier.announce([answer.verdict], given, {**source, "id": answer.label})
                 yield answer
 

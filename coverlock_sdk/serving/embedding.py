@@ -15,7 +15,7 @@ from coverlock_sdk.images.codecs import open_image
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.outputs import FORMATS, KEEP
 from coverlock_sdk.images.turns import Turns
-from coverlock_sdk.locking.binding import Marked
+from coverlock_sdk.locking.embedding import Marked
 from coverlock_sdk.serving.deployment import Deployment
 from coverlock_sdk.serving.refusals import RefusalError
 from coverlock_sdk.serving.tracing import span
@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 KEPT = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
 """Formats of pictures that are marked in the same one; all others become PNG."""
 TYPES = {"jpg": "image/jpeg"}
-PSNR, LOOKALIKES, WARNING, SERIAL = (
-    f"X-CoverLock-{name}" for name in ("PSNR", "Lookalikes", "Warning", "Serial")
-)
+PSNR, WARNING, SERIAL = (f"X-CoverLock-{name}" for name in ("PSNR", "Warning", "Serial"))
 HEADERS = {
     PSNR: "Quality of the marked picture in decibels",
-    LOOKALIKES: "How many pictures would pass for it: reference pictures, and those marked before",
-    WARNING: "What is wrong with that, if any would",
+    WARNING: "Given if the registry remembers a picture that is much like it",
     SERIAL: "Its serial, percent-encoded, if pictures are numbered",
 }
+ALIKE = "it is much like a picture that was marked before: a forgery between the two might pass"
+"""Without the name of the other picture, which may be another caller's."""
 
 
 class Embedding:
@@ -54,9 +53,6 @@ class Embedding:
             str, Query(description=f"{', '.join(FORMATS)}, or {KEEP} for the picture's own.")
         ] = "png",
         quality: Annotated[int | None, Query(description="Of jpg and avif, 1 to 100.")] = None,
-        strict: Annotated[
-            bool, Query(description="Refuse a picture that other pictures would pass for.")
-        ] = False,
     ) -> Response:
         """Mark a picture."""
         service = self.service
@@ -74,7 +70,7 @@ class Embedding:
             )
             kind = _format_of(content) if format == KEEP else format
             with self._turns.turn(source["caller"], service.limits.seconds):
-                return self._marked(deployment, content, message, kind, quality, strict, source)
+                return self._marked(deployment, content, message, kind, quality, source)
 
         answer = await service.process(request, work)
         service.count(request, "embedded")
@@ -87,39 +83,38 @@ class Embedding:
         message: Any,
         kind: str,
         quality: int | None,
-        strict: bool,
         source: dict[str, Any],
     ) -> Response:
         assert deployment.embedder is not None
         headers: dict[str, str] = {}
-        if deployment.serials is not None and isinstance(message, str):
-            message = deployment.serials.issue(message, source["request"])
+        if deployment.registry is not None and isinstance(message, str):
+            message = deployment.registry.issue(message, source["request"])
             source = {**source, "id": message}
             headers[SERIAL] = quote(message)
         with span("embed"):
             file, marked = deployment.embedder.mark_content(
                 content, message, FORMATS[kind], quality
             )
-        _require_strength(marked, strict)
+        _require_strength(marked)
         digests = {"original": content, "sha256": file}
         made = {name: hashlib.sha256(value).hexdigest() for name, value in digests.items()}
         deployment.first.announce([marked.verdict], Given(file), {**source, **made})
         headers[PSNR] = f"{marked.psnr:.2f}"
-        if marked.lookalikes is not None:
-            headers[LOOKALIKES] = str(marked.lookalikes.count + marked.lookalikes.own_count)
-        if marked.lookalikes:
-            headers[WARNING] = str(marked.lookalikes)
+        if marked.alike:
+            headers[WARNING] = ALIKE
         return Response(file, media_type=TYPES.get(kind, f"image/{kind}"), headers=headers)
 
 
-def _require_strength(marked: Marked, strict: bool) -> None:
+def _require_strength(marked: Marked) -> None:
+    if marked.is_faint:
+        raise PictureError(
+            "the picture is nearly empty, so anything could pass for it: use one with more to see"
+        )
     if not marked.verdict.accepted:
         raise PictureError(
             "the marked picture would not be accepted: use one with more texture or a larger "
             "size, or a format without loss"
         )
-    if strict and marked.lookalikes:
-        raise PictureError(f"the picture is not marked: {marked.lookalikes}")
 
 
 def _format_of(content: bytes) -> str:

@@ -14,7 +14,6 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
 
 from coverlock_sdk.errors import ProvenanceError
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.provenance.manifests import STORE_TYPE
 from coverlock_sdk.provenance.resolving import Resolver
 from coverlock_sdk.provenance.soft_bindings import decoded
@@ -172,7 +171,7 @@ class Resolution:
             size = sizes.pop() if len(sizes) == 1 else None
             assert deployment.resolver is not None
             match = deployment.resolver.match(self.service.decoding(content, caller)(size, False))
-            found = [(match.manifest.id, 1 - match.distance / CODE_BITS)] if match else []
+            found = [(match.manifest.id, match.likeness)] if match else []
             return _matches(found, max_results)
 
         return await self.service.process(request, work)

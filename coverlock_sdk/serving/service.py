@@ -154,7 +154,7 @@ class Service:
         self,
         request: Request,
         id: Annotated[
-            str | None, Query(description="Identifier; its codeword is the message.")
+            str | None, Query(description="Identifier that the picture should carry.")
         ] = None,
         bits: Annotated[str | None, Query(description="The message itself, as 0 and 1.")] = None,
     ) -> Response:

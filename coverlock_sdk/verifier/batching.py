@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.errors import CoverLockError, OverloadedError
-from coverlock_sdk.verifier.runtimes import Runtime
+from coverlock_sdk.verifier.runtimes import Descriptions, Runtime
 
 
 class Row(NamedTuple):
-    """The logits of one picture."""
+    """What a graph answers for one picture."""
 
     decoded: Logits
-    hashed: Logits
+    description: Descriptions
 
 
 class Batcher:
@@ -96,31 +96,31 @@ class Batcher:
 
 def _answer(runtime: Runtime, images: list[Pixels], answers: Sequence[Future[Row]]) -> None:
     try:
-        decoded, hashed = _logits(runtime, np.stack(images), len(images))
+        decoded, described = _answers(runtime, np.stack(images), len(images))
     except BaseException as error:  # whoever waits must hear of it, whatever it is
         for answer in answers:
             answer.set_exception(error)
         return
-    numbers = _are_numbers(decoded, hashed)
+    numbers = _are_numbers(decoded, described)
     for row, answer in enumerate(answers):
         if numbers[row]:
-            answer.set_result(Row(decoded[row], hashed[row]))
+            answer.set_result(Row(decoded[row], described[row]))
         else:  # an overflow in one picture must not fail the others
             answer.set_exception(_no_numbers(runtime))
 
 
-def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Logits]:
+def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Descriptions]:
     """Run any number of pictures, at most ``max_batch`` at once, and fewer if memory is short.
 
-    Logits that are not numbers are an error: no verdict can be made of them.
+    Answers that are not numbers are an error: no verdict can be made of them.
     """
-    decoded, hashed = _logits(runtime, images, max_batch)
-    if not _are_numbers(decoded, hashed).all():
+    decoded, described = _answers(runtime, images, max_batch)
+    if not _are_numbers(decoded, described).all():
         raise _no_numbers(runtime)
-    return decoded, hashed
+    return decoded, described
 
 
-def _logits(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Logits]:
+def _answers(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Descriptions]:
     parts = []
     start = 0
     while start < len(images):
@@ -135,13 +135,14 @@ def _logits(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, L
             max_batch = len(part) // 2
             continue
         start += len(part)
-    decoded, hashed = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return decoded, hashed
+    decoded, described = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return decoded, described
 
 
-def _are_numbers(decoded: Logits, hashed: Logits) -> npt.NDArray[np.bool_]:
+def _are_numbers(decoded: Logits, described: Descriptions) -> npt.NDArray[np.bool_]:
     """Which rows are finite: half precision overflows on some pictures and not on others."""
-    return np.asarray(np.isfinite(np.hstack([decoded, hashed])).all(axis=1))
+    numbers: npt.NDArray[np.bool_] = np.isfinite(decoded).all(axis=1)
+    return numbers & np.isfinite(described).all(axis=tuple(range(1, described.ndim)))
 
 
 def _no_numbers(runtime: Runtime) -> CoverLockError:

@@ -13,12 +13,11 @@ from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import BundleError, CoverLockError
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.verifier.batching import Batcher, run_in_parts
 from coverlock_sdk.verifier.host_decoder import open_decoder
-from coverlock_sdk.verifier.runtimes import Runtime
+from coverlock_sdk.verifier.runtimes import Descriptions, Runtime
 
 
 class GraphRunner:
@@ -45,29 +44,32 @@ class GraphRunner:
         self._process = os.getpid()
 
     @property
-    def widths(self) -> tuple[int, int]:
-        """How many logits of either kind the graph should give for a picture."""
-        in_graph = self.bundle.manifest.format.payload_bits if self.decoder is None else 0
-        return in_graph, CODE_BITS
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What the graph should answer for one picture: logits and a description."""
+        manifest = self.bundle.manifest
+        in_graph = manifest.payload_bits if self.decoder is None else 0
+        return (in_graph,), manifest.description_shape
 
-    def logits(self, given: Given) -> tuple[Logits, Logits]:
-        """Decoder logits (N, bits) and hash logits (N, 256) of pictures of any kind and size."""
+    def logits(self, given: Given) -> tuple[Logits, Descriptions]:
+        """Decoder logits (N, bits) and descriptions (N, ...) of pictures of any kind and size."""
         size = self.bundle.manifest.graph_size
         with self._call():
             if given.single:
                 [picture] = given
                 row = self._batcher.submit(picture.to_bytes(size)).result()
-                return self._decoded([picture], row.decoded[None]), row.hashed[None]
+                return self._decoded([picture], row.decoded[None]), row.description[None]
             parts = []
             for part in given.parts(self.max_batch):
                 images = np.stack([picture.to_bytes(size) for picture in part])
-                decoded, hashed = run_in_parts(self.runtime, images, len(part))
-                parts.append((self._decoded(part, decoded), hashed))
+                decoded, described = run_in_parts(self.runtime, images, len(part))
+                parts.append((self._decoded(part, decoded), described))
         if not parts:
-            bits = self.bundle.manifest.format.payload_bits
-            return np.empty((0, bits), np.float32), np.empty((0, CODE_BITS), np.float32)
-        decoders, hashes = zip(*parts, strict=True)
-        return np.concatenate(decoders), np.concatenate(hashes)
+            manifest = self.bundle.manifest
+            nothing = ((manifest.payload_bits,), manifest.description_shape)
+            decoded, described = (np.empty((0, *shape), np.float32) for shape in nothing)
+            return decoded, described
+        decoders, descriptions = zip(*parts, strict=True)
+        return np.concatenate(decoders), np.concatenate(descriptions)
 
     def _decoded(self, pictures: Sequence[Picture], decoded: Logits) -> Logits:
         """What the graph decoded, or the plugin that decodes instead of it."""
@@ -77,12 +79,12 @@ class GraphRunner:
         """Run a blank batch, and check that the graph answers as the manifest says."""
         images = np.zeros((batch, *self.bundle.manifest.graph_size, 3), dtype=np.uint8)
         with self._call():
-            decoded, hashed = run_in_parts(self.runtime, images, self.max_batch)
-        if (decoded.shape[1], hashed.shape[1]) != self.widths:
+            decoded, described = run_in_parts(self.runtime, images, self.max_batch)
+        if (decoded.shape[1:], described.shape[1:]) != self.shapes:
             raise BundleError(
-                f"the graph of {self.bundle.path} answers with {decoded.shape[1]} and "
-                f"{hashed.shape[1]} logits, but its manifest says {self.widths[0]} and "
-                f"{self.widths[1]}: export it again"
+                f"the graph of {self.bundle.path} answers with arrays of {decoded.shape[1:]} and "
+                f"{described.shape[1:]}, but its manifest says {self.shapes[0]} and "
+                f"{self.shapes[1]}: export it again"
             )
 
     def close(self) -> None:

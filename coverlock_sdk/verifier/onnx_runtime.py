@@ -19,6 +19,7 @@ from coverlock_sdk.errors import (
     install,
     needs,
 )
+from coverlock_sdk.verifier.runtimes import Descriptions
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -35,7 +36,7 @@ class OnnxRuntime:
         self._session = session
         self._outputs = [output.name for output in session.get_outputs()]
 
-    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+    def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         """Run the graph on a batch."""
         try:
             answers = self._session.run(self._outputs, {INPUT: images})
@@ -45,9 +46,9 @@ class OnnxRuntime:
             raise CoverLockError(
                 f"ONNX Runtime failed on {len(images)} pictures: {error}"
             ) from error
-        logits = dict(zip(self._outputs, answers, strict=True))
-        decoded = logits.get(OUTPUTS[0], np.empty((len(images), 0)))
-        return np.asarray(decoded, np.float32), np.asarray(logits[OUTPUTS[1]], np.float32)
+        found = dict(zip(self._outputs, answers, strict=True))
+        decoded = found.get(OUTPUTS[0], np.empty((len(images), 0)))
+        return np.asarray(decoded, np.float32), np.asarray(found[OUTPUTS[1]], np.float32)
 
     def close(self) -> None:
         """Drop the session."""

@@ -11,6 +11,7 @@ import numpy as np
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError, needs
+from coverlock_sdk.verifier.runtimes import Descriptions
 
 
 class OpenVinoRuntime:
@@ -24,7 +25,7 @@ class OpenVinoRuntime:
         self._outputs = [output.any_name for output in model.outputs]
         self._local = threading.local()
 
-    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+    def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         """Run the graph on a batch."""
         request = getattr(self._local, "request", None)
         if request is None:
@@ -36,10 +37,10 @@ class OpenVinoRuntime:
                 raise MemoryError(str(error)) from error
             raise CoverLockError(f"OpenVINO failed on {len(images)} pictures: {error}") from error
         # Copies, since the next batch of this thread overwrites the request's own tensors.
-        logits = {
+        found = {
             name: np.array(request.get_tensor(name).data, np.float32) for name in self._outputs
         }
-        return logits.get(OUTPUTS[0], np.empty((len(images), 0), np.float32)), logits[OUTPUTS[1]]
+        return found.get(OUTPUTS[0], np.empty((len(images), 0), np.float32)), found[OUTPUTS[1]]
 
     def close(self) -> None:
         """Drop the model."""

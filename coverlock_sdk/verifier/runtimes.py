@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 Pixels = npt.NDArray[np.uint8]
 Logits = npt.NDArray[np.float32]
+Descriptions = npt.NDArray[np.float32]
+"""What the hash keeps of pictures: (N, dimensions), or (N, 3, H, W) for one that registers."""
 
 AUTO = "auto"
 
@@ -33,8 +35,8 @@ class Runtime(Protocol):
     providers: tuple[str, ...]
     """What really computes, as the runtime's library reports it after loading the graph."""
 
-    def run(self, images: Pixels) -> tuple[Logits, Logits]:
-        """Pictures uint8 (N, H, W, 3) to decoder logits (N, bits) and hash logits (N, 256).
+    def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
+        """Pictures uint8 (N, H, W, 3) to decoder logits (N, bits) and descriptions (N, ...).
 
         Raises ``MemoryError`` when the batch does not fit; the caller then tries a smaller one.
         """

@@ -20,6 +20,7 @@ from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.bundles.compiled_engines import MODULES, Engine, engines_of
 from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
+from coverlock_sdk.verifier.runtimes import Descriptions
 
 
 def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> TensorRtRuntime:
@@ -100,13 +101,13 @@ class TensorRtRuntime:
             self.close()
             raise
 
-    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+    def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         """Run the engine on a batch of any size."""
         largest = self._sizes[-1]
         with self._lock:
             parts = [self._run(images[i : i + largest]) for i in range(0, len(images), largest)]
-        decoded, hashed = zip(*parts, strict=True)
-        return np.concatenate(decoded), np.concatenate(hashed)
+        decoded, described = zip(*parts, strict=True)
+        return np.concatenate(decoded), np.concatenate(described)
 
     def close(self) -> None:
         """Free graphs, buffers and the stream."""
@@ -121,7 +122,7 @@ class TensorRtRuntime:
             self._graphs, self._buffers, self._contexts = {}, {}, {}
             self._engine = self._runtime = None
 
-    def _run(self, images: Pixels) -> tuple[Logits, Logits]:
+    def _run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         count = len(images)
         size = next(size for size in self._sizes if size >= count)
         self._buffers[INPUT].host[:count] = images
@@ -135,8 +136,10 @@ class TensorRtRuntime:
                 self._cuda.call("cudaStreamSynchronize", self._stream)
                 self._graphs[size] = self._recorded(size)
         self._cuda.call("cudaStreamSynchronize", self._stream)
-        decoded, hashed = (self._buffers[name].host[:count].astype(np.float32) for name in OUTPUTS)
-        return decoded, hashed
+        decoded, described = (
+            self._buffers[name].host[:count].astype(np.float32) for name in OUTPUTS
+        )
+        return decoded, described
 
     def _context(self, size: int) -> Any:
         """The execution context of one batch size: what is recorded of it stays valid."""

@@ -1,4 +1,4 @@
-"""A Triton server that somebody else runs: pictures go there, and logits come back.
+"""A Triton server that somebody else runs: pictures go there, and what graphs answer comes back.
 
 Keys and statistics stay here. ``coverlock triton`` writes the repository that it serves.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import CoverLockError, OverloadedError, RuntimeUnavailableError, needs
-from coverlock_sdk.hashing.projection import CODE_BITS
+from coverlock_sdk.verifier.runtimes import Descriptions
 
 ADDRESS_VARIABLE = "COVERLOCK_TRITON"
 MODEL = "coverlock_verify"
@@ -35,14 +35,14 @@ class TritonRuntime:
         self._client = client
         self._max_batch = max_batch
 
-    def run(self, images: Pixels) -> tuple[Logits, Logits]:
-        """Send a batch, in parts that the server takes, and wait for its logits."""
+    def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
+        """Send a batch, in parts that the server takes, and wait for its answer."""
         starts = range(0, len(images), self._max_batch)
         parts = [self._run(images[start : start + self._max_batch]) for start in starts]
-        decoded, hashed = zip(*parts, strict=True)
-        return np.concatenate(decoded), np.concatenate(hashed)
+        decoded, described = zip(*parts, strict=True)
+        return np.concatenate(decoded), np.concatenate(described)
 
-    def _run(self, images: Pixels) -> tuple[Logits, Logits]:
+    def _run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         tensor = self._library.InferInput(INPUT, images.shape, "UINT8")
         tensor.set_data_from_numpy(np.ascontiguousarray(images))
         try:
@@ -56,8 +56,8 @@ class TritonRuntime:
                     "check the server, or send smaller batches"
                 ) from None
             raise CoverLockError(f"Triton failed on {len(images)} pictures: {error}") from None
-        decoded, hashed = (np.asarray(answer.as_numpy(name), np.float32) for name in OUTPUTS)
-        return decoded, hashed
+        decoded, described = (np.asarray(answer.as_numpy(name), np.float32) for name in OUTPUTS)
+        return decoded, described
 
     def close(self) -> None:
         """Close the channel."""
@@ -84,8 +84,8 @@ def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRu
     manifest = bundle.manifest
     expected = {
         INPUT: [-1, *manifest.graph_size, 3],
-        OUTPUTS[0]: [-1, manifest.format.payload_bits],
-        OUTPUTS[1]: [-1, CODE_BITS],
+        OUTPUTS[0]: [-1, manifest.payload_bits],
+        OUTPUTS[1]: [-1, *manifest.description_shape],
     }
     if shapes != expected:
         raise RuntimeUnavailableError(

@@ -8,18 +8,19 @@ export measures on photos what that changes.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
-from coverlock_sdk.bundles.bundle_judge import bundle_judge
+from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier.audit_log import AuditLog
 from coverlock_sdk.verifier.graph_runner import GraphRunner
-from coverlock_sdk.verifier.runtimes import AUTO, Runtime, choose
+from coverlock_sdk.verifier.runtimes import AUTO, Descriptions, Runtime, choose
 
 if TYPE_CHECKING:
     from coverlock_sdk.contract import Watermark
@@ -50,8 +51,7 @@ class Verifier(PictureVerifier):
         key: Any = None,
         trust: Any = None,
         fpr: float | None = None,
-        rule: Rule | None = None,
-        floor: float | None = None,
+        registry: str | Path | Registry | None = None,
         threads: int | None = None,
         max_batch: int = 32,
         max_delay_ms: float = 2.0,
@@ -66,10 +66,10 @@ class Verifier(PictureVerifier):
         ``runtime`` is "tensorrt", "cuda", "openvino", "cpu", or "auto" for the first of these
         that works here. ``key`` is a ``Key``, a ``Keyring`` or a key file, and never comes from
         the bundle; ``trust`` names the public keys or trust files of which one must have signed
-        it, or "any" for a bundle that needs no check. ``fpr``, ``rule`` and ``floor``
-        replace those of the bundle, whose floor goes with its own rule; ``threads`` limits the
-        runtime (OMP_NUM_THREADS does too). Single pictures wait for up to ``max_batch`` others for
-        at most ``max_delay_ms``; one more than ``max_queue`` waiting ones is refused.
+        it, or "any" for a bundle that needs no check. ``fpr`` replaces that of the bundle.
+        ``registry`` is that of ``wrap``: a picture must also be one that it remembers. ``threads``
+        limits the runtime (OMP_NUM_THREADS does too). Single pictures wait for up to ``max_batch``
+        others for at most ``max_delay_ms``; one more than ``max_queue`` waiting ones is refused.
         ``audit`` names a file that gets a line for every verdict. Picture files of more than
         ``max_pixels`` are refused. A bundle whose watermark is not a network decodes with the
         installed plugin; ``watermark`` is that plugin with options, which a bundle does not hold.
@@ -80,10 +80,10 @@ class Verifier(PictureVerifier):
                 f"and max_delay_ms {max_delay_ms} not negative"
             )
         bundle = Bundle.given(bundle, trust)
-        judge = bundle_judge(bundle, key, fpr, rule, floor)
+        lock = bundle_lock(bundle, key, fpr, registry)
         log = AuditLog(audit, bundle.manifest.version) if audit is not None else None
         choice = choose(bundle, runtime, precision, threads)
-        verifier = cls(judge, bundle.manifest.watermark, bundle.manifest.hash, [log] if log else [])
+        verifier = cls(lock, bundle.manifest.watermark, [log] if log else [])
         verifier.bundle, verifier.precision, verifier._audit = bundle, precision, log
         verifier.passed_over, verifier.max_pixels = choice.passed_over, max_pixels
         verifier._runner = GraphRunner(
@@ -135,5 +135,5 @@ class Verifier(PictureVerifier):
     def _seen_at(self) -> tuple[int, int] | None:
         return self.bundle.manifest.size
 
-    def _logits(self, given: Given) -> tuple[Logits, Logits]:
+    def _logits(self, given: Given) -> tuple[Logits, Descriptions]:
         return self._runner.logits(given)

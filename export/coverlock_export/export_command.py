@@ -14,7 +14,7 @@ from coverlock_export.triton import write_model_repository
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION
 from coverlock_sdk.cli.answers import print_json
 from coverlock_sdk.cli.opening import open_lock
-from coverlock_sdk.cli.options import floor_option, json_option, rule_option
+from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import BundleError, needs
 from coverlock_sdk.images.folders import find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
@@ -55,7 +55,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
     type=click.Choice(PRECISIONS),
     help="May be repeated.",
 )
-@click.option("--keyless", is_flag=True, help="Add a graph that counts matches without a key.")
 @click.option("--force", is_flag=True, help="Keep fp16 and int8 graphs that fail the gate.")
 @click.option(
     "--key-file",
@@ -64,8 +63,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 )
 @click.option("--version", help="Name of this bundle among others, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
-@rule_option
-@floor_option
 @click.option("--seed", default=0, show_default=True)
 @click.option(
     "--triton",
@@ -87,13 +84,10 @@ def export(
     images: str,
     count: int,
     precisions: tuple[str, ...],
-    keyless: bool,
     force: bool,
     key_file: Path | None,
     version: str | None,
     fpr: float,
-    rule: str | None,
-    floor: float | None,
     seed: int,
     repository: Path | None,
     site: Path | None,
@@ -108,13 +102,13 @@ def export(
         raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")
     with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import Request, export_bundle
-    lock = open_lock(watermark, hash, key_file, fpr, rule, floor)
+    lock = open_lock(watermark, hash, key_file, fpr)
     if site is not None:
         from coverlock_web.site import require_page, write_site
 
         require_page(lock)
     photos = [source.path for source in find_pictures([images])]
-    request = Request(lock, photos, precisions, keyless, force, count, seed, version)
+    request = Request(lock, photos, precisions, force, count, seed, version)
     with _shown() as steps:
         bundle = export_bundle(request, out, steps)
     if repository is not None:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from coverlock_export.encoder import export_encoder
-from coverlock_export.fused import Hashing, KeylessVerification, Verification
+from coverlock_export.fused import Hashing, Verification
 from coverlock_export.graphs import OPSET, export_graph, serialise
 from coverlock_export.parity import (
     MARKED,
@@ -25,19 +25,20 @@ from coverlock_export.parity import (
     Steps,
     Trial,
     compared_at_other_sizes,
-    hold_keyless_to_limits,
     hold_to_limits,
     host_parity,
 )
 from coverlock_export.precision import to_fp16, to_int8
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
+from coverlock_sdk.bundles.bundle_lock import digest_of
 from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.verifier.onnx_runtime import cpu_session, open_cpu
+from coverlock_sdk.verifier.onnx_runtime import open_cpu
+from coverlock_sdk.verifier.runtimes import Descriptions
 
 PRECISIONS = ("fp32", "fp16", "int8")
 
@@ -57,7 +58,6 @@ class Request:
     lock: LockedWatermark
     photos: Sequence[Path]
     precisions: Sequence[str] = PRECISIONS
-    keyless: bool = False
     force: bool = False
     count: int = 500
     """The most photos that take part in the parity gate."""
@@ -88,8 +88,6 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
     """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
-    if request.keyless and request.on_host:
-        raise BundleError("a keyless graph needs a decoder that is a network: leave out --keyless")
     plugin = HostPlugin.of(request.lock.watermark) if request.on_host else None
     network: nn.Module = _hashing(request) if request.on_host else _network(request)
     calibration, photos = _split(request)
@@ -103,15 +101,13 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
             (folder / file).write_bytes(serialise(graph))
             graphs[main][precision] = file
             advance()
-        if isinstance(network, Verification) and request.keyless:
-            (folder / "keyless.onnx").write_bytes(serialise(_keyless_graph(request, network)))
-            graphs["keyless"] = {"fp32": "keyless.onnx"}
         samples = _stack(photos[:ENCODER_PHOTOS], request.size)
         encoder, exactness = export_encoder(request.lock.watermark, samples, request.seed)
         if encoder is not None:
             (folder / "embed.onnx").write_bytes(encoder)
             graphs["embed"] = {"fp32": "embed.onnx"}
-            graphs["hash"] = _embedding_hash(request, folder)
+            if not request.hash.registers:  # which needs no graph
+                graphs["hash"] = _embedding_hash(request, folder)
         manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
         opened = Bundle.open(folder)
@@ -188,16 +184,6 @@ def _precisions(
     return graphs
 
 
-def _keyless_graph(request: Request, network: Verification) -> onnx.ModelProto:
-    return export_graph(
-        KeylessVerification(network, request.lock.format),
-        [_example(request), torch.zeros(1, request.lock.bits, dtype=torch.uint8)],
-        [INPUT, "messages"],
-        [*OUTPUTS, "message_logits", "matches"],
-        "the keyless graph",
-    )
-
-
 def _parity(
     request: Request, bundle: Bundle, network: Verification, photos: list[Path], steps: Steps
 ) -> dict[str, Any]:
@@ -208,9 +194,9 @@ def _parity(
     reference = trial.run(lock.logits, steps("running the SDK", total))
     figures: dict[str, Any] = {}
     for name in ("torch", *bundle.manifest.graphs["verify"]):
-        run = _torch_logits(network) if name == "torch" else open_cpu(bundle, name, None).run
+        run = _torch_answers(network) if name == "torch" else open_cpu(bundle, name, None).run
         answers = trial.run(run, steps(f"running {name}", total))
-        figures[name] = answers.compared(reference, lock, trial.messages)
+        figures[name] = answers.compared(reference)
     resized = photos[:MOST_OTHER_SIZES]
     other_sizes = compared_at_other_sizes(
         lock,
@@ -220,25 +206,19 @@ def _parity(
         steps("comparing other sizes", len(resized)),
     )
     hold_to_limits({**figures, "other_sizes": other_sizes}, request.force)
-    parity: dict[str, Any] = {
+    return {
         "photos": total,
         "seed": request.seed,
         "graphs": figures,
         "other_sizes": other_sizes,
     }
-    if request.keyless:
-        session = cpu_session(bundle.read("keyless.onnx"))
-        differing = trial.differing_matches(session, reference, lock.format)
-        hold_keyless_to_limits(differing, trial.messages.size)
-        parity["keyless"] = {"differing_matches": differing}
-    return parity
 
 
-def _torch_logits(network: nn.Module) -> Callable[[Pixels], tuple[Logits, Logits]]:
-    def run(images: Pixels) -> tuple[Logits, Logits]:
+def _torch_answers(network: nn.Module) -> Callable[[Pixels], tuple[Logits, Descriptions]]:
+    def run(images: Pixels) -> tuple[Logits, Descriptions]:
         with torch.inference_mode():
-            decoded, hashed = network(torch.from_numpy(images))
-        return decoded.numpy(), hashed.numpy()
+            decoded, described = network(torch.from_numpy(images))
+        return decoded.numpy(), described.numpy()
 
     return run
 
@@ -246,16 +226,18 @@ def _torch_logits(network: nn.Module) -> Callable[[Pixels], tuple[Logits, Logits
 def _manifest(
     request: Request, graphs: dict[str, dict[str, str]], plugin: HostPlugin | None
 ) -> Manifest:
-    lock = request.lock
+    lock, watermark, image_hash = request.lock, request.lock.watermark, request.hash
     return Manifest(
-        watermark=lock.watermark.name,
-        hash=request.hash.name,
-        size=lock.watermark.native_size,
-        hash_size=request.hash.input_size,
-        format=lock.format,
+        watermark=watermark.name,
+        payload_bits=watermark.bits,
+        calibration=watermark.calibration,
+        size=watermark.native_size,
+        hash=image_hash.name,
+        hash_size=image_hash.input_size,
+        bands=image_hash.bands,
+        hash_calibration=image_hash.calibration,
+        hash_digest=digest_of(image_hash),
         fpr=lock.fpr,
-        rule=lock.rule,
-        floor=lock.judge.asked_floor,
         opset=OPSET,
         key_fingerprint=lock.keyring.primary.fingerprint if lock.keyring else None,
         graphs=graphs,

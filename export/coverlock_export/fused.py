@@ -6,16 +6,10 @@ accepts no other operation on bytes. Resampling is the SDK's own, as two constan
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.images.resampling import resample_matrix
-from coverlock_sdk.locking.calibration import MAX_CONFIDENCE
-from coverlock_sdk.locking.keys import bit_selection
-from coverlock_sdk.locking.lock_format import LockFormat
 
 
 class Preprocessing(nn.Module):
@@ -44,7 +38,7 @@ class Resampling(nn.Module):
 
 
 class Verification(nn.Module):
-    """Decoder and hash behind one preprocessing: pictures to both sets of logits."""
+    """Decoder and hash behind one preprocessing: pictures to logits and descriptions."""
 
     def __init__(
         self,
@@ -60,7 +54,7 @@ class Verification(nn.Module):
         self.hash = image_hash
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """uint8 (N, H, W, 3) -> decoder logits (N, bits), hash logits (N, 256)."""
+        """uint8 (N, H, W, 3) -> decoder logits (N, bits), descriptions (N, ...)."""
         pictures = self.preprocessing(images)
         return self.decoder(pictures), self.hash(self.resampling(pictures))
 
@@ -77,40 +71,9 @@ class Hashing(nn.Module):
         self.hash = image_hash
 
     def forward(self, images: Tensor) -> Tensor:
-        """uint8 (N, H, W, 3) -> hash logits (N, 256)."""
-        logits: Tensor = self.hash(self.resampling(self.preprocessing(images)))
-        return logits
-
-
-class KeylessVerification(nn.Module):
-    """Verification without a key, up to the number of matching bits, on the device.
-
-    It is ``LockFormat.message_logits`` for deployments that have no secret and use the hard rule.
-    """
-
-    chosen: Tensor
-
-    def __init__(self, verification: Verification, layout: LockFormat) -> None:
-        super().__init__()
-        self.verification = verification
-        self.bits = layout.bits
-        self.padding = -layout.payload_bits % layout.bits
-        self.calibration = layout.decoder
-        self.certain = math.log(MAX_CONFIDENCE / (1 - MAX_CONFIDENCE))
-        selection = bit_selection(None, CODE_BITS, layout.bits)
-        self.register_buffer("chosen", torch.tensor(selection))
-
-    def forward(self, images: Tensor, messages: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Pictures and uint8 messages (N, bits) -> both logits, message logits, matches (N)."""
-        wanted = messages.to(torch.float32) > 0.5
-        decoded, hashed = self.verification(images)
-        trusted = self.calibration.scale * decoded.abs() ** self.calibration.power
-        signed = torch.where(decoded > 0, 1.0, -1.0) * trusted.clamp(1e-9, self.certain)
-        padded = nn.functional.pad(signed, (0, self.padding))
-        odds = padded.reshape(padded.shape[0], -1, self.bits).sum(dim=1)
-        message_logits = torch.where(hashed[:, self.chosen] >= 0, -odds, odds)
-        matches = ((message_logits > 0) == wanted).to(torch.int32).sum(dim=1, dtype=torch.int32)
-        return decoded, hashed, message_logits, matches
+        """uint8 (N, H, W, 3) -> descriptions (N, ...)."""
+        descriptions: Tensor = self.hash(self.resampling(self.preprocessing(images)))
+        return descriptions
 
 
 class Embedding(nn.Module):

@@ -1,7 +1,8 @@
 """The fp32 master in half precision and in 8-bit integers.
 
-Whatever computes the picture or the code itself stays in fp32: preprocessing, resampling, the
-hash's projector, and sums over many values. The costly layers in between are reduced.
+Whatever computes the picture or the code itself stays in fp32: preprocessing, resampling (and so
+the thumbnail of a hash that registers), the projector of a network that hashes, and sums over many
+values. The costly layers in between are reduced.
 """
 
 from __future__ import annotations
@@ -34,20 +35,10 @@ Softmax is one of those, but NVIDIA's builder fuses attention only as a whole an
 inside it; runtimes add up in fp32 there of their own accord.
 """
 
-_EXACT_SCOPES = (
-    "preprocessing",
-    "resampling",
-    "hash",
-    "hash.backbone",
-    "hash.backbone.coarse",
-    "hash.backbone.fine",
-)
+_EXACT_SCOPES = ("preprocessing", "resampling", "hash", "hash.backbone")
 """Modules whose own operations (not those of their layers) stay exact: constant products."""
 
 _PROJECTOR = "hash.head"
-
-_PLAIN = "hash.plain"
-"""Where the layers of a hash are that was told templates."""
 
 _QUANTISED_OPERATIONS = ("Conv", "Gemm", "MatMul")
 
@@ -161,8 +152,6 @@ def exact_nodes(master: onnx.ModelProto) -> Iterator[str]:
     """Names of the nodes that stay in fp32 in every precision."""
     for node in master.graph.node:
         scope = scope_of(node)
-        if scope == _PLAIN or scope.startswith(f"{_PLAIN}."):
-            scope = scope.replace(_PLAIN, "hash", 1)
         if scope in _EXACT_SCOPES or scope == _PROJECTOR or scope.startswith(f"{_PROJECTOR}."):
             yield node.name
 

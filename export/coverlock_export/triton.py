@@ -1,6 +1,6 @@
 """A Triton model repository from a bundle.
 
-Triton computes logits on the GPU host; keys and statistics stay with the caller, so that the
+Triton runs the graph on the GPU host; keys, codes and statistics stay with the caller, so that the
 repository holds no secret. ``coverlock_sdk.verifier.triton_runtime`` is the other half.
 """
 
@@ -16,7 +16,6 @@ from pathlib import Path
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.bundles.compiled_engines import Engine, engines_of
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.hashing.projection import CODE_BITS
 from coverlock_sdk.verifier.triton_runtime import MODEL
 
 MAX_BATCH = 32
@@ -60,7 +59,7 @@ def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> s
     else:
         backend, kind, file, largest = "tensorrt", "KIND_GPU", "model.plan", engine.batches[2]
     preferred = engine.batches[1] if engine is not None else 8
-    outputs = zip(OUTPUTS, (manifest.format.payload_bits, CODE_BITS), strict=True)
+    outputs = zip(OUTPUTS, ((manifest.payload_bits,), manifest.description_shape), strict=True)
     lines = [
         f"# {manifest.watermark} with {manifest.hash}, made by 'coverlock triton'",
         f'name: "{MODEL}"',
@@ -69,8 +68,8 @@ def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> s
         f"max_batch_size: {largest}",
         f'input {{ name: "{INPUT}" data_type: TYPE_UINT8 dims: [ {height}, {width}, 3 ] }}',
         *(
-            f'output {{ name: "{name}" data_type: TYPE_FP32 dims: [ {size} ] }}'
-            for name, size in outputs
+            f'output {{ name: "{name}" data_type: TYPE_FP32 dims: [ {", ".join(map(str, shape))} ] }}'
+            for name, shape in outputs
         ),
         "dynamic_batching {",
         f"  preferred_batch_size: [ {preferred}, {largest} ]",

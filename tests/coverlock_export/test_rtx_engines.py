@@ -48,12 +48,11 @@ def shallow_dinov2(folder: Path) -> Dinov2Hash:
 @pytest.mark.parametrize(
     ("watermark", "image_hash"),
     [
-        ("additive", "dct"),
-        ("additive", "nano"),
+        ("additive", "octave"),
         ("additive", "dinov2-s"),
-        ("steganogan", "nano"),
-        ("mbrs", "nano"),
-        ("cin", "nano"),
+        ("steganogan", "octave"),
+        ("mbrs", "octave"),
+        ("cin", "octave"),
     ],
 )
 def test_an_engine_is_built_of_every_exported_graph(watermark, image_hash, tmp_path):
@@ -63,11 +62,10 @@ def test_an_engine_is_built_of_every_exported_graph(watermark, image_hash, tmp_p
     for number, picture in enumerate(natural_pictures(40, lock.watermark.native_size, seed=5)):
         Image.fromarray(picture).save(photos / f"{number:02}.png")
     # The gate is about real photos and has tests of its own; what is asked here is NVIDIA's word.
-    request = Request(lock, sorted(photos.iterdir()), keyless=True, force=True, count=4)
+    request = Request(lock, sorted(photos.iterdir()), force=True, count=4)
     bundle = export_bundle(request, tmp_path / "bundle", lambda *_: lambda: None)
     graphs = {name: list(files) for name, files in bundle.manifest.graphs.items()}
     assert graphs["verify"] == ["fp32", "fp16", "int8"]
-    assert "keyless" in graphs
     made = list(compile_bundle(bundle, BuildSettings("tensorrt-rtx", (1, 4, 8)), graphs))
     opened = Bundle.open(bundle.path)
     assert len(opened.manifest.engines) == sum(map(len, graphs.values()))

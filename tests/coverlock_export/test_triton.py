@@ -22,6 +22,7 @@ from coverlock_sdk.bundles.compiled_engines import Engine
 from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
+from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.verifier import triton_runtime
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -59,11 +60,17 @@ def test_the_graph_becomes_a_model_of_the_onnx_backend(bundle, tmp_path):
     assert list(config.input[0].dims) == [128, 128, 3]
     assert [(o.name, list(o.dims)) for o in config.output] == [
         ("decoder_logits", [48]),
-        ("hash_logits", [256]),
+        ("descriptions", [256]),
     ]
     assert config.dynamic_batching.max_queue_delay_microseconds == 2000
     assert config.instance_group[0].count == 2
     assert not list((tmp_path / "repo").glob(".*"))
+
+
+def test_a_thumbnail_has_its_three_dimensions(tmp_path):
+    bundle = write_toy_bundle(tmp_path / "bundle", image_hash=OctaveCode())
+    config = parsed(model_config(bundle, None))
+    assert [list(output.dims) for output in config.output] == [[48], [3, 128, 128]]
 
 
 @pytest.fixture
@@ -171,9 +178,9 @@ def test_batches_are_split_to_what_the_server_takes():
             return SimpleNamespace(as_numpy=lambda name: values)
 
     images = np.arange(7, dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 3), np.uint8)
-    decoded, hashed = triton_runtime.TritonRuntime(grpc, Server(), "nowhere", 3).run(images)
+    decoded, described = triton_runtime.TritonRuntime(grpc, Server(), "nowhere", 3).run(images)
     assert sent == [3, 3, 1]
-    assert decoded[:, 0].tolist() == hashed[:, 0].tolist() == list(range(7))
+    assert decoded[:, 0].tolist() == described[:, 0].tolist() == list(range(7))
 
 
 BACKEND = """
@@ -308,7 +315,7 @@ def test_requests_are_batched_by_the_server(server, photos):
     def ask(_):
         tensor = grpc.InferInput("images", [1, 128, 128, 3], "UINT8")
         tensor.set_data_from_numpy(np.zeros((1, 128, 128, 3), np.uint8))
-        return client.infer(MODEL, [tensor]).as_numpy("hash_logits")
+        return client.infer(MODEL, [tensor]).as_numpy("descriptions")
 
     before = counts(client)
     with ThreadPoolExecutor(16) as threads:

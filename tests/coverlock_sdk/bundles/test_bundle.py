@@ -8,6 +8,7 @@ import pytest
 from coverlock_sdk import Verifier
 from coverlock_sdk.bundles.bundle import (
     MANIFEST,
+    SCHEMA,
     Bundle,
     Manifest,
     building,
@@ -92,8 +93,8 @@ def test_a_missing_file_is_named(bundle):
 
 
 def test_a_newer_schema_asks_for_an_update(bundle):
-    edit_manifest(bundle, schema=3)
-    with pytest.raises(BundleError, match="newer version .schema 3.*update coverlock-sdk"):
+    edit_manifest(bundle, schema=SCHEMA + 1)
+    with pytest.raises(BundleError, match=f"newer version .schema {SCHEMA + 1}.*update coverlock"):
         Bundle.open(bundle)
 
 
@@ -122,8 +123,6 @@ SECTIONS = (
     "hash",
     "preprocessing",
     "fpr",
-    "rule",
-    "floor",
     "opset",
     "graphs",
     "engines",
@@ -138,6 +137,14 @@ def test_a_section_of_the_wrong_kind_is_one_sentence(bundle, section, value):
         Verifier.open(bundle, "cpu").close()
     except CoverLockError as error:
         assert "\n" not in str(error)  # noqa: PT017 (some of these values are harmless)
+
+
+@pytest.mark.parametrize("bands", [[], [0], [256.0], ["256"], [1] * 100, 256, None])
+def test_bands_of_the_wrong_kind_are_refused(bundle, bands):
+    image_hash = json.loads((bundle / MANIFEST).read_text())["hash"]
+    edit_manifest(bundle, hash={**image_hash, "bands": bands})
+    with pytest.raises(BundleError, match="'hash.bands'.*export the bundle again"):
+        Bundle.open(bundle)
 
 
 def test_an_engine_of_the_wrong_kind_is_one_sentence(bundle):

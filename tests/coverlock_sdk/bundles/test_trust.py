@@ -109,7 +109,7 @@ def test_what_is_not_a_trust_file_is_refused(bundle, tmp_path, content, problem)
 def test_opening_without_trust_warns_unless_anybody_is_trusted(bundle, keys):
     openers = (
         lambda **trust: Verifier.open(bundle, "cpu", **trust).close(),
-        lambda **trust: Embedder.open(bundle, harden=False, **trust),
+        lambda **trust: Embedder.open(bundle, **trust),
     )
     for opener in openers:
         with pytest.warns(UntrustedBundleWarning, match="without checking who made it") as told:

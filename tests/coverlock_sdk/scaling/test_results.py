@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.locking.judging import KEYED_FLOORS
+from coverlock_sdk.hashing.frames import Frame
+from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.scaling.job import VerificationJob
 from tests.coverlock_sdk.scaling.conftest import rows_in
 from tests.toy_bundle import write_toy_bundle
@@ -113,6 +114,18 @@ def results_of(job: VerificationJob, out: Path) -> Results:
     return Results(out, job.terms(*job.checked()))
 
 
+def test_all_of_a_verdict_is_kept(tmp_path):
+    verdict = Verdict(
+        True, 1e-9, 47, 48, 1e-6, "soft", 0.9, 0.8, 0.95, Frame(0.9, 0.45, 0.5), "test", "because"
+    )
+    with Results(tmp_path, TERMS) as results:
+        results.add([{**row("a", "accepted"), **verdict.to_dict()}])
+    [kept] = rows_in(tmp_path)
+    told = verdict.to_dict()
+    assert told.pop("accepted")
+    assert {name: kept[name] for name in told} == told
+
+
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory) -> VerificationJob:
     """A job with a key, of a bundle that any key may open."""
@@ -123,6 +136,9 @@ def keyed(tmp_path_factory) -> VerificationJob:
     return VerificationJob(str(folder / "bundle"), "alice", str(folder / "one.json"))
 
 
+FILES = ("key_file", "registry")
+
+
 @pytest.mark.parametrize(
     ("term", "change"),
     [
@@ -130,19 +146,19 @@ def keyed(tmp_path_factory) -> VerificationJob:
         ("message", {"message": (0, 1) * 24}),
         ("message", {"message": None}),
         ("keys", {"key_file": "two.json"}),
-        ("floor, keys", {"key_file": None}),
+        ("keys", {"key_file": None}),
         ("fpr", {"fpr": 1e-3}),
-        ("floor, rule", {"rule": "hard"}),
-        ("floor", {"floor": 0.9}),
+        ("registry", {"registry": "pictures.registry"}),
         ("precision", {"precision": "int8"}),
-        ("accept_unlocked", {"accept_unlocked": True}),
     ],
 )
 def test_verdicts_of_another_job_are_never_taken_for_ones_own(keyed, tmp_path, term, change):
     with results_of(keyed, tmp_path) as results:
         results.add([row("a")])
-    if change.get("key_file"):
-        change = {"key_file": str(Path(keyed.bundle).with_name(change["key_file"]))}
+    change = {
+        name: str(Path(keyed.bundle).with_name(value)) if name in FILES and value else value
+        for name, value in change.items()
+    }
     with pytest.raises(CoverLockError, match=f"another job \\(differing in {term}\\): choose"):
         results_of(replace(keyed, **change), tmp_path)
 
@@ -150,9 +166,7 @@ def test_verdicts_of_another_job_are_never_taken_for_ones_own(keyed, tmp_path, t
 def test_the_same_job_in_other_words_goes_on(keyed, tmp_path):
     with results_of(keyed, tmp_path) as results:
         results.add([row("a")])
-    spelled_out = replace(
-        keyed, fpr=1e-6, rule="soft", floor=KEYED_FLOORS["soft"], runtime="cpu", max_batch=7
-    )
+    spelled_out = replace(keyed, fpr=1e-6, runtime="cpu", max_batch=7)
     assert results_of(spelled_out, tmp_path).done() == {("a", None)}
 
 

@@ -40,7 +40,7 @@ from tests.toy_bundle import toy_lock, write_toy_bundle
 
 def options(bundle, **changes) -> DeploymentOptions:
     opening = {"runtime": "cpu", "threads": 1, "trust": "any"}
-    settings = dict.fromkeys(("key_file", "tokens", "ids", "serials", "resolution", "marking"))
+    settings = dict.fromkeys(("key_file", "tokens", "ids", "registry", "resolution", "marking"))
     return DeploymentOptions(bundles=(bundle.path,), opening=opening, **{**settings, **changes})
 
 

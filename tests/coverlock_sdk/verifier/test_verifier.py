@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk import Key, Verifier
-from coverlock_sdk.bundles.bundle import MANIFEST, seal, stamped
+from coverlock_sdk import Embedder, Key, Verifier
+from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.errors import (
     BundleError,
     CoverLockError,
@@ -24,7 +24,8 @@ from coverlock_sdk.errors import (
     PictureError,
     RuntimeUnavailableError,
 )
-from coverlock_sdk.locking.judging import FLOORS
+from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier import onnx_runtime, runtimes
 from coverlock_sdk.verifier.batching import Batcher, run_in_parts
 from tests.toy_bundle import BITS, put_runtime, toy_lock, write_toy_bundle
@@ -161,35 +162,71 @@ def test_keys_are_given_and_checked_against_the_fingerprint(tmp_path, key, photo
     assert bytes(range(32)) not in stored
 
 
-def test_fpr_and_rule_can_be_replaced(bundle, marked):
-    with Verifier.open(bundle, "cpu", fpr=1e-3, rule="hard") as verifier:
-        verdict = verifier.verify(marked[0], MESSAGE)
-    assert (verdict.fpr, verdict.rule) == (1e-3, "hard")
-    with pytest.raises(CoverLockError, match="not a rule"):
-        Verifier.open(bundle, "cpu", rule="strict")
+def test_fpr_can_be_replaced(bundle, marked):
+    with Verifier.open(bundle, "cpu", fpr=1e-3) as verifier:
+        assert verifier.verify(marked[0], MESSAGE).fpr == 1e-3
 
 
-def test_the_floor_of_a_bundle_goes_with_its_rule_and_can_be_replaced(tmp_path, marked):
-    """A bundle that says nothing about it, as older ones do, has the default floor of the rule."""
-    bundle = write_toy_bundle(tmp_path / "bundle").path
-    manifest = json.loads((bundle / MANIFEST).read_text())
+@pytest.fixture(scope="module")
+def octave_bundle(tmp_path_factory):
+    return write_toy_bundle(
+        tmp_path_factory.mktemp("octave") / "bundle", embedding=True, image_hash=OctaveCode()
+    )
 
-    def floor(**settings):
-        with Verifier.open(bundle, "cpu", **settings) as verifier:
-            assert verifier.verify(marked[0], MESSAGE).floor == verifier.floor
-            return verifier.floor
 
-    for added in ("schema", "sha256", "floor"):
-        del manifest[added]
-    (bundle / MANIFEST).write_bytes(stamped(manifest))
-    assert floor() == FLOORS["soft"]
-    assert floor(floor=0.9) == 0.9
-    (bundle / MANIFEST).write_bytes(stamped({**manifest, "floor": 0.95}))
-    assert floor() == floor(rule="soft") == 0.95
-    assert floor(floor=0.5) == 0.5
-    assert floor(rule="hard") == FLOORS["hard"]
-    with pytest.raises(CoverLockError, match="a share from 0 to 1, not 90"):
-        Verifier.open(bundle, "cpu", floor=90)
+@pytest.mark.parametrize("runtime", ["cpu", "openvino"])
+def test_the_host_tries_frames_on_the_thumbnail_that_a_graph_returns(
+    octave_bundle, key, photos, runtime
+):
+    pytest.importorskip({"cpu": "onnxruntime"}.get(runtime, runtime))
+    lock = toy_lock(key, OctaveCode())
+    native = np.ascontiguousarray(photos[:3, :128, :128])
+    marked = lock.embed(native, "alice")
+    with Verifier.open(octave_bundle, runtime, key=key, threads=1) as verifier:
+        _, descriptions = verifier.logits(native)
+        assert descriptions.shape == (3, 3, 128, 128)
+        np.testing.assert_allclose(descriptions, lock.logits(native)[1], atol=1e-6)
+        assert [v.accepted for v in verifier.verify(marked, "alice")] == [True] * 3
+        assert verifier.verify(marked[0], "alice").frame.is_whole
+        assert not verifier.verify(marked[0], "bob")
+        assert [v.shape for v in verifier.logits([])] == [(0, BITS), (0, 3, 128, 128)]
+
+
+def test_a_frame_that_fits_is_in_the_verdict(octave_bundle, key, photos):
+    """The additive mark does not survive a crop, so the decoder is told what it reads."""
+    lock = toy_lock(key, OctaveCode())
+    carrier = lock.embed(np.ascontiguousarray(photos[0, :128, :128]), "alice")
+    cropped = Image.fromarray(carrier).crop((2, 4, 122, 124)).resize((128, 128))
+    with Verifier.open(octave_bundle, "cpu", key=key, threads=1) as verifier:
+        decoded, _ = verifier.logits(carrier)
+        _, description = verifier.logits(np.asarray(cropped))
+        [verdict] = verifier.lock.verify(decoded, description, "alice")
+    assert verdict.accepted
+    assert verdict.frame.side == pytest.approx(120 / 128, abs=0.02)
+    assert (verdict.frame.x, verdict.frame.y) == pytest.approx((62 / 128, 64 / 128), abs=0.02)
+
+
+def test_a_bundle_of_another_version_of_octave_is_refused(tmp_path):
+    bundle = write_toy_bundle(tmp_path / "bundle", image_hash=OctaveCode())
+    for changed in ({"hash_digest": "0" * 64}, {"hash": "quintave"}, {"bands": (192, 320, 511)}):
+        seal(bundle.path, replace(bundle.manifest, **changed))
+        with pytest.raises(BundleError, match="another version of the hash.*export the bundle"):
+            Verifier.open(bundle.path, "cpu")
+
+
+def test_a_registry_asks_for_the_picture_that_was_marked(octave_bundle, key, photos, tmp_path):
+    native = np.ascontiguousarray(photos[:2, :128, :128])
+    path = tmp_path / "registry.sqlite"
+    carrier = Embedder.open(octave_bundle, key=key, registry=path).embed(native[0], "alice")
+    unknown = toy_lock(key, OctaveCode()).embed(native[1], "bob")
+    for registry in (path, Registry(path)):
+        with Verifier.open(octave_bundle, "cpu", key=key, registry=registry) as verifier:
+            verdict = verifier.verify(carrier, "alice")
+            assert verdict.accepted
+            assert verdict.likeness == 1
+            assert verifier.verify(unknown, "bob").reason == "the registry has no such picture"
+    with pytest.raises(CoverLockError, match="a registry needs a key"):
+        Verifier.open(octave_bundle, "cpu", registry=path)
 
 
 def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch):
@@ -448,9 +485,8 @@ def test_an_overflow_is_told_to_the_caller_of_that_picture_only(value, output):
 
 def test_a_graph_that_is_not_the_manifests_is_refused(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
-    layout = replace(bundle.manifest.format, payload_bits=BITS + 1)
-    seal(bundle.path, replace(bundle.manifest, format=layout))
-    with pytest.raises(BundleError, match="48 and 256 logits.*says 49 and 256"):
+    seal(bundle.path, replace(bundle.manifest, payload_bits=BITS + 1))
+    with pytest.raises(BundleError, match=r"\(48,\) and \(256,\).*says \(49,\) and \(256,\)"):
         Verifier.open(bundle.path, "cpu")
 
 
