@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 Gradient = Callable[[Logits], Images]
-"""Carries weights (N, dimensions) on the logits of pictures back to them: the gradient of the sum."""
+"""Carries weights on the logits (N, dimensions) of pictures back to them: a gradient."""
 
 Differentiable = Callable[[Images], tuple[Logits, Gradient]]
 """The logits (N, dimensions) of pictures, and their gradient."""

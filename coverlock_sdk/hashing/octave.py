@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +102,7 @@ class OctaveCode(ImageHash):
         products, colours = axis @ axis.T, (OPPONENT @ OPPONENT.T).astype(np.float64)
         grams = []
         for band, matrix in enumerate(self.whitening):
-            places = [(channel, *np.nonzero(mask)) for channel, mask in enumerate(masks(band))]
+            places: list[Any] = [(c, *np.nonzero(mask)) for c, mask in enumerate(masks(band))]
             blocks = [
                 [
                     colours[c, d] * products[np.ix_(u, s)] * products[np.ix_(v, t)]

@@ -9,10 +9,8 @@ from PIL import Image
 
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.hashing.frames import Frame
-from coverlock_sdk.threads import one_thread
 
 
-@one_thread
 def placed(view: Images, frame: Frame) -> Images:
     """The original frame (3, H, W) as far as ``view`` (3, H, W) shows it.
 
@@ -21,17 +19,18 @@ def placed(view: Images, frame: Frame) -> Images:
     """
     if frame.turn:
         return _turned(view, frame)
-    rows = _axis(view.shape[1], frame.side, frame.y)
-    columns = _axis(view.shape[2], frame.side, frame.x)
-    return np.clip(np.matmul(np.matmul(rows, view), columns.T), 0, 1)
+    down = _along(view, frame.side, frame.y)
+    return _along(down.transpose(0, 2, 1), frame.side, frame.x).transpose(0, 2, 1)
 
 
-def _axis(samples: int, side: float, centre: float) -> Images:
-    """Weights (samples, samples): each place of the frame, from the nearest pixels of the view."""
+def _along(values: Images, side: float, centre: float) -> Images:
+    """The middle axis of ``values`` (3, N, M) put in its place, between the nearest samples."""
+    samples = values.shape[1]
     places = ((np.arange(samples) + 0.5) / samples - centre) / side + 0.5
     positions = np.clip(places * samples - 0.5, 0, samples - 1)
-    weights = 1 - np.abs(positions[:, None] - np.arange(samples))
-    return np.maximum(weights, 0).astype(np.float32)
+    before = np.minimum(positions.astype(np.int64), samples - 2)
+    share = (positions - before).astype(np.float32)[:, None]
+    return values[:, before] * (1 - share) + values[:, before + 1] * share
 
 
 def _turned(view: Images, frame: Frame) -> Images:
@@ -47,10 +46,10 @@ def _turned(view: Images, frame: Frame) -> Images:
     def transformed(values: Images) -> Images:
         image = Image.fromarray(np.ascontiguousarray(values))
         bilinear = Image.Resampling.BILINEAR
-        return np.asarray(image.transform((width, height), Image.Transform.AFFINE, matrix, bilinear))
+        return np.asarray(
+            image.transform((width, height), Image.Transform.AFFINE, matrix, bilinear)
+        )
 
     seen = transformed(np.ones((height, width), dtype=np.float32))
     mean = view.mean(axis=(1, 2), dtype=np.float32)
-    return np.stack(
-        [transformed(v - m) * (seen > 0) + m for v, m in zip(view, mean, strict=True)]
-    )
+    return np.stack([transformed(v - m) * (seen > 0) + m for v, m in zip(view, mean, strict=True)])

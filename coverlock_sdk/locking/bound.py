@@ -44,7 +44,7 @@ def additive_bound(
     decibels: float,
     floors: Floors | None = None,
 ) -> Bound:
-    """The bound for a picture whose code is ``target`` made to pass for one whose code is ``source``.
+    """The bound for a picture of code ``target`` that is made to pass for one of code ``source``.
 
     ``margins`` (bits,) are the numbers of the marked picture whose signs lock its message
     (``CodeMap.seen`` under its salt): salts and hardening make them larger than chance would, which
@@ -54,7 +54,9 @@ def additive_bound(
     length = math.sqrt(10 ** (-decibels / 10) * 3 * SIDE**2)
     bands = len(code.bands)
     cosines, agree = [], []
-    for band, (z, s) in enumerate(zip(np.split(target, edges), np.split(source, edges), strict=True)):
+    for band, (z, s) in enumerate(
+        zip(np.split(target, edges), np.split(source, edges), strict=True)
+    ):
         sizes = np.abs(margins[band::bands]) / np.sqrt(np.square(s).mean())
         reached = [
             _largest_cosine(z, s, *spectra(code)[band], length * math.sqrt(share / SHARES))
@@ -87,7 +89,7 @@ def agreement(cosine: float, margins: Logits) -> Floats:
 
 
 def passing(agree: Floats, bands: int, floors: Floors) -> float:
-    """How likely bits that agree with these probabilities reach the floor of each band and of all."""
+    """How likely bits that agree with these probabilities reach the floors of each band and all."""
     total = np.ones(1)
     for band in range(bands):
         count = _distribution(agree[band::bands])

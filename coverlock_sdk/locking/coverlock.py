@@ -16,7 +16,7 @@ from coverlock_sdk.locking.embedding import ROUNDS, Binder
 from coverlock_sdk.locking.keys import as_keyring
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.plugin_calls import Networks
@@ -64,7 +64,7 @@ class CoverLock(Defense):
     """Whether marked pictures are moved a little so that distortions do not move their code."""
     psnr: float | None = None
     """Decibels that marked pictures should have; None leaves a mark as strong as it is."""
-    floors: Floors = Floors()
+    floors: Floors = DEFAULT_FLOORS
     registry: str | Path | Registry | None = None
 
     def protect(self, watermark: Watermark) -> LockedWatermark:

@@ -41,7 +41,10 @@ class Wanted(NamedTuple):
 class Hardener(Protocol):
     """Finds what to add to a marked picture."""
 
-    size: tuple[int, int]
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of what the hash sees."""
+        ...
 
     def residual(self, view: Images, wanted: Wanted) -> Images:
         """What to add to a marked picture, seen as ``view`` (3, H, W)."""
@@ -66,7 +69,7 @@ class LinearHardener:
 
     @one_thread
     def residual(self, view: Images, wanted: Wanted) -> Images:
-        """A change (3, 128, 128) of what the code sees; bits with enough margin stay as they are."""
+        """A change (3, 128, 128) of what the code sees; bits with enough margin stay."""
         seen = resample(view, self.size)
         numbers = self.code.logits(seen[None])[0]
         shown = numbers @ wanted.directions

@@ -1,7 +1,7 @@
 """Secret keys: what they determine, how they are stored, and how they stay out of sight.
 
-A key determines how the code of a picture locks a message (see ``code_maps``). All of it is HMAC-SHA256 on the host, identical on every platform, so that networks and
-bundles hold no secret.
+A key determines how the code of a picture locks a message (see ``code_maps``). All of it is
+HMAC-SHA256 on the host, identical on every platform, so that networks and bundles hold no secret.
 """
 
 from __future__ import annotations

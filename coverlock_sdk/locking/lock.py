@@ -23,7 +23,7 @@ from coverlock_sdk.locking.code_maps import CodeMap, code_map
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
 from coverlock_sdk.locking.messages import as_bits
-from coverlock_sdk.locking.readings import Floors, Reading
+from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors, Reading
 from coverlock_sdk.locking.registration import WHOLE_WEIGHT, PayloadScore, nearby, search
 from coverlock_sdk.locking.statistics import check_fpr, corrected
 from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
@@ -73,7 +73,7 @@ class Lock:
     keyring: Keyring | None = None
     fpr: float = 1e-6
     rule: Rule = "soft"
-    floors: Floors = Floors()
+    floors: Floors = DEFAULT_FLOORS
     registry: Registry | None = None
 
     def __post_init__(self) -> None:
@@ -109,7 +109,9 @@ class Lock:
         if key is None or self.hash is None:
             bits = codeword(name, key, self.bits) if name is not None else message
             return Terms(key, self._map(None, ""), np.asarray(bits, dtype=np.uint8), name)
-        context = f"id/{name}" if name is not None else f"bits/{bytes(message).hex()}"
+        context = f"id/{name}"
+        if not isinstance(message, str):
+            context = f"bits/{message.tobytes().hex()}"
         return Terms(key, self._map(key, context), np.zeros(self.bits, np.uint8), name)
 
     def _map(self, key: Key | None, context: str) -> CodeMap:
@@ -151,8 +153,9 @@ class Lock:
         repeats = -(-self.payload_bits // self.bits)
         return np.tile(message ^ code, repeats)[: self.payload_bits]
 
-    def own_verdict(self, decoded: Logits, description: Images | Logits, terms: Terms,
-                    salt: int) -> Verdict:
+    def own_verdict(
+        self, decoded: Logits, description: Images | Logits, terms: Terms, salt: int
+    ) -> Verdict:
         """What verification says of a picture just marked under ``salt``."""
         [reading] = self._read(decoded, description, terms, [salt], weight=self._whole_weight)
         return self._judged([reading], len(self.keys))
@@ -172,9 +175,7 @@ class Lock:
         decoder finds more there than in a crop that fills its whole view.
         """
         return [
-            self._verify(
-                decoded[row], descriptions[row], message, decode and partial(decode, row)
-            )
+            self._verify(decoded[row], descriptions[row], message, decode and partial(decode, row))
             for row, message in enumerate(self.messages(messages, len(decoded)))
         ]
 
@@ -228,8 +229,13 @@ class Lock:
         tries = terms.code_map.tries(seen)
         return [
             Reading.of(
-                odds, seen[salt], self.code_of(seen[salt], terms, salt) ^ terms.message,
-                self.hash, terms.key, frame, float(tries[salt]) / weight,
+                odds,
+                seen[salt],
+                self.code_of(seen[salt], terms, salt) ^ terms.message,
+                self.hash,
+                terms.key,
+                frame,
+                float(tries[salt]) / weight,
             )
             for salt in salts
         ]
@@ -254,7 +260,9 @@ class Lock:
         for found in search(self._score(decoded, description, terms), least_weight):
             for frame, weight, salt in found:
                 yield self._read(decoded, description, terms, [salt], frame, weight / 2)
-            for placed in found[:REREAD] if decode is not None else []:
+            if decode is None:
+                continue
+            for placed in found[:REREAD]:
                 again = decode(placed.frame)
                 score = self._score(again, description, terms)
                 frame, weight, salt = nearby(placed, score)
@@ -262,10 +270,10 @@ class Lock:
 
     def _score(self, decoded: Logits, description: Images, terms: Terms) -> PayloadScore:
         """How well frames fit what was read."""
-        assert self.hash is not None
+        image_hash: Any = self.hash
         pads = 1 - 2.0 * (terms.message ^ terms.code_map.pads)
         wanted = np.tanh(self.log_odds(decoded) / 2) * pads
-        return PayloadScore(self.hash, description, terms.code_map, wanted.astype(np.float32))
+        return PayloadScore(image_hash, description, terms.code_map, wanted.astype(np.float32))
 
     def _remembered(
         self, decoded: Logits, description: Any, terms: Terms, decode: Placing | None

@@ -96,7 +96,9 @@ class Reading:
     def p_value(self, rule: Rule) -> float:
         """How likely an unmarked picture agrees with the message as well as this one does."""
         weights = self.weights(rule)
-        return hard_p_value(self.matches) if weights is None else soft_p_value(self.matches, weights)
+        return (
+            hard_p_value(self.matches) if weights is None else soft_p_value(self.matches, weights)
+        )
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,9 @@ class Floors:
     def least(bits: int, forger: float, odds: float) -> int:
         """How many of ``bits`` legible bits must agree."""
         return _least((1,) * bits, forger, odds)
+
+
+DEFAULT_FLOORS = Floors()
 
 
 def _held(

@@ -153,7 +153,9 @@ class Fit(NamedTuple):
 
         A turn is moved by the angle that moves the rim as far.
         """
-        side, x, y, *turn = np.add(self.frame[: len(offsets)], np.multiply(offsets, UNITS[: len(offsets)]))
+        side, x, y, *turn = np.add(
+            self.frame[: len(offsets)], np.multiply(offsets, UNITS[: len(offsets)])
+        )
         low, high = np.subtract(self.start, self.reach), np.add(self.start, self.reach)
         return Frame(
             float(np.clip(side, max(low[0], LEAST_SIDE), min(high[0], 1.0))),

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -73,7 +71,7 @@ class Registry:
                 "number INTEGER, created TEXT, picture TEXT);"
             )
         if fresh:
-            os.chmod(self.path, 0o600)
+            self.path.chmod(0o600)
 
     def issue(self, identifier: str, picture: str | None = None) -> str:
         """A new serial of ``identifier``, such as ``order-4711/000001``.
@@ -115,14 +113,22 @@ class Registry:
             ).fetchall()
         return [str(serial) for [serial] in rows]
 
-    def remember(self, name: str, key: Key, image_hash: ImageHash, code: Logits,
-                 source: str | None = None) -> None:
+    def remember(
+        self, name: str, key: Key, image_hash: ImageHash, code: Logits, source: str | None = None
+    ) -> None:
         """Keep the long code of a picture that was marked as ``name``: its code (dimensions,)."""
         bits = LongCode.of(key, image_hash.bands).bits(code[None])[0]
         with self._connection() as connection:
             connection.execute(
                 "INSERT INTO pictures VALUES (?, ?, ?, ?, ?, ?)",
-                (name, key.fingerprint, image_hash.name, np.packbits(bits).tobytes(), _now(), source),
+                (
+                    name,
+                    key.fingerprint,
+                    image_hash.name,
+                    np.packbits(bits).tobytes(),
+                    _now(),
+                    source,
+                ),
             )
 
     def names(self) -> list[str]:
@@ -172,7 +178,9 @@ class Registry:
         if not rows:
             return None
         long = LongCode.of(key, image_hash.bands)
-        shares = long.likeness(code[None], self._unpacked([row[1] for row in rows], long)).min(axis=1)
+        shares = long.likeness(code[None], self._unpacked([row[1] for row in rows], long)).min(
+            axis=1
+        )
         best = int(shares.argmax())
         return (str(rows[best][0]), float(shares[best])) if shares[best] >= ALIKE else None
 
@@ -203,16 +211,15 @@ class Registry:
 class _RecordScore:
     """How well frames of a picture fit remembered codes."""
 
-    def __init__(
-        self, image_hash: Any, view: Images, long: LongCode, codes: Bits
-    ) -> None:
+    def __init__(self, image_hash: Any, view: Images, long: LongCode, codes: Bits) -> None:
         self.hash, self.view = image_hash, view
         self.vectors = long.vectors(codes)  # (dimensions, records)
 
     def every(self, frames: Sequence[Frame], bands: int) -> Floats:
         """For every record."""
         codes = self.hash.framed(self.view, frames, bands)
-        return _cosines(codes) @ self.vectors[: codes.shape[1]]
+        scores: Floats = (_cosines(codes) @ self.vectors[: codes.shape[1]]).astype(np.float64)
+        return scores
 
     def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
         """Each frame for its own record."""

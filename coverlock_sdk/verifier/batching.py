@@ -141,8 +141,9 @@ def _answers(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, 
 
 def _are_numbers(decoded: Logits, described: Descriptions) -> npt.NDArray[np.bool_]:
     """Which rows are finite: half precision overflows on some pictures and not on others."""
-    numbers: npt.NDArray[np.bool_] = np.isfinite(decoded).all(axis=1)
-    return numbers & np.isfinite(described).all(axis=tuple(range(1, described.ndim)))
+    described = described.reshape(len(described), -1)
+    both: npt.NDArray[np.bool_] = np.isfinite(np.concatenate([decoded, described], 1)).all(axis=1)
+    return both
 
 
 def _no_numbers(runtime: Runtime) -> CoverLockError:

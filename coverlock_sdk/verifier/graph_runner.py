@@ -13,8 +13,10 @@ from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import BundleError, CoverLockError
-from coverlock_sdk.images.conversion import Given
+from coverlock_sdk.hashing.frames import Frame
+from coverlock_sdk.images.conversion import Given, read
 from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.images.placing import placed
 from coverlock_sdk.verifier.batching import Batcher, run_in_parts
 from coverlock_sdk.verifier.host_decoder import open_decoder
 from coverlock_sdk.verifier.runtimes import Descriptions, Runtime
@@ -70,6 +72,16 @@ class GraphRunner:
             return decoded, described
         decoders, descriptions = zip(*parts, strict=True)
         return np.concatenate(decoders), np.concatenate(descriptions)
+
+    def decoded_in(self, picture: Picture, frame: Frame) -> Logits:
+        """The decoder logits (bits,) of a picture put back in its place in a frame."""
+        size = picture.size if self.decoder is not None else self.bundle.manifest.graph_size
+        pixels = np.moveaxis(placed(picture.view(size), frame), 0, -1)
+        image = np.rint(pixels * np.float32(255)).astype(np.uint8)
+        with self._call():
+            if self.decoder is not None:
+                return self.decoder.decode([read(image)])[0]
+            return self._batcher.submit(np.ascontiguousarray(image)).result().decoded
 
     def _decoded(self, pictures: Sequence[Picture], decoded: Logits) -> Logits:
         """What the graph decoded, or the plugin that decodes instead of it."""

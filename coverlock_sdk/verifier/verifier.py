@@ -15,6 +15,7 @@ from coverlock_sdk.arrays import Logits
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hashing.frames import Frame
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
 from coverlock_sdk.locking.registry import Registry
@@ -134,6 +135,9 @@ class Verifier(PictureVerifier):
     @property
     def _seen_at(self) -> tuple[int, int] | None:
         return self.bundle.manifest.size
+
+    def _decode_placed(self, given: Given, row: int, frame: Frame) -> Logits:
+        return self._runner.decoded_in(given.picture(row), frame)
 
     def _logits(self, given: Given) -> tuple[Logits, Descriptions]:
         return self._runner.logits(given)

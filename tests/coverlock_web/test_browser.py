@@ -268,7 +268,8 @@ def accepted(ready: Page) -> Page:
 def typed(page: Page, identifier: str) -> None:
     """What typing into the field of the identifier does, up to leaving it."""
     page.evaluate(
-        f"(() => {{ const field = document.getElementById('identifier'); field.value = {identifier!r};"
+        "(() => { const field = document.getElementById('identifier');"
+        f"field.value = {identifier!r};"
         "field.dispatchEvent(new InputEvent('input', {bubbles: true})) })()"
     )
 

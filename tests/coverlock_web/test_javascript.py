@@ -32,8 +32,8 @@ node = shutil.which("node")
 pytestmark = pytest.mark.skipif(node is None, reason="Node is not installed")
 
 OPENED = (
-    f'const {{ matricesOf }} = await import({json.dumps((PAGE / "matrices.js").as_uri())});'
-    f'const {{ Octave }} = await import({json.dumps((PAGE / "octave.js").as_uri())});'
+    f"const {{ matricesOf }} = await import({json.dumps((PAGE / 'matrices.js').as_uri())});"
+    f"const {{ Octave }} = await import({json.dumps((PAGE / 'octave.js').as_uri())});"
     'const bytes = new Uint8Array(Buffer.from(given.numbers, "base64"));'
     "const matrices = matricesOf(bytes, given.settings.matrices);"
     "const directions = matrices.splice(0, given.settings.hash.bands.length);"
@@ -260,7 +260,9 @@ def test_verdicts_on_whole_pictures_are_those_of_the_lock(payload_bits: int) -> 
     payload = payload_of(lock, view)
     flips = (0.0, 0.05, 0.15)
     decoded = [decoded_of(payload, share, seed) for seed, share in enumerate(flips)]
-    verdicts = compare(lock, [*decoded, decoded[0], decoded[0]], [view, view, view, other, 0 * view])
+    verdicts = compare(
+        lock, [*decoded, decoded[0], decoded[0]], [view, view, view, other, 0 * view]
+    )
     assert [verdict.accepted for verdict in verdicts][:1] == [True]
     assert not verdicts[3]
     assert verdicts[4].reason

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def codes(code):
 def test_a_larger_change_reaches_more(code, codes):
     margins = np.full(64, 0.5, np.float32)
     bounds = [additive_bound(code, codes[0], codes[1], margins, db) for db in (46, 40, 34)]
-    for weak, strong in zip(bounds, bounds[1:], strict=False):
+    for weak, strong in pairwise(bounds):
         assert weak.odds <= strong.odds
         assert all(a <= b + 1e-9 for a, b in zip(weak.cosines, strong.cosines, strict=True))
 

@@ -17,8 +17,9 @@ def test_golden_values():
     code = (np.arange(1024, dtype=np.float32) % 17) - 8
     seen = code_map(KEY, "id/vendor-42", 64, BANDS).seen(code[None])[0]
     assert np.packbits(seen[:2] > 0).tobytes().hex() == GOLDEN["seen"]
-    assert np.packbits(code_map(KEY, "id/vendor-42", 64, BANDS).pads[0]).tobytes().hex() == (
-        GOLDEN["pad"]
+    assert (
+        np.packbits(code_map(KEY, "id/vendor-42", 64, BANDS).pads[0]).tobytes().hex()
+        == (GOLDEN["pad"])
     )
     public = code_map(None, "", 64, BANDS).seen(code[None])[0, 0]
     assert np.packbits(public > 0).tobytes().hex() == GOLDEN["public"]
@@ -54,7 +55,9 @@ def test_every_message_and_salt_has_directions_and_pads_of_its_own():
     assert one.salts == SALTS
     pairs = [(one.directions(0), other.directions(0)), (one.directions(0), one.directions(1))]
     for a, b in pairs:
-        cosines = np.abs((a * b).sum(axis=0)) / np.linalg.norm(a, axis=0) / np.linalg.norm(b, axis=0)
+        cosines = (
+            np.abs((a * b).sum(axis=0)) / np.linalg.norm(a, axis=0) / np.linalg.norm(b, axis=0)
+        )
         assert cosines.max() < 0.35
     assert (one.pads[0] != other.pads[0]).mean() == pytest.approx(0.5, abs=0.25)
     assert len({pad.tobytes() for pad in one.pads}) == SALTS

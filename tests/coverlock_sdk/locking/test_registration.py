@@ -29,7 +29,6 @@ def test_every_start_lies_inside_the_original_frame():
             assert frame.side / 2 - 1e-9 <= frame.y <= 1 - frame.side / 2 + 1e-9
 
 
-
 @pytest.fixture(scope="module")
 def marked(request):
     [photo] = natural_pictures(1, (256, 256), seed=3)
