@@ -58,9 +58,7 @@ def test_the_page_names_its_watermark_and_rate(page: str) -> None:
     assert "{{" not in page
 
 
-def test_the_page_holds_the_map_and_the_matrices_of_the_hash(
-    tmp_path: Path, runtime: None
-) -> None:
+def test_the_page_holds_the_map_and_the_matrices_of_the_hash(tmp_path: Path, runtime: None) -> None:
     bundle = write_toy_bundle(tmp_path / "bundle", image_hash=OctaveCode())
     lock = toy_lock(image_hash=OctaveCode())
     page = write_site(bundle, lock, tmp_path / "site").read_text()
