@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from coverlock_sdk.loading import load_distortion as load_distortion
     from coverlock_sdk.loading import load_hash as load_hash
     from coverlock_sdk.loading import load_watermark as load_watermark
-    from coverlock_sdk.locking.embedding import Marked as Marked
     from coverlock_sdk.locking.calibration import Calibration as Calibration
     from coverlock_sdk.locking.coverlock import CoverLock as CoverLock
     from coverlock_sdk.locking.coverlock import NoDefense as NoDefense
     from coverlock_sdk.locking.coverlock import wrap as wrap
+    from coverlock_sdk.locking.embedding import Marked as Marked
     from coverlock_sdk.locking.identification import Identification as Identification
     from coverlock_sdk.locking.keys import Key as Key
     from coverlock_sdk.locking.keys import Keyring as Keyring

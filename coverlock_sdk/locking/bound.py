@@ -21,7 +21,6 @@ from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.hashing.octave import SIDE, OctaveCode
 from coverlock_sdk.locking.readings import Floors
 
-
 SHARES = 4
 """Parts of a change's energy that are spent on one band or another."""
 

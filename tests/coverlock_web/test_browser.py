@@ -268,9 +268,9 @@ def accepted(ready: Page) -> Page:
 def typed(page: Page, identifier: str) -> None:
     """What typing into the field of the identifier does, up to leaving it."""
     page.evaluate(
-        "(() => { const field = document.getElementById('identifier');"
-        f"field.value = {identifier!r};"
-        "field.dispatchEvent(new InputEvent('input', {bubbles: true})) })()"
+        "((field) => {"
+        f"field.value = {identifier!r}; field.dispatchEvent(new InputEvent('input'));"
+        "})(document.getElementById('identifier'))"
     )
 
 

@@ -41,10 +41,7 @@ def parity(
         for name, run in runs.items():
             answers[name].append(trial.run(run, lambda: None))
         reference = _joined(answers["sdk"])
-        yield {
-            name: _joined(answers[name]).compared(reference)
-            for name in precisions
-        }
+        yield {name: _joined(answers[name]).compared(reference) for name in precisions}
 
 
 def _joined(parts: list[Answers]) -> Answers:
