@@ -1,8 +1,8 @@
-"""A transplanted mark leads to a false manifest, and with the lock it does not.
+"""A transplanted mark leads to a false serial, and so to a false manifest; with the lock it does not.
 
     python examples/content_credentials.py PHOTO OTHER_PHOTO
 
-Signs PHOTO twice, the usual way and with the lock, lifts each mark off it, and puts it onto
+Marks PHOTO twice, the usual way and with the lock, lifts each mark off it, and puts it onto
 OTHER_PHOTO. Needs: pip install 'coverlock-sdk[c2pa,torch]'
 """
 
@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from coverlock_bench.provenance.unlocked import UnlockedVendor
-from coverlock_sdk import wrap
+from coverlock_sdk import NoDefense, load_watermark, wrap
 from coverlock_sdk.locking.keys import generate_key
 from coverlock_sdk.provenance.credentials import Credentials
 from coverlock_sdk.provenance.repository import ManifestRepository
@@ -47,19 +46,20 @@ Image.fromarray(pixels(sys.argv[1])).save(photo)
 files = make_trial_certificates(work / "certificates")
 credentials = Credentials.load(files.chain, files.key)
 
+repository = ManifestRepository(work / "repository", create=True)
+serial = repository.serials.issue("order-4711")
+
 print("without the lock")
-vendor = UnlockedVendor("mbrs", credentials, fpr=1e-6)
-marked = pixels(io.BytesIO(vendor.sign(photo, "order-4711/000001")))
-manifest = vendor.resolve(jpeg(marked))
-print("  the photo, stripped:  ", manifest.id if manifest else "no manifest")
-manifest = vendor.resolve(transplant(marked, pixels(photo), other))
-print("  another photo, forged:", f"{manifest.id}, which is false" if manifest else "no manifest")
+bare = NoDefense().protect(load_watermark("mbrs"))
+marked = bare.embed(pixels(photo), serial)
+found = bare.identify(jpeg(marked), [serial])
+print("  the photo, stripped:  ", found.label or "no serial")
+found = bare.identify(transplant(marked, pixels(photo), other), [serial])
+print("  another photo, forged:", f"{found.label}, which is false" if found else "no serial")
 
 print("with the lock")
-repository = ManifestRepository(work / "repository", create=True)
 generate_key(work / "key.json")
 lock = wrap("mbrs", key=work / "key.json")
-serial = repository.serials.issue("order-4711")
 signed = PictureSigner(lock, repository, credentials).sign(photo, work / "signed.png", serial)
 resolver = Resolver(repository, [lock])
 marked = pixels(signed.path)
