@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -102,12 +102,8 @@ class OctaveCode(ImageHash):
         products, colours = axis @ axis.T, (OPPONENT @ OPPONENT.T).astype(np.float64)
         grams = []
         for band, matrix in enumerate(self.whitening):
-<<<<<<< HEAD
-            places: list[Any] = [(c, *np.nonzero(mask)) for c, mask in enumerate(masks(band))]
-=======
             waves = [np.nonzero(mask) for mask in masks(band)]
             places = [(channel, down, across) for channel, (down, across) in enumerate(waves)]
->>>>>>> train
             blocks = [
                 [
                     colours[c, d] * products[np.ix_(u, s)] * products[np.ix_(v, t)]
