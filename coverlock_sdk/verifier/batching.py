@@ -141,8 +141,8 @@ def _answers(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, 
 
 def _are_numbers(decoded: Logits, described: Descriptions) -> npt.NDArray[np.bool_]:
     """Which rows are finite: half precision overflows on some pictures and not on others."""
-    numbers: npt.NDArray[np.bool_] = np.isfinite(decoded).all(axis=1)
-    return numbers & np.isfinite(described).all(axis=tuple(range(1, described.ndim)))
+    values = np.hstack([part.reshape(len(part), -1) for part in (decoded, described)])
+    return np.asarray(np.isfinite(values).all(axis=1))
 
 
 def _no_numbers(runtime: Runtime) -> CoverLockError:

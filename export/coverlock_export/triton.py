@@ -68,7 +68,7 @@ def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> s
         f"max_batch_size: {largest}",
         f'input {{ name: "{INPUT}" data_type: TYPE_UINT8 dims: [ {height}, {width}, 3 ] }}',
         *(
-            f'output {{ name: "{name}" data_type: TYPE_FP32 dims: [ {", ".join(map(str, shape))} ] }}'
+            f'output {{ name: "{name}" data_type: TYPE_FP32 dims: {list(shape)} }}'
             for name, shape in outputs
         ),
         "dynamic_batching {",
