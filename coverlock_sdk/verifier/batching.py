@@ -141,9 +141,8 @@ def _answers(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, 
 
 def _are_numbers(decoded: Logits, described: Descriptions) -> npt.NDArray[np.bool_]:
     """Which rows are finite: half precision overflows on some pictures and not on others."""
-    described = described.reshape(len(described), -1)
-    both: npt.NDArray[np.bool_] = np.isfinite(np.concatenate([decoded, described], 1)).all(axis=1)
-    return both
+    values = np.hstack([part.reshape(len(part), -1) for part in (decoded, described)])
+    return np.asarray(np.isfinite(values).all(axis=1))
 
 
 def _no_numbers(runtime: Runtime) -> CoverLockError:
