@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from coverlock_sdk.arrays import Floats, Images, Logits
+from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing.frames import WHOLE, Frame
 from coverlock_sdk.hashing.octave import OCTAVES, SIDE, features_of, masks
 from coverlock_sdk.images.distortions import EVALUATION, Crop, Sharing
@@ -75,9 +76,13 @@ def fit_octave(photos: Path, run: Path, recipe: OctaveRecipe | None = None) -> P
         for moment, pictures in zip(moments, _stacked(map(_features, group)), strict=True):
             moment.add_template(pictures)
     matrices = [
-        moment.whitening(recipe, dimensions).astype(np.float16)
+        _halved(moment.whitening(recipe, dimensions))
         for moment, dimensions in zip(moments, recipe.dimensions, strict=True)
     ]
+    if not all(np.isfinite(matrix).all() for matrix in matrices):
+        raise PictureError(
+            f"{len(chosen)} photos are too few for so many dimensions: give a few hundred"
+        )
     card: dict[str, Any] = {
         "recipe": asdict(recipe),
         "bands": [list(octave) for octave in OCTAVES],
@@ -89,6 +94,12 @@ def fit_octave(photos: Path, run: Path, recipe: OctaveRecipe | None = None) -> P
     stored = {f"band-{band}": torch.from_numpy(matrix) for band, matrix in enumerate(matrices)}
     write_results(weights, stored, card)
     return weights
+
+
+def _halved(matrix: Matrix) -> npt.NDArray[np.float16]:
+    """A matrix as it is kept; what half precision cannot hold becomes infinite."""
+    with np.errstate(over="ignore"):
+        return matrix.astype(np.float16)
 
 
 class _Moments:

@@ -147,7 +147,7 @@ def test_the_first_verdict_comes_within_three_seconds_of_one_core(
     assert searched - judged < 10
 
 
-def hundred(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> list[Path]:
+def forty(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> list[Path]:
     """Marked, compressed, forged and clean pictures of five sizes and three formats."""
     files = []
     for number, photo in enumerate(photos):
@@ -155,7 +155,7 @@ def hundred(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> l
         kind = ("marked", "jpeg", "forged", "clean")[number // 5 % 4]
         picture = cover if kind == "clean" else lock.embed(cover, IDENTIFIER)
         if kind == "forged":
-            picture = forged(cover, picture, photos[(number + 50) % len(photos)])
+            picture = forged(cover, picture, photos[(number + 20) % len(photos)])
         name = folder / f"{number:03d}-{kind}"
         if kind == "jpeg":
             quality = (50, 75, 90, 95)[number % 4]
@@ -168,28 +168,28 @@ def hundred(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> l
 
 
 @pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.WeakMarkWarning")
-def test_a_hundred_pictures_get_the_verdicts_of_python(
+def test_forty_pictures_get_the_verdicts_of_python(
     ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
 ) -> None:
-    photos = [Image.fromarray(p) for p in natural_pictures(100, (256, 256), seed=9)]
-    compare_all(ready, hundred(photos, lock, tmp_path), bundle)
+    photos = [Image.fromarray(p) for p in natural_pictures(40, (256, 256), seed=9)]
+    compare_all(ready, forty(photos, lock, tmp_path), bundle)
 
 
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.WeakMarkWarning")
-def test_a_hundred_photos_get_the_verdicts_of_python(
+def test_forty_photos_get_the_verdicts_of_python(
     shared_data: Path, ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
 ) -> None:
-    paths = sorted((shared_data / "eval" / "coco").iterdir())[:100]
+    paths = sorted((shared_data / "eval" / "coco").iterdir())[:40]
     photos = [Image.open(path).convert("RGB") for path in paths]
-    compare_all(ready, hundred(photos, lock, tmp_path), bundle)
+    compare_all(ready, forty(photos, lock, tmp_path), bundle)
 
 
 def compare_all(page: Page, files: list[Path], bundle: Path) -> None:
-    assert len(files) == 100
+    assert len(files) == 40
     with Verifier.open(bundle, "cpu") as verifier:
         verdicts = [verifier.verify(file, IDENTIFIER) for file in files]
-    assert 40 <= sum(verdict.accepted for verdict in verdicts) <= 50
+    assert 16 <= sum(verdict.accepted for verdict in verdicts) <= 20
     for file, verdict in zip(files, verdicts, strict=True):
         assert_same(dropped(page, file), verdict, file.name)
 
@@ -351,8 +351,8 @@ def test_a_crop_is_accepted_and_the_part_it_shows_is_named(
         verdict = verifier.verify(crop, IDENTIFIER)
     shown = dropped(ready, crop)
     assert_same(shown, verdict, "crop")
-    if verdict:
-        assert f"shows {verdict.frame}" in ready.evaluate(SHOWN).replace(" %", "%")
+    assert verdict
+    assert f"shows {verdict.frame}" in ready.evaluate(SHOWN).replace(" %", "%")
 
 
 def test_the_page_connects_to_nothing_and_works_from_a_server(page: Page, site: Path) -> None:

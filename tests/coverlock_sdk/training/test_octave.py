@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ pytest.importorskip("matplotlib")
 
 from safetensors.numpy import load_file
 
+from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing import octave, shipped
 from coverlock_sdk.images.distortions import Crop
 from coverlock_sdk.testing import natural_pictures
@@ -25,16 +28,33 @@ from coverlock_sdk.training.octave import OctaveRecipe, cropped, fit_octave
 FEW = OctaveRecipe(photos=8, held_out=0.3, templates=1, dimensions=(8, 16, 16))
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, run = tmp_path_factory.mktemp("photos"), tmp_path_factory.mktemp("run")
-    for number, picture in enumerate(natural_pictures(14, (128, 128), seed=3)):
-        Image.fromarray(picture).save(folder / f"{number:03}.png")
+@pytest.fixture(scope="module", autouse=True)
+def _two_kinds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         few = {name: KINDS[name] for name in ("fog", "QR codes")}
         patch.setattr("coverlock_sdk.training.kinds.collection.KINDS", few)
-        assert fit_octave(folder, run, FEW) == run / "hash.safetensors"
+        yield
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for number, picture in enumerate(natural_pictures(14, (128, 128), seed=3)):
+        Image.fromarray(picture).save(folder / f"{number:03}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("run")
+    assert fit_octave(photos, run, FEW) == run / "hash.safetensors"
     return run
+
+
+def test_too_few_photos_for_so_many_dimensions_are_refused(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(PictureError, match="8 photos are too few"):
+        fit_octave(photos, tmp_path, replace(FEW, dimensions=(192, 320, 1535), ridge=1e-12))
+    assert not (tmp_path / "hash.safetensors").exists()
 
 
 def test_matrices_and_card_are_those_of_a_hash(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

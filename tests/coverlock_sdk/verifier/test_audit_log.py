@@ -18,7 +18,7 @@ VERDICT = Verdict(True, 1e-9, 47, 48, 1e-6, "soft")
 def record(path, count: int) -> None:
     log = AuditLog(path)
     for _ in range(count):
-        log.verdict_reached(VERDICT, "mark", "nano", "a.png")
+        log.verdict_reached(VERDICT, "mark", "octave", "a.png")
 
 
 def test_each_line_names_the_digest_of_the_one_before(tmp_path):
