@@ -95,7 +95,7 @@ class Binder:
         lock, terms, marked = self.lock, work.terms, work.result
         if lock.registry is None or lock.hash is None or terms.key is None or terms.name is None:
             return marked
-        if marked.is_faint:
+        if marked.is_faint or not marked.verdict.accepted:
             return marked
         [description] = self.networks.described(self.networks.views([marked.picture]))
         [code] = lock.hash.code(description)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 MOST_BITS = 256
 """The longest message that is locked bit by bit; longer payloads repeat it."""
 
-REREAD = 2
-"""Frames in which a picture is decoded once more."""
+PROMISING = 1e-3
+"""The p-value, before any correction, from which on a picture is decoded once more in a frame."""
 
 SHORTLIST = 2
 """Salts whose exact p-value is computed."""
@@ -187,7 +187,7 @@ class Lock:
         readings: list[Reading] = []
         for key in self.keys:
             terms = self.terms(message, key)
-            if self.registry is not None and terms.key is not None:
+            if self.registry is not None and terms.name is not None:
                 readings += self._remembered(decoded, description, terms, decode)
             else:
                 readings += self._read(decoded, description, terms, weight=self._whole_weight)
@@ -198,8 +198,7 @@ class Lock:
             return verdict
         for key in self.keys:
             for found in self._registered(decoded, description, self.terms(message, key), decode):
-                readings += found
-                verdict = self._judged(readings, len(self.keys))
+                verdict = _better(verdict, self._judged(found, len(self.keys)))
                 if verdict:
                     return verdict
         return verdict
@@ -252,18 +251,19 @@ class Lock:
     ) -> Iterator[list[Reading]]:
         """One picture read in the frames that fit best, each under the salt it fits under.
 
-        The best of each family are read once more with the picture put back in its place.
+        Where one is promising, the picture is read once more, put back in its place.
         """
         odds = self.log_odds(decoded)
         legible = int((np.abs(odds) > 1e-3).sum())
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
         for found in search(self._score(decoded, description, terms), least_weight):
-            for frame, weight, salt in found:
-                yield self._read(decoded, description, terms, [salt], frame, weight / 2)
-            if decode is None:
-                continue
-            for placed in found[:REREAD]:
-                again = decode(placed.frame)
+            for placed in found:
+                frame, weight, salt = placed
+                readings = self._read(decoded, description, terms, [salt], frame, weight / 2)
+                yield readings
+                if decode is None or readings[0].p_value(self.rule) > PROMISING:
+                    continue
+                again = decode(frame)
                 score = self._score(again, description, terms)
                 frame, weight, salt = nearby(placed, score)
                 yield self._read(again, description, terms, [salt], frame, weight / 2)
@@ -373,10 +373,8 @@ class Lock:
 
         The best is the one that passes; of several that do, or do not, the least p-value.
         """
-        return min(
-            (self._verdict(reading, comparisons) for reading in readings),
-            key=lambda verdict: (not verdict.accepted, verdict.p_value),
-        )
+        verdicts = [self._verdict(reading, comparisons) for reading in readings]
+        return reduce(_better, verdicts)
 
     def _verdict(self, reading: Reading, comparisons: int) -> Verdict:
         p_value = self._p_value(reading, comparisons)
@@ -403,3 +401,8 @@ class Lock:
 
     def _rejected(self, reason: str) -> Verdict:
         return Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule, reason=reason)
+
+
+def _better(one: Verdict, other: Verdict) -> Verdict:
+    """The one that is accepted, or else has the lower p-value."""
+    return min(one, other, key=lambda verdict: (not verdict.accepted, verdict.p_value))

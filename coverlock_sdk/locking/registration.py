@@ -104,14 +104,14 @@ def families() -> tuple[Family, ...]:
     return (
         Family(POPULAR, 3, 2, STEP),
         Family(centred, 2, 2, STEP),
-        Family(tuple(anywhere), 1, 4),
-        Family(turned, 1, 2),
+        Family(tuple(anywhere), 1, 3),
+        Family(turned, 1, 1),
     )
 
 
 SPREAD = tuple(
     (side * 0.008, x * 0.008, y * 0.008)
-    for side in range(-4, 5)
+    for side in range(-3, 4)
     for x in (-1, 0, 1)
     for y in (-1, 0, 1)
 )
@@ -198,7 +198,7 @@ def _refined(fits: list[Fit], score: Score) -> list[Placed]:
 def _begun(family: Family, score: Score) -> list[Fit]:
     """The best frames of a family, with what they fit, found by two bands or more."""
     scores = score.every(family.frames, family.bands)
-    best = np.argsort(-scores, axis=None)[: 4 * family.kept]
+    best = np.argsort(-scores, axis=None)[: 3 * family.kept]
     fits = [
         Fit(float(scores[place, row]), frame := family.frames[place], int(row), frame, family.reach)
         for place, row in zip(*np.unravel_index(best, scores.shape), strict=True)

@@ -51,7 +51,7 @@ function refined(fits, score, settings) {
 /** The best frames of a family, found by two bands or more. */
 function begun({ frames, bands, kept, reach }, score, settings) {
   const starts = frames.map((frame) => ({ frame, start: frame, reach }));
-  const best = scored(starts, bands, score).sort((a, b) => b.score - a.score).slice(0, 4 * kept);
+  const best = scored(starts, bands, score).sort((a, b) => b.score - a.score).slice(0, 3 * kept);
   if (bands > 1) return best.slice(0, kept);
   const found = apart(improved(best, 0.016, 1, score, settings), settings.coarse, settings).slice(0, kept);
   const near = found.flatMap((fit) => settings.spread.map((offsets) => ({ ...fit, frame: moved(fit, offsets, settings) })));
