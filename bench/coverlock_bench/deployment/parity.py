@@ -36,21 +36,17 @@ def parity(
         runs: dict[str, Run] = {"sdk": lock.logits}
         runs |= {precision: open_cpu(bundle, precision, None).run for precision in precisions}
     answers: dict[str, list[Answers]] = {name: [] for name in runs}
-    messages = []
     for start in range(LEAST_PHOTOS, len(photos), CHUNK):
         trial = Trial.prepare(lock, photos[start : start + CHUNK], seed + start, lambda: None)
-        messages.append(trial.messages)
         for name, run in runs.items():
             answers[name].append(trial.run(run, lambda: None))
         reference = _joined(answers["sdk"])
-        yield {
-            name: _joined(answers[name]).compared(reference, lock, np.concatenate(messages))
-            for name in precisions
-        }
+        yield {name: _joined(answers[name]).compared(reference) for name in precisions}
 
 
 def _joined(parts: list[Answers]) -> Answers:
     return Answers(
         np.concatenate([part.decoded for part in parts]),
-        np.concatenate([part.hashed for part in parts]),
+        np.concatenate([part.codes for part in parts]),
+        np.concatenate([part.accepted for part in parts]),
     )

@@ -68,7 +68,8 @@ def _frame(change: Distortion, square: Picture8, seen: Picture8, rng: np.random.
         middle = ((len(square) - len(seen)) // 2 + len(seen) / 2) / len(square)
         return Frame(side, middle, middle, change.degrees)
     if isinstance(change, Crop):
-        kept = change(np.dstack(np.indices(square.shape[:2])), rng)
+        places: Any = np.moveaxis(np.indices(square.shape[:2]), 0, -1)
+        kept = change(places, rng)
         y, x = (kept.mean(axis=(0, 1)) + 0.5) / len(square)
         return Frame(side, float(x), float(y))
     return WHOLE
