@@ -7,8 +7,15 @@ const UNIT = Float32Array.from({ length: 256 }, (_, level) => level / 255);
 const ROUND_UP_FROM = 0.5 - 2 ** -10; // half-way values go up on every machine
 
 /** A picture { pixels, height, width } of 8-bit RGB at another size, rounded to 8 bits. */
-export function resized({ pixels, height, width }, [rows, columns]) {
-  if (height === rows && width === columns) return { pixels, height, width };
+export function resized(picture, size) {
+  if (picture.height === size[0] && picture.width === size[1]) return picture;
+  const { levels, height, width } = viewed(picture, size);
+  const rounded = (level) => Math.floor(fround(fround(level * 255) + 1 - ROUND_UP_FROM));
+  return { pixels: Uint8Array.from(levels, rounded), height, width };
+}
+
+/** A picture at a size as levels from 0 to 1 { levels, height, width }, not rounded to 8 bits. */
+export function viewed({ pixels, height, width }, [rows, columns]) {
   const shorter = new Float32Array(rows * width * 3);
   taps(height, rows).forEach(({ start, weights }, row) => {
     const line = shorter.subarray(row * width * 3, (row + 1) * width * 3);
@@ -17,7 +24,7 @@ export function resized({ pixels, height, width }, [rows, columns]) {
       for (let i = 0; i < line.length; i++) line[i] += weight * UNIT[pixels[offset + i]];
     });
   });
-  const small = new Uint8Array(rows * columns * 3);
+  const levels = new Float32Array(rows * columns * 3);
   taps(width, columns).forEach(({ start, weights }, column) => {
     for (let row = 0; row < rows; row++) {
       for (let channel = 0; channel < 3; channel++) {
@@ -25,16 +32,11 @@ export function resized({ pixels, height, width }, [rows, columns]) {
         weights.forEach((weight, tap) => {
           value = fround(value + weight * shorter[(row * width + start + tap) * 3 + channel]);
         });
-        small[(row * columns + column) * 3 + channel] = toByte(value);
+        levels[(row * columns + column) * 3 + channel] = value;
       }
     }
   });
-  return { pixels: small, height: rows, width: columns };
-}
-
-/** A level from 0 to 1 in 8 bits. */
-export function toByte(level) {
-  return Math.floor(fround(fround(level * 255) + 1 - ROUND_UP_FROM));
+  return { levels, height: rows, width: columns };
 }
 
 /** For each target sample, the first source sample it sees and the weights from there on. */

@@ -2,7 +2,7 @@
 
 import { codeword } from "./messages.js";
 import { placed } from "./placing.js";
-import { resized } from "./resampling.js";
+import { resized, viewed } from "./resampling.js";
 
 export class Verifier {
   /**
@@ -33,10 +33,13 @@ export class Verifier {
   async verify(picture, identifier, { locked = true } = {}) {
     const { bits, payloadBits, publicKey } = this.settings;
     const message = codeword(identifier, locked ? bits : payloadBits, publicKey);
-    const small = resized(picture, this.graph.size);
-    const { decoded, description } = await this.seen(small);
+    const { decoded, description } = await this.seen(resized(picture, this.graph.size));
     if (!locked) return this.lock.verifyBare(decoded, message);
-    const decode = async (frame) => (await this.seen(placed(small, frame))).decoded;
+    let view = null;
+    const decode = async (frame) => {
+      view ??= viewed(picture, this.graph.size);
+      return (await this.seen(placed(view, frame))).decoded;
+    };
     return this.lock.verify(decoded, description, message, decode);
   }
 }
