@@ -1,4 +1,4 @@
-"""A transplanted mark leads to a false serial and a false manifest; with the lock it does not.
+"""A transplanted mark leads to a false serial, and with the lock to none.
 
     python examples/content_credentials.py PHOTO OTHER_PHOTO
 
