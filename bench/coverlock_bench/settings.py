@@ -24,6 +24,7 @@ from coverlock_sdk.plugin_manager import plugin_manager
 LOCK = "coverlock"
 KEYLESS = "coverlock:key=none"
 """The lock as the paper has it, which everybody can compute."""
+UNHARDENED = "coverlock:harden=false"
 
 DEFAULT_RULE: Rule = "soft"
 """The rule of every product; the hard one is the paper's."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coverlock_bench.settings import KEYLESS, LOCK, Setting
+from coverlock_bench.settings import KEYLESS, LOCK, UNHARDENED, Setting
 
 DEFENSES = ("none", "convnext", "mhdw", LOCK, KEYLESS)
-WITH_UNHARDENED = (*DEFENSES, f"{LOCK}:harden=false")
+WITH_UNHARDENED = (*DEFENSES, UNHARDENED)
 
 
 @dataclass(frozen=True)

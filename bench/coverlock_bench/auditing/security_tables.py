@@ -10,7 +10,7 @@ from typing import Any
 
 from coverlock_bench.auditing import paper
 from coverlock_bench.intervals import rate
-from coverlock_bench.settings import DEFAULT_RULE, KEYLESS, LOCK
+from coverlock_bench.settings import DEFAULT_RULE, KEYLESS, LOCK, UNHARDENED
 from coverlock_bench.tables import Columns, Row, Table, below, shown, value_at
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.verdict import RULES, Rule
@@ -34,7 +34,6 @@ DEFENSE_NAMES = {
     "convnext": "ConvNeXt filter",
 }
 REDUCED = "†"
-UNHARDENED = f"{LOCK}:harden=false"
 LOCKS = (LOCK, KEYLESS, UNHARDENED)
 """Whose forgeries and price the summary tells, where they were measured."""
 HIGH_RT = 0.5

@@ -139,7 +139,7 @@ def scaling(
 
 @measurement("throughput", "bundle images seed", number_option("--rounds", 5))
 def throughput(bundle: Path, images: Path | None, rounds: int, seed: int) -> Iterator[Measured]:
-    """Compare verifying and embedding with what it was before and with dwtDctSvd, on one core.
+    """Compare verifying and embedding with dwtDctSvd, on one core.
 
     Large pictures are photos that were enlarged and given the noise of a camera.
     """
