@@ -45,7 +45,7 @@ def band_cosines(code: OctaveCode, one: Logits, other: Logits) -> list[float]:
     ]
 
 
-def nearest(code: OctaveCode, own: Floats, sources: Floats) -> tuple[int, int]:
+def nearest(code: OctaveCode, own: Logits, sources: Logits) -> tuple[int, int]:
     """Which of a forger's codes (N, dimensions) is nearest to which of the sources' (K, ...)."""
     edges = np.cumsum(code.bands)[:-1]
     cosines = sum(
@@ -56,8 +56,8 @@ def nearest(code: OctaveCode, own: Floats, sources: Floats) -> tuple[int, int]:
     return int(row), int(column)
 
 
-def _unit(codes: Floats) -> Floats:
-    unit: Floats = codes / np.maximum(np.linalg.norm(codes, axis=1, keepdims=True), 1e-12)
+def _unit(codes: Logits) -> Logits:
+    unit: Logits = codes / np.maximum(np.linalg.norm(codes, axis=1, keepdims=True), 1e-12)
     return unit
 
 
@@ -129,11 +129,12 @@ def _typical_odds(cosines: Sequence[float], bits: int = 64) -> float:
 
 
 def with_change(picture: Picture8, change: Images, decibels: float) -> Picture8:
-    """A picture with a change of its thumbnail (3, 128, 128) in it, made so many decibels strong."""
+    """A picture with a change of its thumbnail (3, 128, 128), made so many decibels strong."""
     lift = _lift(len(picture))
-    wide = lift @ change @ lift.T
+    wide: Images = lift @ change @ lift.T
     strength = 10 ** (-decibels / 20) / max(float(np.sqrt(np.square(wide).mean())), 1e-12)
-    return to_8_bit(to_float(picture) + np.float32(strength) * wide)
+    changed: Images = to_float(picture) + np.float32(strength) * wide
+    return to_8_bit(changed)
 
 
 @lru_cache(maxsize=4)
@@ -297,7 +298,9 @@ class Style:
         if self.sharpness:
             found = found + self.sharpness * _wide(values["sharp"], side) * (found - _soft(found))
         if self.colour:
-            found = torch.einsum("cd,dhw->chw", torch.eye(3) + self.colour * values["colour"], found)
+            found = torch.einsum(
+                "cd,dhw->chw", torch.eye(3) + self.colour * values["colour"], found
+            )
         found = found * (1 + self.light * _wide(values["light"], side))
         found = found + self.tint * _wide(values["tint"], side)
         if self.total is not None:
@@ -340,7 +343,7 @@ def edited(
         if cosine.item() > best:
             best = cosine.item()
             kept = {name: field.detach().clone() for name, field in fields.items()}
-        (-cosine).backward()
+        torch.autograd.backward(-cosine)
         adam.step()
     with torch.no_grad():
         final: Any = style.edited(torch.tensor(to_float(picture)), kept)

@@ -324,7 +324,10 @@ def table(figures: Mapping[str, Figures]) -> str:
 @click.option("--seed", default=0, show_default=True)
 @click.option("--only", multiple=True, help="An attack; may be repeated.")
 @click.option(
-    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), required=True,
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
     help="Result file (JSON). If it is there already, the run goes on from it.",
 )
 def forgers(
@@ -340,8 +343,13 @@ def forgers(
 ) -> None:
     """Forgers without the key, against the lock with and without a registry."""
     config = {
-        "watermark": watermark, "images": images and images.name, "pairs": pairs,
-        "bound_pairs": bound_pairs, "sources": sources, "steps": steps, "seed": seed,
+        "watermark": watermark,
+        "images": images and images.name,
+        "pairs": pairs,
+        "bound_pairs": bound_pairs,
+        "sources": sources,
+        "steps": steps,
+        "seed": seed,
     }
     figures = _earlier(out, config)
     photos = find_photos(images)
@@ -349,8 +357,13 @@ def forgers(
     chosen = [photos[place] for place in order[: sources + max(pairs, bound_pairs)]]
     with tempfile.TemporaryDirectory() as folder:
         study = Study(
-            load_watermark(watermark), load_squares(chosen, SIDE), pairs, sources, steps,
-            Path(folder) / "registry.sqlite", seed,
+            load_watermark(watermark),
+            load_squares(chosen, SIDE),
+            pairs,
+            sources,
+            steps,
+            Path(folder) / "registry.sqlite",
+            seed,
         )
         parts = study.parts(bound_pairs)
         unknown = set(only) - set(parts)
