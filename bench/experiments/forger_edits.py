@@ -131,7 +131,7 @@ def _typical_odds(cosines: Sequence[float], bits: int = 64) -> float:
 def with_change(picture: Picture8, change: Images, decibels: float) -> Picture8:
     """A picture with a change of its thumbnail (3, 128, 128), made so many decibels strong."""
     lift = _lift(len(picture))
-    wide: Images = lift @ change @ lift.T
+    wide: Images = np.matmul(np.matmul(lift, change), lift.T)
     strength = 10 ** (-decibels / 20) / max(float(np.sqrt(np.square(wide).mean())), 1e-12)
     changed: Images = to_float(picture) + np.float32(strength) * wide
     return to_8_bit(changed)
