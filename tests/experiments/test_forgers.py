@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from PIL import Image
+
+from coverlock_bench.photos import to_float
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.locking.bound import additive_bound, spectra
+from coverlock_sdk.testing import natural_pictures
+from experiments.forger_edits import (
+    MILD,
+    TorchCode,
+    band_cosines,
+    best_change,
+    bordered,
+    card,
+    code_of,
+    edited,
+    hybrid,
+    limited,
+    mixed,
+    nearest,
+    restyle,
+    sticker,
+    views,
+    written,
+)
+from experiments.forger_edits import additive as least_change
+from experiments.forgers import Study, forgers, table
+
+OWN, MARKED, OTHER = natural_pictures(3, (256, 256), seed=5)
+
+
+@pytest.fixture(scope="module")
+def code() -> OctaveCode:
+    return OctaveCode()
+
+
+@pytest.fixture(scope="module")
+def wanted(code):
+    return code_of(code, MARKED)
+
+
+def psnr(one, other):
+    return read(one).psnr(read(other))
+
+
+def is_a_picture(picture):
+    return picture.dtype == np.uint8 and picture.shape == OWN.shape
+
+
+def test_pytorch_computes_the_same_code(code):
+    image = resample(to_float(OWN), (128, 128))
+    found = torch.cat(TorchCode(code)(torch.tensor(image))).numpy()
+    np.testing.assert_allclose(found, code_of(code, OWN), atol=1e-3)
+
+
+def test_the_best_change_is_the_bound(code, wanted):
+    own = code_of(code, OWN)
+    bound = additive_bound(code, own, wanted, np.ones(64, np.float32), 34)
+    length = (10**-3.4 * 3 * 128**2) ** 0.5
+    size = code.bands[0]
+    reached, weights = best_change(own[:size], wanted[:size], *spectra(code)[0], length)
+    assert reached == pytest.approx(bound.cosines[0], abs=1e-3)
+    moved = own[:size] + code.gram[0] @ weights
+    assert band_cosines(code, np.r_[moved, own[size:]], wanted)[0] == pytest.approx(
+        reached, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("decibels", [34, 31])
+def test_an_additive_change_keeps_to_its_decibels_and_helps(code, wanted, decibels):
+    forged = least_change(code, OWN, wanted, decibels)
+    assert is_a_picture(forged)
+    assert decibels - 0.2 < psnr(OWN, forged) < decibels + 1
+    before = np.mean(band_cosines(code, code_of(code, OWN), wanted))
+    assert np.mean(band_cosines(code, code_of(code, forged), wanted)) > before + 0.1
+
+
+def test_a_hybrid_has_the_low_band_of_the_one_and_the_high_band_of_the_other(code, wanted):
+    forged = hybrid(MARKED, OWN, 14)
+    assert is_a_picture(forged)
+    low, _, high = band_cosines(code, code_of(code, forged), wanted)
+    assert low > 0.8
+    assert high < 0.3
+
+
+def test_photographic_edits_keep_to_their_ranges_and_help(code, wanted):
+    forged = edited(code, OWN, OWN, wanted, MILD, steps=10)
+    assert is_a_picture(forged)
+    before = np.mean(band_cosines(code, code_of(code, OWN), wanted))
+    assert np.mean(band_cosines(code, code_of(code, forged), wanted)) > before
+    flat = np.full_like(OWN, 120)
+    lit = edited(code, flat, OWN, wanted, MILD, steps=10).astype(int)
+    assert np.abs(lit - 120).max() <= 120 * (1.1 * 1.15 - 1) + 1
+
+
+def test_restyled_pictures_keep_to_their_decibels(code, wanted):
+    forged = limited(OWN, edited(code, OWN, OWN, wanted, restyle(25), steps=10), 25)
+    assert is_a_picture(forged)
+    assert psnr(OWN, forged) > 24.9
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        card(MARKED, 4, (0.2, 0.3, 0.8, 0.65)),
+        written(MARKED, (0, 0.9, 1, 1)),
+        sticker(MARKED),
+        bordered(MARKED),
+        *views(MARKED),
+    ],
+)
+def test_compositions_are_pictures_that_differ(made):
+    assert is_a_picture(made)
+    assert made is MARKED or (made != MARKED).any()
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.51])
+def test_the_middle_of_a_picture_is_replaced_by_its_area(share):
+    black, white = np.zeros_like(OWN), np.full_like(OWN, 255)
+    assert (mixed(white, black, share) / 255).mean() == pytest.approx(share, abs=0.01)
+
+
+def test_the_nearest_source_is_found_among_all_views(code):
+    codes = np.stack([code_of(code, picture) for picture in (OWN, OTHER)])
+    sources = np.stack([code_of(code, picture) for picture in (MARKED, OTHER)])
+    assert nearest(code, codes, sources) == (1, 1)
+
+
+def test_a_study_counts_forgeries_and_genuine_pictures(additive, tmp_path):
+    pictures = list(natural_pictures(5, (256, 256)))
+    study = Study(additive, pictures, 2, 3, 2, tmp_path / "registry.sqlite")
+    parts = study.parts(bound_pairs=1)
+    found = {name: parts[name]() for name in ("hybrid-14", "border", "bound-34")}
+    assert found["hybrid-14"]["registry"]["successes"] == 0
+    assert found["border"]["registry"]["successes"] == 2
+    assert 0 <= found["bound-34"]["odds"] <= 1
+    assert "0 of 2" in table(found)
+
+
+def test_too_few_photos_are_explained(additive, tmp_path):
+    with pytest.raises(CoverLockError, match="need 4 photos, but there are 3"):
+        Study(additive, [OWN, MARKED, OTHER], 2, 2, 1, tmp_path / "registry.sqlite")
+
+
+def test_a_run_goes_on_where_it_stopped(additive_plugin, tmp_path):
+    folder, out = tmp_path / "photos", tmp_path / "out.json"
+    folder.mkdir()
+    for number, picture in enumerate((OWN, MARKED, OTHER)):
+        Image.fromarray(picture).save(folder / f"{number}.png")
+    given = ["-w", "additive", "--images", str(folder), "--pairs", "1", "--sources", "2"]
+    given += ["--bound-pairs", "1", "-o", str(out)]
+    for name in ("caption", "border"):
+        answer = CliRunner().invoke(forgers, [*given, "--only", name], catch_exceptions=False)
+        assert answer.exit_code == 0
+    document = json.loads(out.read_text())
+    assert list(document["figures"]) == ["caption", "border"]
+    assert document["config"]["seed"] == 0
+    answer = CliRunner().invoke(forgers, [*given, "--steps", "7"])
+    assert "was measured with" in str(answer.exception)
