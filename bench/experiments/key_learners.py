@@ -20,6 +20,7 @@ the floors under any salt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import gettempdir
@@ -279,11 +280,26 @@ def dictionary(values: Logits, rng: np.random.Generator, steps: int = 60) -> Log
 # What was learned, put to use
 
 
+@lru_cache(maxsize=1)
+def reach(code: OctaveCode) -> Floats:
+    """How far pixels move a code: C C^T, for the map C from changes of a thumbnail to codes.
+
+    Unlike ``code.gram`` it has the products between bands, and the mean removed.
+    """
+    basis = np.stack([code.pull_back(row) for row in np.eye(code.dimensions, dtype=np.float32)])
+    moved = code.logits(basis).astype(np.float64)
+    flat = basis.reshape(len(basis), -1)
+    norms: Floats = (flat @ flat.T).astype(np.float64)
+    norms += 1e-6 * np.trace(norms) / len(norms) * np.eye(len(norms))
+    return np.asarray(moved.T @ np.linalg.solve(norms, moved))
+
+
 class Forger:
     """Passes pictures of his own off as genuine, and is judged by the true map."""
 
     def __init__(self, codes: Logits, locked: CodeMap, code: OctaveCode) -> None:
         self.codes, self.locked, self.code = codes, locked, code
+        self.reach = reach(code)
         bands, floors = len(locked.bands), Floors()
         self.least = floors.least(locked.bits, floors.forger, floors.odds)
         self.band_least = [
@@ -307,8 +323,8 @@ class Forger:
         shown = self.codes @ directions
         scale = np.maximum(shown.std(axis=0), np.float32(1e-9))
         directions, shown = directions / scale, shown / scale
-        reach = self.code.moved(directions)
-        products = directions.T @ reach
+        moves = self.reach @ directions
+        products = directions.T @ moves
         products += 1e-5 * np.trace(products) / len(products) * np.eye(len(products))
         inverse = np.linalg.inv(products)
         most = 10 ** (-FORGER_DB / 10) * 3 * np.prod(self.code.input_size)
@@ -320,7 +336,7 @@ class Forger:
             affordable = ((lacks @ inverse) * lacks).sum(axis=1, keepdims=True) <= most
             low, high = np.where(affordable, margin, low), np.where(affordable, high, margin)
         lacks = claims * np.maximum(low - np.abs(shown), 0)
-        return claims, (self.codes + lacks @ inverse @ reach.T).astype(np.float32)
+        return claims, (self.codes + lacks @ inverse @ moves.T).astype(np.float32)
 
     def _judged(self, attempts: Sequence[tuple[Logits, Signs]]) -> dict[str, Any]:
         """The best of the salts he has learned, judged under the true salt that fits it best."""

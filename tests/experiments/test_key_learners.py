@@ -120,23 +120,34 @@ def test_steering_passes_with_directions_half_known(octave, octave_codes, rng):
 
 
 def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
-    """Up to the mean, which the products of the code leave out."""
     picture = natural_pictures(1, (128, 128))[0].transpose(2, 0, 1).astype(np.float32) / 255
     locked = code_map(KEY, "id/a", 64, octave.bands)
     pictures = learners.released(octave.code(picture), locked)
     salt = int(pictures.salts[0])
     seen = locked.seen(pictures.codes)[0, salt]
     wanted = Wanted(locked.directions(salt), np.sign(seen), 1.0)
-    change = LinearHardener(octave).residual(picture, wanted)
-    done = octave.logits((picture + change)[None])[0] - pictures.codes[0]
+    done = LinearHardener(octave).residual(picture, wanted)
     monkeypatch.setattr(learners, "ROUNDING", 0.0)
     monkeypatch.setattr(learners, "MOST_COST", 100.0)
     [added] = learners.hardened(pictures, locked, octave, 0)
     parts = np.split(added, np.cumsum(octave.bands)[:-1])
-    modelled = np.concatenate(
-        [learners._root(gram) @ part for gram, part in zip(octave.gram, parts, strict=True)]
-    )
-    assert modelled @ done > 0.95 * np.linalg.norm(modelled) * np.linalg.norm(done)
+    weights = [
+        learners._root(gram, -0.5) @ part for gram, part in zip(octave.gram, parts, strict=True)
+    ]
+    modelled = octave.pull_back(np.concatenate(weights).astype(np.float32))
+    assert np.linalg.norm(modelled - done) < 0.02 * np.linalg.norm(done)
+
+
+def test_reach_is_how_far_pixels_move_the_code(octave, rng):
+    """The best change of a given norm moves a code along a direction by the root of its reach."""
+    change = rng.standard_normal((3, 128, 128)).astype(np.float32)
+    direction = rng.standard_normal(octave.dimensions)
+    most = np.sqrt(direction @ learners.reach(octave) @ direction)
+    pulled = octave.pull_back(direction.astype(np.float32))
+    for each in (change, pulled):
+        moved = octave.logits((each / np.linalg.norm(each))[None])[0] @ direction
+        assert moved <= 1.01 * most
+    assert moved > 0.5 * most
 
 
 def test_hardening_beside_originals_shows_the_directions(octave, rng):
