@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from coverlock_sdk import wrap
+from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.locking.code_maps import CodeMap, Rotation, code_map
+from coverlock_sdk.locking.hardening import LinearHardener, Wanted
+from coverlock_sdk.locking.keys import Key, Keyring
+from coverlock_sdk.testing import natural_pictures
+from experiments import key_learners as learners
+from tests.conftest import AdditiveMark
+
+BANDS = (16, 24)
+KEY = Key(b"a key for the learners of tests.", "tests")
+
+
+@pytest.fixture(scope="module")
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def small_map(rng):
+    """Three salts over forty dimensions: small enough to be learned in no time."""
+    rotations = tuple(Rotation.of(KEY, f"{band}/small", size, 3) for band, size in enumerate(BANDS))
+    return CodeMap(rotations, rng.integers(2, size=(3, 32), dtype=np.uint8), BANDS)
+
+
+@pytest.fixture(scope="module")
+def pictures(rng, small_map):
+    codes = rng.standard_normal((1500, sum(BANDS))).astype(np.float32)
+    return learners.released(codes, small_map)
+
+
+def cosines(found, small_map, salt):
+    """Between directions found and true ones, pads included."""
+    truth = small_map.directions(salt) * np.where(small_map.pads[salt], -1, 1)
+    return (found * truth).sum(axis=0) / (
+        np.linalg.norm(found, axis=0) * np.linalg.norm(truth, axis=0)
+    )
+
+
+@pytest.mark.parametrize("learn", [learners.averaged, learners.logistic])
+def test_directions_of_a_known_salt_are_learned(learn, pictures, small_map):
+    own = pictures.salts == 1
+    found = learn(pictures.codes[own], pictures.bits[own], BANDS)
+    assert cosines(found, small_map, 1).min() > 0.75
+
+
+def test_salts_are_found_from_codes_and_payloads_alone(pictures, rng):
+    labels = learners.hidden(pictures.codes, pictures.bits, BANDS, 3, rng)
+    assert learners.purity(labels, pictures.salts, 3) > 0.95
+
+
+def test_pictures_beyond_those_clustered_are_assigned(pictures, rng, monkeypatch):
+    monkeypatch.setattr(learners, "CLUSTERED", 900)
+    labels = learners.hidden(pictures.codes, pictures.bits, BANDS, 3, rng)
+    assert len(labels) == len(pictures.codes)
+    assert learners.purity(labels[900:], pictures.salts[900:], 3) > 0.95
+
+
+def test_nothing_is_found_in_payloads_without_a_relation(pictures, small_map, rng):
+    bits = rng.permutation(pictures.bits)
+    labels = learners.hidden(pictures.codes, bits, BANDS, 3, rng)
+    found = learners.averaged(pictures.codes[labels == 0], bits[labels == 0], BANDS)
+    assert max(np.abs(cosines(found, small_map, salt)).mean() for salt in range(3)) < 0.3
+
+
+def test_fourth_powers_find_an_orthogonal_dictionary(rng):
+    atoms = np.linalg.qr(rng.standard_normal((8, 8)))[0].astype(np.float32)
+    sparse = rng.standard_normal((4000, 8)) * (rng.random((4000, 8)) < 0.2)
+    found = learners.dictionary((sparse @ atoms).astype(np.float32), rng)
+    assert np.abs(found @ atoms.T).max(axis=0).min() > 0.95
+
+
+def test_more_pictures_than_photos_are_sums_of_two(rng):
+    codes = rng.standard_normal((50, 4)).astype(np.float32)
+    assert {tuple(row) for row in learners.drawn(codes, 50, rng)} == {tuple(c) for c in codes}
+    many = learners.drawn(codes, 20000, rng)
+    assert np.allclose(np.diag(many.T @ many) / 20000, np.square(codes).mean(axis=0), rtol=0.1)
+
+
+@pytest.fixture(scope="module")
+def octave():
+    return OctaveCode()
+
+
+@pytest.fixture(scope="module")
+def octave_codes(rng, octave):
+    return rng.standard_normal((24, octave.dimensions)).astype(np.float32)
+
+
+def test_a_forger_with_the_key_passes_and_one_without_does_not(octave, octave_codes, rng):
+    locked = code_map(KEY, "id/a", 64, octave.bands)
+    forger = learners.Forger(octave_codes, locked, octave)
+    truth = locked.directions(3) * np.where(locked.pads[3], -1, 1).astype(np.float32)
+    known = forger.figures([truth])
+    assert known["plain"]["bits_right"] == known["steered"]["passed"] == 1
+    guessed = forger.figures([rng.standard_normal(truth.shape).astype(np.float32)])
+    assert guessed["steered"]["bits_right"] < 0.65
+    assert guessed["steered"]["passed"] == 0
+
+
+def test_steering_passes_with_directions_half_known(octave, octave_codes, rng):
+    locked = code_map(KEY, "id/a", 64, octave.bands)
+    truth = locked.directions(3) * np.where(locked.pads[3], -1, 1).astype(np.float32)
+    noise = rng.standard_normal(truth.shape) * (truth != 0)
+    noise *= np.linalg.norm(truth, axis=0) / np.linalg.norm(noise, axis=0)
+    found = learners.Forger(octave_codes, locked, octave).figures(
+        [(truth + noise).astype(np.float32)]
+    )
+    assert found["plain"]["bits_right"] < 0.8
+    assert found["steered"]["bits_right"] > found["plain"]["bits_right"] + 0.1
+
+
+def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
+    picture = natural_pictures(1, (128, 128))[0].transpose(2, 0, 1).astype(np.float32) / 255
+    locked = code_map(KEY, "id/a", 64, octave.bands)
+    pictures = learners.released(octave.code(picture), locked)
+    salt = int(pictures.salts[0])
+    seen = locked.seen(pictures.codes)[0, salt]
+    wanted = Wanted(locked.directions(salt), np.sign(seen), 1.0)
+    done = LinearHardener(octave).residual(picture, wanted)
+    monkeypatch.setattr(learners, "ROUNDING", 0.0)
+    monkeypatch.setattr(learners, "MOST_COST", 100.0)
+    [added] = learners.hardened(pictures, locked, octave, 0)
+    parts = np.split(added, np.cumsum(octave.bands)[:-1])
+    weights = [
+        learners._root(gram, -0.5) @ part for gram, part in zip(octave.gram, parts, strict=True)
+    ]
+    modelled = octave.pull_back(np.concatenate(weights).astype(np.float32))
+    assert np.linalg.norm(modelled - done) < 0.02 * np.linalg.norm(done)
+
+
+def test_reach_is_how_far_pixels_move_the_code(octave, rng):
+    """The best change of a given norm moves a code along a direction by the root of its reach."""
+    change = rng.standard_normal((3, 128, 128)).astype(np.float32)
+    direction = rng.standard_normal(octave.dimensions)
+    most = np.sqrt(direction @ learners.reach(octave) @ direction)
+    pulled = octave.pull_back(direction.astype(np.float32))
+    for each in (change, pulled):
+        moved = octave.logits((each / np.linalg.norm(each))[None])[0] @ direction
+        assert moved <= 1.01 * most
+    assert moved > 0.5 * most
+
+
+def test_hardening_beside_originals_shows_the_directions(octave, rng):
+    locked = code_map(KEY, "id/a", 30, octave.bands)
+    codes = rng.standard_normal((2400, octave.dimensions)).astype(np.float32)
+    pictures = learners.released(codes, locked)
+    own = pictures.salts == 0
+    changes = learners.hardened(pictures, locked, octave, 0)
+    found = learners.spanned(codes[own], pictures.bits[own], changes[own], octave)
+    truth = locked.directions(0) * np.where(locked.pads[0], -1, 1)
+    norms = np.linalg.norm(found, axis=0) * np.linalg.norm(truth, axis=0)
+    assert ((found * truth).sum(axis=0) / norms).mean() > 0.9
+
+
+def test_the_command_writes_all_attackers_down(tmp_path, monkeypatch):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for row, picture in enumerate(natural_pictures(40, (128, 128))):
+        Image.fromarray(picture).save(photos / f"{row}.png")
+    few = learners.Scale(
+        told=(4,),
+        hidden=((64, (30,)),),
+        originals=((64, (30,)),),
+        more_salts=((20, (30,)),),
+        serials=20,
+        dictionary=(40,),
+    )
+    monkeypatch.setattr(learners, "UNSEEN", 4)
+    monkeypatch.setattr(learners, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(learners.key_learning, "__defaults__", (few,))
+    out = tmp_path / "result.json"
+    arguments = ["--images", str(photos), "-o", str(out)]
+    result = CliRunner().invoke(learners.key_learners, arguments)
+    assert result.exit_code == 0, result.output
+    assert "dictionary, 16 salts, 40" in result.output
+    document = json.loads(out.read_text())
+    assert document["command"] == "bench key-learners"
+    assert {"told", "hidden", "originals", "serials", "safe"} <= set(document["figures"])
+    assert document["figures"]["safe"]["hidden"] == {"64": 30}
+
+
+def test_a_payload_does_not_turn_into_that_of_another_message(rng):
+    """Messages have maps of their own, so the difference of two says nothing about payloads."""
+    mark = AdditiveMark()
+    locked = wrap(mark, key=Keyring([KEY]))
+    first, second = messages = rng.integers(2, size=(2, 48), dtype=np.uint8)
+    found = []
+    for picture in natural_pictures(12, (128, 128)):
+        marked = locked.embed(picture, first)
+        assert locked.identify(marked, messages)
+        payload = (mark.decode(_floats(marked))[0] > 0).astype(np.uint8)
+        turned = mark.embed(_floats(picture), (payload ^ first ^ second)[None])[0]
+        forged = np.rint(turned * 255).astype(np.uint8).transpose(1, 2, 0)
+        found.append(bool(locked.identify(forged, second[None])))
+    assert found == [False] * 12
+    assert not locked.verify(forged, second)  # which also tries frames
+
+
+def _floats(picture):
+    return np.asarray(picture, dtype=np.float32).transpose(2, 0, 1)[None] / 255
