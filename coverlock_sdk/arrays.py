@@ -19,6 +19,9 @@ Bits = npt.NDArray[np.uint8]
 Logits = npt.NDArray[np.float32]
 """What decoders and hashes answer: (N, L); a bit is 1 where its logit is above 0."""
 
+Descriptions = npt.NDArray[np.float32]
+"""What a hash keeps of pictures: (N, dimensions), or (N, 3, H, W) for one that registers."""
+
 Floats = npt.NDArray[np.float64]
 """Probabilities, weights and scores."""
 

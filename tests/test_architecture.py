@@ -1,4 +1,4 @@
-"""The house rules that no single module can break unseen: who imports whom, and how much."""
+"""The house rules that no single module can break unseen: who imports whom."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SDK = "coverlock_sdk"
-CODE = ("coverlock_sdk", "plugins", "export", "bench", "web")
-MOST_OWN_IMPORTS = 10
-LONGEST_FUNCTION = 60
 HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")
 
 OPTIONAL_PACKAGES = (
@@ -83,24 +80,6 @@ def test_the_sdk_knows_nothing_of_what_is_built_on_it():
         )
     }
     assert foreign == {}
-
-
-def test_no_module_imports_more_than_ten_of_its_own_package():
-    known = modules()
-    counts = {name: len(own_imports(file, known)) for name, file in known.items()}
-    assert {name: count for name, count in counts.items() if count > MOST_OWN_IMPORTS} == {}
-
-
-def test_no_function_is_longer_than_sixty_lines():
-    offenders = {
-        f"{file.relative_to(ROOT)}:{node.lineno} {node.name}": lines
-        for folder in CODE
-        for file in sorted((ROOT / folder).rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (lines := node.end_lineno - node.lineno + 1) > LONGEST_FUNCTION
-    }
-    assert offenders == {}
 
 
 def test_importing_the_sdk_imports_nothing_heavy():

@@ -92,33 +92,31 @@ class OctaveCode(ImageHash):
         return found
 
     @cached_property
-    def gram(self) -> list[Floats]:
-        """Per band, the products of what each dimension does to the pixels of a thumbnail.
+    def gram(self) -> Floats:
+        """The products of what each dimension does to the pixels of a thumbnail.
 
-        A change of the thumbnail by d moves a band by B d, and this is B B^T. That the mean is
-        removed is left out, which only makes it larger.
+        A change of the thumbnail by d moves the code by B d, and this is B B^T. That the mean is
+        removed is left out.
         """
         axis = axes(((1.0, 0.5),), OCTAVES[-1][1])[0].astype(np.float64)
         products, colours = axis @ axis.T, (OPPONENT @ OPPONENT.T).astype(np.float64)
-        grams = []
-        for band, matrix in enumerate(self.whitening):
-            waves = [np.nonzero(mask) for mask in masks(band)]
-            places = [(channel, down, across) for channel, (down, across) in enumerate(waves)]
-            blocks = [
-                [
-                    colours[c, d] * products[np.ix_(u, s)] * products[np.ix_(v, t)]
-                    for d, s, t in places
-                ]
-                for c, u, v in places
+        waves = [
+            (np.full(int(mask.sum()), channel), *np.nonzero(mask))
+            for band in range(len(OCTAVES))
+            for channel, mask in enumerate(masks(band))
+        ]
+        channel, down, across = (np.concatenate(each) for each in zip(*waves, strict=True))
+        pixels = colours[np.ix_(channel, channel)]
+        pixels *= products[np.ix_(down, down)] * products[np.ix_(across, across)]
+        edges = np.cumsum([0, *(len(matrix) for matrix in self.whitening)])
+        blocks = [
+            [
+                left.T.astype(np.float64) @ pixels[a : a + len(left), b : b + len(right)] @ right
+                for b, right in zip(edges, self.whitening, strict=False)
             ]
-            wide = matrix.astype(np.float64)
-            grams.append(wide.T @ np.block(blocks) @ wide)
-        return grams
-
-    def moved(self, weights: Logits) -> Floats:
-        """B B^T times ``weights`` (dimensions, N): how far changes of the pixels move the code."""
-        parts = np.split(weights, np.cumsum(self.bands)[:-1])
-        return np.concatenate([gram @ part for gram, part in zip(self.gram, parts, strict=True)])
+            for a, left in zip(edges, self.whitening, strict=False)
+        ]
+        return np.block(blocks)
 
     def pull_back(self, weights: Logits) -> Images:
         """The change (3, 128, 128) of a thumbnail that ``weights`` (dimensions,) ask for: B^T w."""

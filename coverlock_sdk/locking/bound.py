@@ -21,18 +21,15 @@ from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.hashing.octave import SIDE, OctaveCode
 from coverlock_sdk.locking.readings import Floors
 
-SHARES = 4
-"""Parts of a change's energy that are spent on one band or another."""
-
 
 @dataclass(frozen=True)
 class Bound:
     """The most that a change of some decibels brings a forger, from one picture to another."""
 
     cosines: tuple[float, ...]
-    """The largest cosine of each band, were the whole change spent on it."""
+    """The largest cosine of each band, as if the whole change were spent on it alone."""
     odds: float
-    """The largest probability that such a forgery reaches all floors."""
+    """The largest probability that such a forgery reaches all floors, from these cosines."""
 
 
 def additive_bound(
@@ -51,32 +48,15 @@ def additive_bound(
     """
     edges = np.cumsum(code.bands)[:-1]
     length = math.sqrt(10 ** (-decibels / 10) * 3 * SIDE**2)
-    bands = len(code.bands)
-    cosines, agree = [], []
+    bands, cosines = len(code.bands), []
+    agree = np.empty(len(margins))
     for band, (z, s) in enumerate(
         zip(np.split(target, edges), np.split(source, edges), strict=True)
     ):
+        cosines.append(_largest_cosine(z, s, *spectra(code)[band], length))
         sizes = np.abs(margins[band::bands]) / np.sqrt(np.square(s).mean())
-        reached = [
-            _largest_cosine(z, s, *spectra(code)[band], length * math.sqrt(share / SHARES))
-            for share in range(1, SHARES + 1)
-        ]
-        cosines.append(reached[-1])
-        agree.append([agreement(cosine, sizes) for cosine in reached])
-    return Bound(tuple(cosines), _best_split(agree, floors or Floors()))
-
-
-def _best_split(agree: list[list[Floats]], floors: Floors) -> float:
-    """The largest odds over all ways to spend a change on the bands, each share rounded up."""
-    bands, best = len(agree), 0.0
-    for shares in itertools.product(range(SHARES), repeat=bands):
-        if sum(shares) != SHARES - 1:
-            continue
-        every = np.empty(sum(len(reached[0]) for reached in agree))
-        for band, share in enumerate(shares):
-            every[band::bands] = agree[band][share]
-        best = max(best, passing(every, bands, floors))
-    return best
+        agree[band::bands] = agreement(cosines[-1], sizes)
+    return Bound(tuple(cosines), passing(agree, bands, floors or Floors()))
 
 
 def agreement(cosine: float, margins: Logits) -> Floats:
@@ -109,9 +89,9 @@ def _distribution(agree: Floats) -> Floats:
 @lru_cache(maxsize=1)
 def spectra(code: OctaveCode) -> list[tuple[Floats, Floats]]:
     """Per band, how far changes of unit norm move the code, along which directions."""
-    found = []
-    for gram in code.gram:
-        values, vectors = np.linalg.eigh(gram)
+    found, edges = [], np.cumsum([0, *code.bands])
+    for start, stop in itertools.pairwise(edges):
+        values, vectors = np.linalg.eigh(code.gram[start:stop, start:stop])
         found.append((np.sqrt(np.maximum(values, 0)), vectors))
     return found
 

@@ -1,10 +1,10 @@
 """From the code of a picture to the bits that lock a message: a secret rotation for each message.
 
 Every message has a map of its own, derived from the key. It rotates each band of the code by a
-secret rotation, turns the result in as many secret ways as there are *salts*, and takes the first
-few numbers of each band; their signs, XORed with a pad, lock the message. A picture is marked under
-the salt whose bits are the stablest on it, and verification tries them all. Several salts mean that
-few released pictures share a rotation, so that learning it takes many.
+secret rotation, turns the result in as many secret ways as there are *salts*, and takes a secret
+few of the numbers of each band; their signs, XORed with a pad, lock the message. A picture is
+marked under the salt whose bits are the stablest on it, and verification tries them all. Several
+salts mean that few released pictures share a rotation, so that learning it takes many.
 
 Without a key there is one public map, known to everybody: the paper's seed-determined subset.
 
@@ -46,18 +46,17 @@ class Rotation(NamedTuple):
     signs: npt.NDArray[np.float32]  # (rounds, width) of -1 and 1
     shuffles: npt.NDArray[np.int64]  # (rounds, width)
     turns: npt.NDArray[np.float32]  # (salts, width) of -1 and 1
+    places: npt.NDArray[np.int64]  # (width,): which numbers are taken, the first ones first
 
     @classmethod
     def of(cls, key: Key, context: str, dimensions: int, salts: int) -> Rotation:
         """What ``key`` derives for ``context``; the width is the next power of two."""
         width = 1 << (dimensions - 1).bit_length()
         flips = _signs(key, f"signs/{context}", ROUNDS * width).reshape(ROUNDS, width)
-        ranks = _stream(key, f"shuffles/{context}", ROUNDS * width * 4).view(">u4")
-        return cls(
-            flips,
-            np.argsort(ranks.reshape(ROUNDS, width), axis=1, kind="stable"),
-            _signs(key, f"turns/{context}", salts * width).reshape(salts, width),
-        )
+        ranks = _stream(key, f"shuffles/{context}", (ROUNDS + 1) * width * 4).view(">u4")
+        orders = np.argsort(ranks.reshape(ROUNDS + 1, width), axis=1, kind="stable")
+        turns = _signs(key, f"turns/{context}", salts * width).reshape(salts, width)
+        return cls(flips, orders[:ROUNDS], turns, orders[ROUNDS])
 
     def rotated(self, values: Logits) -> Logits:
         """Numbers (N, dimensions) rotated and turned in every way: (N, salts, width)."""
@@ -67,12 +66,14 @@ class Rotation(NamedTuple):
         mixed[:, :dimensions] = values * np.float32((width / dimensions) ** 0.5)
         for flips, order in zip(self.signs, self.shuffles, strict=True):
             mixed = _walsh_hadamard((mixed * flips)[:, order])
-        return _walsh_hadamard(mixed[:, None] * self.turns)
+        return _walsh_hadamard(mixed[:, None] * self.turns)[..., self.places]
 
     def directions(self, salt: int, count: int, dimensions: int) -> Logits:
         """The columns (dimensions, count) that the first numbers of a salt are products with."""
         width = self.signs.shape[1]
-        rows = _walsh_hadamard(np.eye(count, width, dtype=np.float32)) * self.turns[salt]
+        taken = np.zeros((count, width), dtype=np.float32)
+        taken[np.arange(count), self.places[:count]] = 1
+        rows = _walsh_hadamard(taken) * self.turns[salt]
         for flips, order in zip(self.signs[::-1], self.shuffles[::-1], strict=True):
             back = np.empty_like(rows)
             back[:, order] = _walsh_hadamard(rows)

@@ -75,7 +75,7 @@ class LinearHardener:
         shown = numbers @ wanted.directions
         margin = MARGIN * np.sqrt(np.square(shown).mean())
         lacks = wanted.signs * np.maximum(margin - wanted.signs * shown, 0)
-        products = wanted.directions.T @ self.code.moved(wanted.directions)
+        products = wanted.directions.T @ self.code.gram @ wanted.directions
         products += 1e-6 * np.trace(products) / len(products) * np.eye(len(products))
         steps = np.linalg.solve(products, lacks).astype(np.float32)
         change = self.code.pull_back(wanted.directions @ steps)

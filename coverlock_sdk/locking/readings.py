@@ -119,18 +119,23 @@ class Floors:
         """Agreement and floor where the reading is nearest to falling short, over all bands.
 
         Agreement is the share of the message that was read, bits weighed by how legible they are.
+        A frame that was chosen by how well the message fits gives a forger many tries, so its
+        floors are higher.
         """
         if not reading.locked:
             return float(reading.matches.mean()), 0.0
+        floors = self
+        if not reading.frame.is_whole and reading.likeness is None:
+            floors = replace(self, odds=self.odds / 10, band_odds=self.band_odds / 2)
         weights = np.full(len(reading.bits), STEPS)
         if rule == "soft":
             weights = np.rint((2 * reading.legibility - 1) * STEPS).astype(np.int64)
-        pairs = [_held(reading.matches, weights, self.forger, self.odds)]
+        pairs = [_held(reading.matches, weights, floors.forger, floors.odds)]
         if reading.bands > 1:
             for band in range(reading.bands):
                 own = slice(band, None, reading.bands)
                 pairs.append(
-                    _held(reading.matches[own], weights[own], self.band_forger, self.band_odds)
+                    _held(reading.matches[own], weights[own], floors.band_forger, floors.band_odds)
                 )
         return min(pairs, key=lambda pair: pair[0] - pair[1])
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.arrays import Logits, Pixels
+from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.errors import CoverLockError, OverloadedError
-from coverlock_sdk.verifier.runtimes import Descriptions, Runtime
+from coverlock_sdk.verifier.runtimes import Runtime
 
 
 class Row(NamedTuple):

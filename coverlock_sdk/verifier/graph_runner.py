@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from coverlock_sdk.arrays import Logits
+from coverlock_sdk.arrays import Descriptions, Logits
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import BundleError, CoverLockError
@@ -19,7 +19,7 @@ from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.images.placing import placed
 from coverlock_sdk.verifier.batching import Batcher, run_in_parts
 from coverlock_sdk.verifier.host_decoder import open_decoder
-from coverlock_sdk.verifier.runtimes import Descriptions, Runtime
+from coverlock_sdk.verifier.runtimes import Runtime
 
 
 class GraphRunner:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_sdk.arrays import Logits, Pixels
+from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import (
     BundleError,
@@ -19,7 +19,6 @@ from coverlock_sdk.errors import (
     install,
     needs,
 )
-from coverlock_sdk.verifier.runtimes import Descriptions
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"

@@ -11,19 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.gpu import NoGpuError, first_gpu
 from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
 
 logger = logging.getLogger(__name__)
 
-Pixels = npt.NDArray[np.uint8]
-Logits = npt.NDArray[np.float32]
-Descriptions = npt.NDArray[np.float32]
-"""What the hash keeps of pictures: (N, dimensions), or (N, 3, H, W) for one that registers."""
 
 AUTO = "auto"
 

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.arrays import Logits, Pixels
+from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.bundles.compiled_engines import MODULES, Engine, engines_of
 from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
-from coverlock_sdk.verifier.runtimes import Descriptions
 
 
 def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> TensorRtRuntime:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.arrays import Logits
+from coverlock_sdk.arrays import Descriptions, Logits
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.errors import CoverLockError
@@ -21,7 +21,7 @@ from coverlock_sdk.locking.picture_verifier import PictureVerifier
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier.audit_log import AuditLog
 from coverlock_sdk.verifier.graph_runner import GraphRunner
-from coverlock_sdk.verifier.runtimes import AUTO, Descriptions, Runtime, choose
+from coverlock_sdk.verifier.runtimes import AUTO, Runtime, choose
 
 if TYPE_CHECKING:
     from coverlock_sdk.contract import Watermark

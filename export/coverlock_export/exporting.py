@@ -29,7 +29,7 @@ from coverlock_export.parity import (
     host_parity,
 )
 from coverlock_export.precision import to_fp16, to_int8
-from coverlock_sdk.arrays import Logits, Pixels
+from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, Manifest, building, seal
 from coverlock_sdk.bundles.bundle_lock import digest_of
 from coverlock_sdk.bundles.host_plugin import HostPlugin
@@ -38,7 +38,6 @@ from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.verifier.onnx_runtime import open_cpu
-from coverlock_sdk.verifier.runtimes import Descriptions
 
 PRECISIONS = ("fp32", "fp16", "int8")
 

@@ -180,21 +180,4 @@ def test_the_gram_matrix_is_that_of_pulling_back(seed: int) -> None:
     rng = np.random.RandomState(seed)
     one, other = rng.standard_normal((2, CODE.dimensions)).astype(np.float32)
     inner = float(np.vdot(CODE.pull_back(one), CODE.pull_back(other)))
-    moved = CODE.moved(np.stack([one, other], axis=1))
-    parts = np.cumsum(CODE.bands)[:-1]
-    within = sum(
-        float(np.vdot(CODE.pull_back(_only(one, band)), CODE.pull_back(_only(other, band))))
-        for band in range(len(CODE.bands))
-    )
-    assert moved.shape == (CODE.dimensions, 2)
-    np.testing.assert_allclose(float(one @ moved[:, 1]), within, rtol=1e-3, atol=1e-3 * abs(inner))
-    for gram, part in zip(CODE.gram, np.split(one, parts), strict=True):
-        assert float(part @ gram @ part) > 0
-
-
-def _only(weights: np.ndarray, band: int) -> np.ndarray:
-    """The weights of one band, the others zero."""
-    start = sum(CODE.bands[:band])
-    kept = np.zeros_like(weights)
-    kept[start : start + CODE.bands[band]] = weights[start : start + CODE.bands[band]]
-    return kept
+    np.testing.assert_allclose(float(one @ CODE.gram @ other), inner, rtol=1e-3, atol=0.01)

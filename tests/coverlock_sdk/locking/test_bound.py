@@ -37,7 +37,7 @@ def test_no_optimiser_reaches_further_than_the_bound(code, codes, band):
     bound = additive_bound(code, codes[2], codes[3], np.full(64, 0.5, np.float32), 37)
     edges = np.cumsum([0, *code.bands])
     own = slice(edges[band], edges[band + 1])
-    values, vectors = np.linalg.eigh(code.gram[band])
+    values, vectors = np.linalg.eigh(code.gram[own, own])
     reach = np.sqrt(np.maximum(values, 0))
     z, s = codes[2, own] @ vectors, codes[3, own] @ vectors
     s = s / np.linalg.norm(s)
