@@ -33,6 +33,9 @@ from coverlock_sdk.locking.verdict import Rule
 STEPS = 12
 """Steps of legibility that floors distinguish; coarse, so that they can be remembered."""
 
+SEARCHED = (10.0, 2.0)
+"""What the odds of a forger are divided by, overall and in a band, where he had frames to try."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -126,7 +129,8 @@ class Floors:
             return float(reading.matches.mean()), 0.0
         floors = self
         if not reading.frame.is_whole and reading.likeness is None:
-            floors = replace(self, odds=self.odds / 10, band_odds=self.band_odds / 2)
+            fewer, of_bands = SEARCHED
+            floors = replace(self, odds=self.odds / fewer, band_odds=self.band_odds / of_bands)
         weights = np.full(len(reading.bits), STEPS)
         if rule == "soft":
             weights = np.rint((2 * reading.legibility - 1) * STEPS).astype(np.int64)

@@ -143,7 +143,7 @@ def test_the_verdict_names_attacks_and_what_the_lock_does(finished):
     words = " ".join(result.output.split())
     assert "Forgeable" in words
     assert "GT@1 4 of 4" in words
-    assert re.search(r"Behind CoverLock 0 of \d+ forgeries", words)
+    assert re.search(r"Behind CoverLock, with a key made for this run, 0 of \d+ forgeries", words)
     assert "failed: asr>0.01" in words
     assert "failed: locked_asr" not in words
     assert (out / "report.html").exists()

@@ -11,7 +11,7 @@ from coverlock_sdk.locking import readings, registration
 from coverlock_sdk.locking.calibration import MAX_CONFIDENCE
 from coverlock_sdk.locking.code_maps import code_map
 from coverlock_sdk.locking.keys import PUBLIC_SECRET
-from coverlock_sdk.locking.lock import FAINT, REREAD, Lock
+from coverlock_sdk.locking.lock import FAINT, PROMISING, Lock
 from coverlock_sdk.locking.statistics import MAX_WEIGHT
 
 
@@ -28,13 +28,14 @@ def lock_settings(lock: Lock) -> dict[str, Any]:
         "maxConfidence": MAX_CONFIDENCE,
         "maxWeight": MAX_WEIGHT,
         "faint": FAINT,
-        "reread": REREAD,
+        "promising": PROMISING,
         "fpr": lock.fpr,
         "floors": {
             "forger": floors.forger,
             "odds": floors.odds,
             "bandForger": floors.band_forger,
             "bandOdds": floors.band_odds,
+            "searched": readings.SEARCHED,
             "steps": readings.STEPS,
         },
         "octave": octave_settings() if isinstance(lock.hash, OctaveCode) else None,

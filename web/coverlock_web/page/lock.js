@@ -49,13 +49,15 @@ export class Lock {
     return this.verdict(lockedReading(this.settings, odds, seen, message, frame, 1 / weight));
   }
 
-  /** A picture read in the frames that fit best; the best of each family once more in their place. */
+  /** A picture read in the frames that fit best, and where one is promising once more in its place. */
   async *registered(picture, decode) {
-    const { registration, fpr, reread } = this.settings;
+    const { registration, fpr, promising } = this.settings;
     const legible = this.logOdds(picture.decoded, picture.message.length).filter((value) => Math.abs(value) > 1e-3);
     for (const found of search(this.score(picture), registration, 2 ** -legible.length / fpr)) {
-      for (const { frame, weight } of found) yield this.read(picture, frame, weight / 2);
-      for (const placed of decode ? found.slice(0, reread) : []) {
+      for (const placed of found) {
+        const read = this.read(picture, placed.frame, placed.weight / 2);
+        yield read;
+        if (!decode || read.uncorrected > promising) continue;
         const again = { ...picture, decoded: await decode(placed.frame) };
         const { frame, weight } = nearby(placed, this.score(again), registration);
         yield this.read(again, frame, weight / 2);
@@ -95,6 +97,7 @@ export class Lock {
     return {
       accepted,
       pValue: p,
+      uncorrected: pValue,
       matches,
       weights,
       matched: matches.filter(Boolean).length,

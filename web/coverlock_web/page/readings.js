@@ -1,6 +1,7 @@
 // What one picture shows in one frame, and how closely that must agree:
 // coverlock_sdk/locking/readings.py and calibration.py, for the soft rule.
 
+import { isWhole } from "./frames.js";
 import { matchedSum, roundHalfEven, softPValue, softTail, softWeights, sum } from "./statistics.js";
 
 /** Log-odds are trusted as they are. */
@@ -27,7 +28,7 @@ export function lockedReading(settings, odds, seen, message, frame, tries) {
     return right * certain + (1 - right) * (1 - certain);
   });
   const matches = odds.map((value, bit) => (Number(value > 0) ^ Number(seen[bit] > 0)) === message[bit]);
-  return { ...judgedBits(settings, matches, sure), tries, frame, ...tightest(settings, matches, read) };
+  return { ...judgedBits(settings, matches, sure), tries, frame, ...tightest(settings, matches, read, frame) };
 }
 
 function judgedBits(settings, matches, sure) {
@@ -36,13 +37,14 @@ function judgedBits(settings, matches, sure) {
 }
 
 /** Agreement and floor where a reading is nearest to falling short, over all bands. */
-function tightest({ floors, hash }, matches, legibility) {
+function tightest({ floors, hash }, matches, legibility, frame) {
   const weights = legibility.map((share) => roundHalfEven((2 * share - 1) * floors.steps));
-  const pairs = [held(matches, weights, floors.forger, floors.odds)];
+  const [fewer, ofBands] = isWhole(frame) ? [1, 1] : floors.searched;
+  const pairs = [held(matches, weights, floors.forger, floors.odds / fewer)];
   const bands = hash.bands.length;
   for (let band = 0; bands > 1 && band < bands; band++) {
     const own = (_, bit) => bit % bands === band;
-    pairs.push(held(matches.filter(own), weights.filter(own), floors.bandForger, floors.bandOdds));
+    pairs.push(held(matches.filter(own), weights.filter(own), floors.bandForger, floors.bandOdds / ofBands));
   }
   const spare = (pair) => pair.agreement - pair.floor;
   return pairs.reduce((least, pair) => (spare(pair) < spare(least) ? pair : least));
