@@ -246,8 +246,5 @@ def _turned(maps: Images, turn: float) -> tuple[Images, Images, float]:
         )
         return np.asarray(image)
 
-    # Only light has fine waves, which a bilinear filter would weaken.
-    filters = (Image.Resampling.BICUBIC, Image.Resampling.BILINEAR, Image.Resampling.BILINEAR)
     seen = turned(np.ones((SIDE, SIDE), dtype=np.float32), Image.Resampling.BILINEAR)
-    back = np.stack([turned(*each) for each in zip(maps, filters, strict=True)])
-    return back * seen, seen, stretch
+    return np.stack([turned(m, Image.Resampling.BICUBIC) for m in maps]) * seen, seen, stretch
