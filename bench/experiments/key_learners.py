@@ -284,7 +284,7 @@ def dictionary(values: Logits, rng: np.random.Generator, steps: int = 60) -> Log
 def reach(code: OctaveCode) -> Floats:
     """How far pixels move a code: C C^T, for the map C from changes of a thumbnail to codes.
 
-    Unlike ``code.gram`` it has the products between bands, and the mean removed.
+    Unlike ``code.gram`` it has the mean removed.
     """
     basis = np.stack([code.pull_back(row) for row in np.eye(code.dimensions, dtype=np.float32)])
     moved = code.logits(basis).astype(np.float64)
@@ -376,7 +376,7 @@ def hardened(pictures: Released, locked: CodeMap, code: OctaveCode, seed: int) -
     """
     rng = np.random.default_rng(seed)
     most = 10 ** (-MARK_DB / 10) * (10 ** (MOST_COST / 10) - 1) * 3 * np.prod(code.input_size)
-    roots = [_root(gram) for gram in code.gram]
+    roots = [_root(gram) for gram in code.band_grams()]
     found = rng.normal(0, ROUNDING**0.5, pictures.codes.shape).astype(np.float32)
     for salt in np.unique(pictures.salts):
         own = pictures.salts == salt
@@ -384,7 +384,7 @@ def hardened(pictures: Released, locked: CodeMap, code: OctaveCode, seed: int) -
         shown = pictures.codes[own] @ directions
         margin = MARGIN * np.sqrt(np.square(shown).mean(axis=1, keepdims=True))
         lacks = np.sign(shown) * np.maximum(margin - np.abs(shown), 0)
-        products = directions.T @ code.moved(directions)
+        products = directions.T @ code.gram @ directions
         products += 1e-6 * np.trace(products) / len(products) * np.eye(len(products))
         steps = lacks @ np.linalg.inv(products)
         spent = ((steps @ products) * steps).sum(axis=1, keepdims=True)
@@ -409,7 +409,7 @@ def spanned(codes: Logits, bits: Signs, changes: Logits, code: OctaveCode) -> Lo
     for band, rows in enumerate(_rows(code.bands)):
         wanted = bits[:, band::bands]
         basis = np.linalg.svd(_level(changes[:, rows]), full_matrices=False)[2][: wanted.shape[1]]
-        span = (_root(code.gram[band], -0.5) @ basis.T).astype(np.float32)
+        span = (_root(code.band_grams()[band], -0.5) @ basis.T).astype(np.float32)
         seen = codes[:, rows] @ span
         scale = np.maximum(seen.std(axis=0), np.float32(1e-9))
         inside = logistic(_level(seen / scale), wanted, (seen.shape[1],))
@@ -541,7 +541,8 @@ class Study:
         """Directions of the lowest band that fourth powers find among what hardening has added."""
         size, figures = self.bands[0], {}
         locked = self.map(64, salts)
-        root, gram = _root(self.code.gram[0]), self.code.gram[0]
+        gram = self.code.band_grams()[0]
+        root = _root(gram)
         own = np.split(locked.low_directions(), salts, axis=1)
         truth = np.concatenate(
             [root @ part @ np.linalg.inv(part.T @ gram @ part) for part in own], 1

@@ -12,6 +12,7 @@ be computed (``hashing.bound``).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -117,6 +118,11 @@ class OctaveCode(ImageHash):
             for a, left in zip(edges, self.whitening, strict=False)
         ]
         return np.block(blocks)
+
+    def band_grams(self) -> list[Floats]:
+        """The blocks of the Gram matrix within each band."""
+        edges = np.cumsum([0, *self.bands])
+        return [self.gram[a:b, a:b] for a, b in itertools.pairwise(edges)]
 
     def pull_back(self, weights: Logits) -> Images:
         """The change (3, 128, 128) of a thumbnail that ``weights`` (dimensions,) ask for: B^T w."""

@@ -9,7 +9,6 @@ another matter, and a registry is the answer to that.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,9 +88,9 @@ def _distribution(agree: Floats) -> Floats:
 @lru_cache(maxsize=1)
 def spectra(code: OctaveCode) -> list[tuple[Floats, Floats]]:
     """Per band, how far changes of unit norm move the code, along which directions."""
-    found, edges = [], np.cumsum([0, *code.bands])
-    for start, stop in itertools.pairwise(edges):
-        values, vectors = np.linalg.eigh(code.gram[start:stop, start:stop])
+    found = []
+    for gram in code.band_grams():
+        values, vectors = np.linalg.eigh(gram)
         found.append((np.sqrt(np.maximum(values, 0)), vectors))
     return found
 
