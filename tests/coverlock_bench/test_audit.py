@@ -143,7 +143,7 @@ def test_the_verdict_names_attacks_and_what_the_lock_does(finished):
     words = " ".join(result.output.split())
     assert "Forgeable" in words
     assert "GT@1 4 of 4" in words
-    assert re.search(r"Behind CoverLock 0 of \d+ forgeries", words)
+    assert re.search(r"Behind CoverLock, with a key made for this run, 0 of \d+ forgeries", words)
     assert "failed: asr>0.01" in words
     assert "failed: locked_asr" not in words
     assert (out / "report.html").exists()
@@ -160,7 +160,6 @@ def test_the_verdict_tells_what_each_kind_of_attacker_gets(finished):
         "who knows the lock forges 0 of 4 behind CoverLock, "
         "4 of 4 behind CoverLock without a key" in words
     )
-    assert "Behind CoverLock, with a key made for this run, 0 of " in words
     assert "optimising the picture ('additive' has no decoder_module()" in words
     metrics = json.loads((finished[0] / "results.json").read_text())["figures"]["metrics"]
     assert metrics["asr_given_encoder"] == metrics["keyless_asr_given_encoder"] == 1
