@@ -160,7 +160,6 @@ def test_the_verdict_tells_what_each_kind_of_attacker_gets(finished):
         "who knows the lock forges 0 of 4 behind CoverLock, "
         "4 of 4 behind CoverLock without a key" in words
     )
-    assert "Behind CoverLock, with a key made for this run, 0 of " in words
     assert "optimising the picture ('additive' has no decoder_module()" in words
     metrics = json.loads((finished[0] / "results.json").read_text())["figures"]["metrics"]
     assert metrics["asr_given_encoder"] == metrics["keyless_asr_given_encoder"] == 1
