@@ -589,7 +589,8 @@ def key_learning(
     codes: Logits, code: OctaveCode, seed: int, scale: Scale = FULL
 ) -> Iterator[dict[str, Any]]:
     """The figures of all attackers, as they come."""
-    study, figures = Study(codes, code, seed), {}
+    study = Study(codes, code, seed)
+    figures: dict[str, Any] = {}
     figures["hidden"] = {}
     for bits, counts in scale.hidden:
         figures["hidden"][str(bits)] = study.hidden(study.map(bits), counts)
