@@ -1,10 +1,10 @@
 """``octave``: a linear code in three octave bands, exact under crops and bounded against forgers.
 
 A picture is described by inner products with smooth basis functions, cosines under a taper, which
-live in the coordinates of the *original* frame. Whoever knows which part of that frame a picture
-shows takes the same inner products over what is left of it, so a crop hardly moves them. Each band
-is whitened by a matrix that was computed, not trained: the inverse root of how photos vary plus
-what distortions do. Nothing here is secret; a key rotates the result (``locking.code_maps``).
+live in the coordinates of the *original* frame. If it is known which part of that frame a picture
+shows, the same inner products are taken over what is left of it, so a crop hardly moves them. Each
+band is whitened by a matrix that was computed, not trained: the inverse root of how photos vary
+plus what distortions do. Nothing here is secret; a key rotates the result (``locking.code_maps``).
 
 Because the code is linear, what a forger can reach by a change of a given size is a number that can
 be computed (``hashing.bound``).

@@ -4,7 +4,9 @@ Every frame has a prior weight, and the weights add up to one: half for the whol
 for the crops that people make most, for centred crops, for small turns, and for crops anywhere on a
 fine grid. The p-value of a frame is divided by its weight (a weighted Bonferroni correction, valid
 however frames depend on each other). The fine grid carries the weights; the search visits few of
-its points, first with the lowest band alone, then ever finer with the others.
+its points, first with the lowest band alone, then ever finer with the others. It also moves frames
+within a cell of the grid, which the weights do not count: that false positives stay within their
+rate is therefore something to measure (``coverlock bench calibration``), not a theorem.
 
 A frame is tried only if a picture whose every bit agrees could still be accepted there. Short
 payloads therefore get a small set by themselves.
