@@ -1,6 +1,7 @@
 # Two commands do everything on a machine that has Python (3.10 or newer) and git:
 #   make demo    a virtual environment with the smallest install, two small downloads, the demo
 #   make test    the same environment with the test tools and PyTorch, then the test suite
+#                ('make setup' stops before the suite)
 # And one more shows it to others:
 #   make web     exports a watermark as a page that verifies in a browser, and opens it
 # All can be run again at any time; what is there already is not fetched twice.
@@ -17,11 +18,13 @@ TORCH     := 2.13.0
 TORCH_CPU := https://download.pytorch.org/whl/cpu
 HAS_CUDA  := $(shell nvidia-smi -L 2>/dev/null)
 
-.PHONY: demo test web web-page lint format docs dist clean
+.PHONY: demo setup test web web-page lint format docs dist clean
 
 demo: $(VENV)/base
 	@$(BIN)/coverlock fetch steganogan photos
 	@$(BIN)/coverlock demo
+
+setup: $(VENV)/dev
 
 test: $(VENV)/dev
 	@$(BIN)/coverlock fetch steganogan rivagan
@@ -51,7 +54,7 @@ format: $(VENV)/dev
 
 docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
-	@echo "open build/docs/index.html"
+	@echo "open build/docs/index.html; search works after 'python3 -m http.server -d build/docs'"
 
 dist: $(VENV)/dev
 	rm -rf dist

@@ -8,9 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.threads import let_idle_threads_sleep
-
 if TYPE_CHECKING:
+    from coverlock_sdk.calibration import Calibration as Calibration
     from coverlock_sdk.contract import Attack as Attack
     from coverlock_sdk.contract import Defense as Defense
     from coverlock_sdk.contract import ImageHash as ImageHash
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from coverlock_sdk.contract import OracleAttack as OracleAttack
     from coverlock_sdk.contract import ProtectedWatermark as ProtectedWatermark
     from coverlock_sdk.contract import Watermark as Watermark
-    from coverlock_sdk.embedder.embedder import Embedder as Embedder
+    from coverlock_sdk.embedder import Embedder as Embedder
     from coverlock_sdk.errors import CoverLockError as CoverLockError
     from coverlock_sdk.hookspecs import hookimpl as hookimpl
     from coverlock_sdk.loading import load_attack as load_attack
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from coverlock_sdk.loading import load_distortion as load_distortion
     from coverlock_sdk.loading import load_hash as load_hash
     from coverlock_sdk.loading import load_watermark as load_watermark
-    from coverlock_sdk.locking.calibration import Calibration as Calibration
     from coverlock_sdk.locking.coverlock import CoverLock as CoverLock
     from coverlock_sdk.locking.coverlock import NoDefense as NoDefense
     from coverlock_sdk.locking.coverlock import wrap as wrap
@@ -38,15 +36,16 @@ if TYPE_CHECKING:
     from coverlock_sdk.locking.picture_verifier import PictureVerifier as PictureVerifier
     from coverlock_sdk.locking.registry import Registry as Registry
     from coverlock_sdk.locking.verdict import Verdict as Verdict
+    from coverlock_sdk.verifier.verifier import Settings as Settings
     from coverlock_sdk.verifier.verifier import Verifier as Verifier
 
 _HOMES = {
     "Attack": "contract",
-    "Calibration": "locking.calibration",
+    "Calibration": "calibration",
     "CoverLock": "locking.coverlock",
     "CoverLockError": "errors",
     "Defense": "contract",
-    "Embedder": "embedder.embedder",
+    "Embedder": "embedder",
     "Identification": "locking.identification",
     "ImageHash": "contract",
     "Key": "locking.keys",
@@ -59,6 +58,7 @@ _HOMES = {
     "Registry": "locking.registry",
     "PictureVerifier": "locking.picture_verifier",
     "ProtectedWatermark": "contract",
+    "Settings": "verifier.verifier",
     "Verdict": "locking.verdict",
     "Verifier": "verifier.verifier",
     "Watermark": "contract",
@@ -72,8 +72,6 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
-
-let_idle_threads_sleep()
 
 
 def __getattr__(name: str) -> Any:

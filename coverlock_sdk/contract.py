@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Floats, Images, Logits
-from coverlock_sdk.hashing.frames import WHOLE, Frame
-from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.frames import WHOLE, Frame
 
 if TYPE_CHECKING:
     import torch
 
 Gradient = Callable[[Logits], Images]
-"""Carries weights on the logits (N, dimensions) of pictures back to them: a gradient."""
+"""Maps weights on the logits (N, dimensions) back to the pictures: their gradient."""
 
 Differentiable = Callable[[Images], tuple[Logits, Gradient]]
 """The logits (N, dimensions) of pictures, and their gradient."""
@@ -89,7 +89,7 @@ class Watermark(ABC):
         """Return the logits (N, bits) of the payloads that ``images`` seem to carry."""
 
     def decoder_module(self) -> torch.nn.Module | None:
-        """The decoder as a PyTorch module (N, 3, *native_size) -> (N, bits), where there is one.
+        """The decoder as a PyTorch module (N, 3, *native_size) -> (N, bits), if there is one.
 
         It is in eval mode and returns logits. With ``hard_bits`` it returns -1 and 1.
         Export and feature analysis need it; embedding and verification do not.
@@ -97,7 +97,7 @@ class Watermark(ABC):
         return None
 
     def encoder_module(self) -> torch.nn.Module | None:
-        """The encoder as a PyTorch module, where there is one; only export needs it.
+        """The encoder as a PyTorch module, if there is one; only export needs it.
 
         It takes pictures (N, 3, *native_size) and payloads (N, bits) as floats of 0 and 1, and
         returns marked pictures.
@@ -116,7 +116,7 @@ class ImageHash(ABC):
     """Logits of each band, in order. A lock takes bits from all of them and has a floor on each."""
 
     registers: bool = False
-    """Whether the code can be taken of a part of the original frame; then it has ``framed``."""
+    """Whether the hash can compute the code of a crop in its original frame, by ``framed``."""
 
     calibration: Calibration = Calibration()
     """How far this hash's logits can be trusted after the training distortions."""
@@ -129,7 +129,7 @@ class ImageHash(ABC):
         """Return the hash logits (N, dimensions) of each of ``images`` (N, 3, *input_size)."""
 
     def describe(self, images: Images) -> Images | Logits:
-        """What ``code`` needs to know of each picture: its logits, unless the hash registers."""
+        """What ``code`` needs from each picture: its logits, unless the hash registers."""
         return self.logits(images)
 
     def code(self, description: Any, frame: Frame = WHOLE) -> Logits:
@@ -137,16 +137,16 @@ class ImageHash(ABC):
         return np.asarray(description)[None]
 
     def module(self) -> torch.nn.Module | None:
-        """``describe`` as a PyTorch module (N, 3, *input_size), where there is one.
+        """``describe`` as a PyTorch module (N, 3, *input_size), if there is one.
 
         Only export needs it.
         """
         return None
 
     def differentiable(self) -> Differentiable | None:
-        """``logits`` with gradients, where a hash that is not linear has them, for hardening.
+        """``logits`` with gradients, which embedding hardens by; linear hashes need none.
 
-        Pictures that are marked under a hash without them are not hardened.
+        Without gradients, pictures are not hardened.
         """
         return None
 
@@ -229,7 +229,7 @@ class NetworkAttack(Forger):
     """What it uses: the decoder alone, or the encoder too."""
 
     def require(self, watermark: Watermark) -> None:
-        """Raise a ``CoverLockError`` where this attack cannot be tried on ``watermark``."""
+        """Raise a ``CoverLockError`` if this attack cannot be tried on ``watermark``."""
 
     @abstractmethod
     def forge(self, references: Images, targets: Images, *, watermark: Watermark) -> Images:

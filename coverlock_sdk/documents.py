@@ -90,13 +90,6 @@ class Document:
             self._refuse(name, f"a number from {low:g} to {high:g}")
         return float(value)
 
-    def boolean(self, name: str) -> bool:
-        """True or false."""
-        value = self._entry(name)
-        if type(value) is not bool:
-            self._refuse(name, "true or false")
-        return bool(value)
-
     def document(self, name: str) -> Document:
         """An object."""
         value = self._entry(name)

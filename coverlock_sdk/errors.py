@@ -66,10 +66,6 @@ class AccessError(CoverLockError):
     """A token file is missing or malformed, or would leave a service open to everybody."""
 
 
-class ProvenanceError(CoverLockError):
-    """A manifest, a certificate or a repository cannot be used; the message says what is wrong."""
-
-
 class LossyFormatWarning(UserWarning):
     """A marked picture was saved in a lossy format; the message says what that cost."""
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from coverlock_sdk.images.distortions import Distortion
     from coverlock_sdk.locking.verdict import Verdict
     from coverlock_sdk.models.assets import Fetchable
-    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_sdk.serving.deployment import Routes
 
 hookspec = pluggy.HookspecMarker("coverlock")
 hookimpl = pluggy.HookimplMarker("coverlock")
 
 Register = Callable[..., None]
 """``register(factory, name=None)``: the name defaults to ``factory.name``. The SDK calls the
-factory, with the options that the user gave, when somebody asks for that name."""
+factory, with the user's options, when somebody asks for that name."""
 
 
 @hookspec
@@ -65,10 +65,11 @@ def register_assets(register: Callable[[Fetchable], None]) -> None:
 
 
 @hookspec
-def register_networks(register: Callable[[Callable[[], Trainable], str], None]) -> None:
+def register_networks(register: Callable[[Callable[[], Any], str], None]) -> None:
     """Add networks for ``coverlock train watermark NAME``: ``register(make, "my-mark")``.
 
-    ``make()`` returns a ``Trainable``: how to build the network, and its recipe.
+    ``make()`` returns a ``coverlock_training.watermarks.trainable.Trainable``: how to build the
+    network, and its recipe.
     """
 
 
@@ -77,8 +78,17 @@ def register_importers(register: Callable[[Callable[..., Path], str], None]) -> 
     """Add converters for ``coverlock import NAME FILE...``: ``register(convert, "my-mark")``.
 
     A converter reads somebody else's checkpoint (weights only, never code), writes safetensors,
-    and returns their path. The SDK calls it once for each file, with the options that the user
-    gave, as in ``coverlock import my-mark:bits=64 FILE``.
+    and returns their path. The SDK calls it once per file, with the user's options, as in
+    ``coverlock import my-mark:bits=64 FILE``.
+    """
+
+
+@hookspec
+def register_routes(register: Callable[[Callable[..., Routes], str], None]) -> None:
+    """Add routes to the service: ``register(make, "my-api")`` makes ``serve --routes my-api`` work.
+
+    ``make`` gets the user's options, as in ``--routes my-api:folder=x``, and returns ``Routes``,
+    which add themselves to the service's FastAPI application.
     """
 
 
@@ -91,7 +101,10 @@ def register_commands(cli: click.Group) -> None:
 def verdict_reached(verdict: Verdict, watermark: str, hash: str | None, source: Any) -> None:
     """Called after every verification, for audit logs and metrics; it never sees a key.
 
-    ``hash`` is None for a watermark without a lock. ``source`` is the picture's path if it was
-    given as a path. In a service it says who asked, for what, and the digest of the file. Otherwise
-    it is None. An exception in this hook is logged and goes no further.
+    Name the module with this hook in the entry-point group ``coverlock.listeners``: production
+    then imports that module and nothing else of the package.
+
+    ``hash`` is None without a lock. ``source`` is the picture's path, if it has one; in a service
+    it holds the caller, the message and the digest of the file. The SDK logs an exception in this
+    hook and carries on.
     """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from typing import Any, cast
 
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import AnyAttack, Defense, ImageHash, Watermark
-from coverlock_sdk.errors import PluginError
+from coverlock_sdk.errors import CoverLockError, PluginError
 from coverlock_sdk.images.distortions import Distortion
-from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.plugin_manager import plugin_manager
 
 DEFAULT_HASH = "octave"
@@ -24,6 +25,18 @@ OPTIONAL = (
     "decoder_module",
     "encoder_module",
 )
+
+
+def parse_setting(text: str) -> tuple[str, dict[str, Any]]:
+    """Read ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE``; a value is JSON, or else text."""
+    name, _, rest = text.partition(":")
+    options = {}
+    for part in filter(None, rest.split(",")):
+        option, equals, value = part.partition("=")
+        if not equals:
+            raise CoverLockError(f"'{part}' in '{text}' is not OPTION=VALUE")
+        options[option.strip()] = _value(value.strip())
+    return name.strip(), options
 
 
 def load_watermark(watermark: str | Any, **options: Any) -> Watermark:
@@ -72,6 +85,13 @@ def load_attack(attack: str, **options: Any) -> AnyAttack:
 def load_distortion(distortion: str) -> Distortion:
     """A distortion by name: the paper's six, harder ones, and those of plugins."""
     return cast("Distortion", plugin_manager().get("distortion", distortion))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def _checked_watermark(candidate: Any) -> Watermark:

@@ -14,7 +14,7 @@ from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.images.picture import Picture, stacked_views
+from coverlock_sdk.images.picture import Picture, levels, stacked_views
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.threads import one_thread
 
@@ -104,9 +104,8 @@ class Networks:
         self.hash = image_hash
 
     def views(self, pictures: Sequence[Picture]) -> list[Images]:
-        """What the watermark sees of pictures: at its own size, or each as it is."""
-        size = self.watermark.native_size
-        return [picture.view(size or picture.size) for picture in pictures]
+        """What the watermark sees of pictures, in 8 bits: at its own size, or each as it is."""
+        return [picture.seen_at(self.watermark.native_size) for picture in pictures]
 
     def logits(self, views: Sequence[Images]) -> tuple[Logits, Any]:
         """Payload logits of each view, and what the hash keeps of it."""
@@ -129,6 +128,9 @@ class Networks:
         image_hash = self.hash
         if image_hash is None or not len(views):
             return np.empty((len(views), 0), dtype=np.float32)
+        if self.watermark.native_size is None:  # a graph sees these at the hash's size, in 8 bits
+            seen = [levels(resample(view[None], image_hash.input_size)[0]) for view in views]
+            views = [each.astype(np.float32) / np.float32(255) for each in seen]
         return np.stack(_by_size(views, lambda same, _: describe(image_hash, same)))
 
 

@@ -44,8 +44,8 @@ one_thread = OneThread()
 def let_idle_threads_sleep() -> None:
     """Make PyTorch's threads sleep while they wait, unless the environment says otherwise.
 
-    By default they spin, at the cost of whoever could work. It has an effect until PyTorch is
-    imported.
+    By default they spin, which slows down everything else on the machine. It must be called before
+    PyTorch is imported; the command line does.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 

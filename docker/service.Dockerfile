@@ -1,6 +1,6 @@
-# The HTTP service on processors. Mount a bundle and, if it needs one, a key:
+# The HTTP service on processors, to be run behind a proxy (see examples/deploy):
 #   docker build -f docker/service.Dockerfile -t coverlock-service .
-#   docker run -p 8080:8080 -v ./bundle:/bundle:ro -v ./tokens.json:/tokens.json:ro coverlock-service
+#   docker run -p 127.0.0.1:8000:8000 -v ./bundle:/bundle:ro -v ./tokens.json:/tokens.json:ro coverlock-service
 FROM python:3.12-slim AS build
 COPY . /src
 RUN pip wheel --no-deps --wheel-dir /wheels /src
@@ -13,8 +13,8 @@ RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     && useradd --system --uid 10001 coverlock
 USER coverlock
 ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
-EXPOSE 8080
+EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/readyz', timeout=2)"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/readyz', timeout=2)"]
 ENTRYPOINT ["coverlock", "serve"]
-CMD ["/bundle", "--host", "0.0.0.0", "--port", "8080", "--tokens", "/tokens.json"]
+CMD ["/bundle", "--host", "0.0.0.0", "--port", "8000", "--behind-proxy", "--tokens", "/tokens.json"]

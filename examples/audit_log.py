@@ -14,7 +14,7 @@ from coverlock_sdk.plugin_manager import plugin_manager
 
 
 class AuditLog:
-    """In a package, this class would be a module named by an entry point of group `coverlock`."""
+    """In a package, this would be a module in the entry-point group `coverlock.listeners`."""
 
     @hookimpl
     def verdict_reached(self, verdict, watermark, hash, source):

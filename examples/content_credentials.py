@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from coverlock_plugins.content_credentials.credentials import Credentials, trust_anchors
+from coverlock_plugins.content_credentials.repository import ManifestRepository
+from coverlock_plugins.content_credentials.resolving import Resolver
+from coverlock_plugins.content_credentials.signing import PictureSigner
+from coverlock_plugins.content_credentials.trial_certificates import make_trial_certificates
 from coverlock_sdk import NoDefense, load_watermark, wrap
 from coverlock_sdk.locking.keys import generate_key
-from coverlock_sdk.provenance.credentials import Credentials
-from coverlock_sdk.provenance.repository import ManifestRepository
-from coverlock_sdk.provenance.resolving import Resolver
-from coverlock_sdk.provenance.signing import PictureSigner
-from coverlock_sdk.provenance.trial_certificates import make_trial_certificates
 
 SIZE = (512, 512)
 
@@ -47,7 +47,7 @@ files = make_trial_certificates(work / "certificates")
 credentials = Credentials.load(files.chain, files.key)
 
 repository = ManifestRepository(work / "repository", create=True)
-serial = repository.serials.issue("order-4711")
+serial = repository.registry.issue("order-4711")
 
 print("without the lock")
 bare = NoDefense().protect(load_watermark("mbrs"))
@@ -59,9 +59,9 @@ print("  another photo, forged:", f"{found.label}, which is false" if found else
 
 print("with the lock")
 generate_key(work / "key.json")
-lock = wrap("mbrs", key=work / "key.json")
+lock = wrap("mbrs", key=work / "key.json", registry=repository.registry)
 signed = PictureSigner(lock, repository, credentials).sign(photo, work / "signed.png", serial)
-resolver = Resolver(repository, [lock])
+resolver = Resolver(repository, [lock], trust_anchors(files.root))
 marked = pixels(signed.path)
 found = resolver.resolve(jpeg(marked))
 print("  the photo, stripped:  ", found.manifest.id if found.manifest else found.reason)

@@ -26,6 +26,7 @@ PACKAGES = (
     "coverlock_plugins",
     "coverlock_export",
     "coverlock_bench",
+    "coverlock_training",
     "coverlock_web",
 )
 

@@ -38,14 +38,14 @@ class Kind:
 HASH = Kind(
     tags=("perceptual-hash", "image-hashing"),
     summary="A perceptual image hash: logits whose signs survive distortion.",
-    limits=f"Distinctiveness and stability by kind of picture: {SOURCE}/blob/main/docs/hashes.md.",
+    limits=f"What it can and cannot tell apart: {SOURCE}/blob/main/docs/research/hashes.md.",
     use=HASH_USE,
 )
 WATERMARK = Kind(
     tags=("image-watermarking",),
     summary="A reference image watermark, narrower than the published network of that name.",
     limits="A reference for comparisons, not a product: unlocked, its marks can be forged. "
-    f"Figures: {SOURCE}/blob/main/docs/watermarks.md.",
+    f"Figures: {SOURCE}/blob/main/docs/research/watermarks.md.",
     use=WATERMARK_USE,
 )
 

@@ -12,11 +12,9 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from coverlock_sdk.serving.access import Caller, Callers, _digest
-from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
 from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.listening import bind
-from coverlock_sdk.serving.server import ServiceServer
+from coverlock_sdk.serving.server import bind, make_server
 from coverlock_sdk.serving.service import Service
 
 PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
@@ -36,27 +34,27 @@ def served(verifier, callers=CALLERS, limits=None, names=(), **having):
     verifiers = verifier if isinstance(verifier, tuple) else (verifier,)
     deployment = Deployment(verifiers, callers, **having)
     deployment = deployment.register(names) if names else deployment
-    with running(ServiceServer(Service(deployment, limits or Limits()))) as client:
+    with running(Service(deployment, limits or Limits())) as client:
         yield client
 
 
 @contextmanager
-def running(server, **settings):
-    """A client of a server that runs in a thread."""
-    [bound] = bind("127.0.0.1", 0)
+def running(service, **settings):
+    """A client of a service that runs in a thread."""
+    server, bound = make_server(service), bind("127.0.0.1", 0)
     port = bound.getsockname()[1]
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        scheme = "https" if server.certificate else "http"
-        url = f"{scheme}://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{port}"
         with httpx.Client(base_url=url, timeout=30, **settings) as client:
             yield client
     finally:
         server.should_exit = True
         thread.join()
+        bound.close()
 
 
 def png(pixels: np.ndarray) -> bytes:

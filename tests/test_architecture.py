@@ -9,10 +9,26 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from coverlock_sdk import load_hash
+from tests.toy_bundle import write_toy_bundle
 
 ROOT = Path(__file__).parents[1]
 SDK = "coverlock_sdk"
+ROOMS = (
+    *("arrays", "errors", "files", "documents", "threads", "progress", "addresses"),
+    *("frames", "calibration", "contract", "hookspecs"),
+    *("images", "models", "plugin_manager", "plugin_calls", "loading", "hashing"),
+    "locking",
+    *("bundles", "verifier", "embedder", "scaling"),
+    *("serving", "cli"),
+    *("testing", "builtin_plugin", "__main__"),
+)
+"""Packages and modules of the SDK, each of which imports only from those before it."""
+
+BUILT_ON_IT = ("coverlock_bench", "coverlock_plugins", "coverlock_training", "experiments")
 HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")
 
 OPTIONAL_PACKAGES = (
@@ -69,6 +85,67 @@ def test_there_is_no_import_cycle():
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
+def test_rooms_import_in_one_direction():
+    known = modules()
+    assert {name.split(".")[1] for name in known if "." in name} == set(ROOMS)
+    wrong = [
+        f"{name} imports {other}"
+        for name, file in known.items()
+        if name != SDK
+        for other in own_imports(file, known) - {SDK}
+        if ROOMS.index(name.split(".")[1]) < ROOMS.index(other.split(".")[1])
+    ]
+    assert wrong == []
+
+
+def test_the_first_verdict_imports_nothing_that_is_built_on_the_sdk(tmp_path, photos):
+    write_toy_bundle(tmp_path / "bundle", image_hash=load_hash())
+    np.save(tmp_path / "photo.npy", photos[0])
+    program = (
+        "import sys\n"
+        "import numpy\n"
+        "from coverlock_sdk import Verifier\n"
+        "verdict = Verifier.open('bundle', 'cpu').verify(numpy.load('photo.npy'), 'someone')\n"
+        f"print(not verdict, *[m for m in sys.modules if m.startswith({BUILT_ON_IT!r})])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout.split() == ["True"], done.stderr
+
+
+def test_asking_for_the_version_is_quick():
+    """Processor time of the best of three: a busy machine proves nothing."""
+    program = (
+        "import os, sys\n"
+        "from coverlock_sdk.cli import main\n"
+        "sys.argv[1:] = ['--version']\n"
+        "try: main()\n"
+        "finally: print(sum(os.times()[:2]))\n"
+    )
+    seconds = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, text=True, check=True
+            ).stdout.split()[-1]
+        )
+        for _ in range(3)
+    ]
+    assert min(seconds) < 0.3
+
+
+def test_importing_changes_neither_the_path_nor_the_environment():
+    program = (
+        "import os, sys\n"
+        "before = list(sys.path), dict(os.environ)\n"
+        "from coverlock_sdk import Verifier, load_watermark, wrap\n"
+        "load_watermark('hidden')\n"
+        "print((list(sys.path), dict(os.environ)) == before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "True", done.stderr
+
+
 def test_the_sdk_knows_nothing_of_what_is_built_on_it():
     foreign = {
         name: found
@@ -97,7 +174,8 @@ def test_the_command_line_works_where_only_the_base_is_installed():
         f"for name in {OPTIONAL_PACKAGES!r}: sys.modules[name] = None\n"
         "from coverlock_sdk.cli import build_cli\n"
         "from coverlock_sdk.plugin_manager import plugin_manager\n"
-        "build_cli()\n"
+        "cli = build_cli()\n"
+        "cli.list_commands(None)\n"
         "print({p.name: p.failure for p in plugin_manager().plugins if p.failure})\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -15,9 +15,17 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.utils import Extractor
 
 from coverlock_sdk import Calibration, ImageHash, Verifier, wrap
-from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle, Manifest, building, seal
+from coverlock_sdk.bundles.bundle import (
+    INPUT,
+    OUTPUTS,
+    PAYLOADS,
+    Bundle,
+    HostPlugin,
+    Manifest,
+    building,
+    seal,
+)
 from coverlock_sdk.bundles.bundle_lock import digest_of
-from coverlock_sdk.bundles.host_plugin import HostPlugin
 from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from tests.conftest import AdditiveMark
@@ -43,13 +51,13 @@ def projection() -> np.ndarray:
     return (weights - weights.mean(axis=0)).astype(np.float32)
 
 
-def toy_lock(key=None, image_hash: ImageHash | None = None) -> LockedWatermark:
-    return wrap(AdditiveMark(BITS), hash=image_hash or ProjectionHash(), key=key)
+def toy_lock(key=None, image_hash: ImageHash | None = None, registry=None) -> LockedWatermark:
+    return wrap(AdditiveMark(BITS), hash=image_hash or ProjectionHash(), key=key, registry=registry)
 
 
 def put_runtime(verifier: Verifier, runtime: Any) -> Any:
     """Let ``runtime`` run the graph of an open verifier."""
-    verifier._runner.runtime = verifier._runner._batcher._runtime = runtime
+    verifier._runner.batcher.runtime = runtime
     return runtime
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from coverlock_bench.contact_sheet import draw_sheet
 from coverlock_bench.measurement import images_option, watermark_option
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.settings import named_watermark
@@ -22,6 +23,7 @@ from coverlock_bench.trial import TRANSPLANT, forge
 from coverlock_sdk import Key, Verdict, load_defense
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.codecs import save_image
 from coverlock_sdk.locking.keys import KEY_BYTES
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
@@ -30,6 +32,14 @@ CLEAN = 42.0
 """Decibels at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
 IDENTIFIER = "demo-studio"
 ARMS = ("none", "coverlock")
+CHANCE = 0.01
+"""The p-value above which a picture looks no more marked than others by chance."""
+
+TILE = 256
+GAP = 16
+CAPTION = 78
+AMPLIFY = 8
+GOOD, BAD = "#1b7837", "#b2182b"
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Arm:
     type=click.FloatRange(20, 60),
     default=CLEAN,
     show_default=True,
-    help="Decibels that marked photos have.",
+    help="Quality of marked photos, in decibels.",
 )
 @click.option(
     "-o",
@@ -60,15 +70,15 @@ class Arm:
     type=click.Path(path_type=Path),
     default=Path("coverlock-demo.png"),
     show_default=True,
-    help="Where the picture goes.",
+    help="File for the picture.",
 )
 @json_option
 def demo(
     images: Path | None, watermark: str, limit: int, psnr: float, out: Path, as_json: bool
 ) -> None:
-    """Mark photos, paste each one's residual onto the others, and see what verification says.
+    """Paste residuals onto other photos, with and without the lock.
 
-    The lock has a key that is made for this run.
+    The lock gets a key that is made for this run.
     """
     photos = find_photos(images)[:limit]
     if len(photos) < 2:
@@ -109,26 +119,46 @@ def _steal(protected: LockedWatermark, covers: list[Picture8], advance: Any) -> 
 
 def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) -> None:
     console = Console()
-    table = Table(title=f"watermark '{watermark}', false-positive rate 1e-06")
-    for heading in ("photo", "genuine passes", "forgeries", "locked: genuine", "forgeries"):
+    fpr = arms["none"].genuine[0].fpr
+    table = Table(title=f"watermark '{watermark}', false-positive rate {fpr:g}")
+    headings = ("photo", "genuine", "pasted onto the others", "locked: genuine", "pasted")
+    for heading in headings:
         table.add_column(heading, overflow="fold")
     for source, photo in enumerate(photos):
         cells = [photo.stem]
         for name in ARMS:
             arm = arms[name]
-            outcomes = [v for (s, _), v in arm.verdicts.items() if s == source]
+            thefts = [v for (s, _), v in arm.verdicts.items() if s == source]
             genuine = arm.genuine[source]
-            passes = "[green]yes[/]" if genuine else "[red]no[/]"
-            cells.append(f"{passes}, {genuine.matches}/{genuine.bits} bits")
-            cells.append(f"{sum(v.accepted for v in outcomes)} of {len(outcomes)} pass")
+            cells.append(f"[{'green' if genuine else 'red'}]{describe(genuine)}[/]")
+            cells.append(_thefts(thefts))
         table.add_row(*cells)
     console.print(table)
     without, with_lock = (_success(arms[name]) for name in ARMS)
     console.print(
-        f"forgeries that pass: [red]{without[0]} of {without[1]}[/] without CoverLock, "
+        f"forgeries accepted: [red]{without[0]} of {without[1]}[/] without CoverLock, "
         f"[green]{with_lock[0]} of {with_lock[1]}[/] with it and a key made for this run"
     )
     console.print(f"picture: {out}")
+
+
+def describe(verdict: Verdict) -> str:
+    """A verdict as people read it; bits only where they were found, since noise has some too."""
+    if verdict:
+        return f"accepted, {verdict.matches} of {verdict.bits} bits"
+    if verdict.p_value > CHANCE:
+        return f"rejected, no better than chance (p = {verdict.p_value:.1g})"
+    return f"rejected (p = {verdict.p_value:.1g})"
+
+
+def _thefts(verdicts: list[Verdict]) -> str:
+    """How many forgeries were accepted, and if none was, how near the nearest came."""
+    accepted = sum(verdict.accepted for verdict in verdicts)
+    if accepted:
+        return f"[red]{accepted} of {len(verdicts)} accepted[/]"
+    nearest = min(verdict.p_value for verdict in verdicts)
+    chance = ", no better than chance" if nearest > CHANCE / len(verdicts) else ""
+    return f"[green]0 of {len(verdicts)} accepted[/]{chance} (lowest p = {nearest:.1g})"
 
 
 def _success(arm: Arm) -> tuple[int, int]:
@@ -155,3 +185,55 @@ def _document(
             for name, arm in arms.items()
         },
     }
+
+
+# The picture
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A picture of the sheet, its caption, and what verification said of it."""
+
+    pixels: Picture8
+    caption: str
+    verdict: Verdict | None = None
+    genuine: bool = False
+
+
+def draw_sheet(path: Path, covers: list[Picture8], arms: dict[str, Arm], names: list[str]) -> None:
+    """One row per defence: the marked source, its residual, and three forgeries with verdicts."""
+    targets = range(1, min(4, len(covers)))
+    columns = 2 + len(targets)
+    width = GAP + columns * (TILE + GAP)
+    height = GAP + len(arms) * (TILE + CAPTION + GAP)
+    sheet = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(sheet)
+    for row, (name, arm) in enumerate(arms.items()):
+        top = GAP + row * (TILE + CAPTION + GAP)
+        title = "without CoverLock" if name == "none" else "with CoverLock"
+        residual = (arm.marked[0].astype(np.float32) - covers[0]) * AMPLIFY + 127.5
+        tiles = [
+            Tile(arm.marked[0], f"marked, {title}", arm.genuine[0], genuine=True),
+            Tile(np.clip(residual, 0, 255).astype(np.uint8), f"its residual, x{AMPLIFY}"),
+        ]
+        for target in targets:
+            caption = f"pasted onto {names[target]}"
+            tiles.append(Tile(arm.forged[0, target], caption, arm.verdicts[0, target]))
+        for column, tile in enumerate(tiles):
+            _draw_tile(sheet, draw, GAP + column * (TILE + GAP), top, tile)
+    save_image(sheet, path)
+
+
+def _draw_tile(
+    sheet: Image.Image, draw: ImageDraw.ImageDraw, left: int, top: int, tile: Tile
+) -> None:
+    picture = Image.fromarray(tile.pixels).resize((TILE, TILE), Image.Resampling.LANCZOS)
+    sheet.paste(picture, (left, top))
+    draw.text((left, top + TILE + 6), tile.caption, fill="black", font=ImageFont.load_default(15))
+    if tile.verdict is None:
+        return
+    text = f"{'genuine' if tile.genuine else 'forgery'} {describe(tile.verdict)}"
+    colour = GOOD if tile.verdict.accepted == tile.genuine else BAD
+    for number, line in enumerate(text.split(", ")):
+        place = (left, top + TILE + 28 + 22 * number)
+        draw.text(place, line, fill=colour, font=ImageFont.load_default(16))

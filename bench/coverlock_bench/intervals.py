@@ -42,15 +42,6 @@ def percentiles(draws: npt.NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Mean and standard deviation over seeds; one seed has no deviation."""
-    return {
-        "mean": float(np.mean(values)),
-        "std": float(np.std(values, ddof=1)) if len(values) > 1 else None,
-        "seeds": len(values),
-    }
-
-
 def clustered_rate(
     accepted: npt.ArrayLike, scores: npt.ArrayLike, *clusters: npt.ArrayLike
 ) -> dict[str, Any]:

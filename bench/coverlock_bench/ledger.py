@@ -10,19 +10,21 @@ import hashlib
 import json
 import secrets
 import sqlite3
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+import click
 import numpy as np
 
-from coverlock_bench.forecast import OverallProgress
 from coverlock_bench.photos import to_float
 from coverlock_sdk import Key, ProtectedWatermark, Watermark
+from coverlock_sdk.cli import INTERRUPTED
 from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import decode, embed, working_size
@@ -31,9 +33,22 @@ from coverlock_sdk.testing import natural_pictures
 
 Item = TypeVar("Item")
 
+JUDGES = (
+    "coverlock_sdk.contract",
+    "coverlock_sdk.hashing",
+    "coverlock_sdk.images",
+    "coverlock_sdk.locking",
+    "coverlock_sdk.plugin_calls",
+    "coverlock_bench.attacks",
+    "coverlock_bench.auditing.trials",
+    "coverlock_bench.rt",
+    "coverlock_bench.trial",
+)
+"""Modules and packages whose code decides what becomes of a picture."""
+
 
 class NotMeasuredError(CoverLockError):
-    """A figure cannot be had here: too few pictures, or no time; the rest of a run goes on."""
+    """A figure cannot be had here, for lack of pictures for example; the rest of a run goes on."""
 
 
 class Ledger:
@@ -79,16 +94,14 @@ class Ledger:
 
 @dataclass
 class Session:
-    """What measurements of one command share: a ledger, and a moment to begin nothing new after."""
+    """What the measurements of one command share: a ledger, and how far the command is."""
 
     ledger: Ledger = field(default_factory=Ledger)
-    deadline: float | None = None
-    """In seconds of ``time.monotonic``; None when there is no hurry."""
     quiet: bool = True
-    overall: OverallProgress | None = None
-    """The progress of the whole run, where its stages are known beforehand."""
-    out_of_time: bool = False
-    """Whether something was left out because the deadline had passed."""
+    stages: int | None = None
+    """How many stages the command has, where that is known beforehand."""
+    stage: int = 0
+    """The number of the stage that runs, from 1."""
 
     _known: dict[int, tuple[Any, str]] = field(default_factory=dict, repr=False)
 
@@ -105,35 +118,29 @@ class Session:
         return Key(bytes.fromhex(secret), id="bench", created="for this run")
 
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
-        """``items`` one by one, with progress."""
-        if self.overall is not None:
-            return self.overall.steps(items, label)
-        return progress(items, label, quiet=self.quiet)
+        """``items`` one by one, as the next stage of the run, with progress."""
+        self.stage += 1
+        number = f"{self.stage}/{self.stages} " if self.stages else ""
+        return progress(items, f"{number}{label}", quiet=self.quiet)
 
-    def may_begin(self) -> bool:
-        """Whether there is time for another measurement; what is kept costs none."""
-        late = self.deadline is not None and time.monotonic() > self.deadline
-        self.out_of_time |= late
-        return not late
-
-    def once(self, measure: Callable[[], Any], **key: Any) -> Any | None:
-        """What is kept under ``key``, or what ``measure`` finds; None where there is no time."""
+    def once(self, measure: Callable[[], Any], **key: Any) -> Any:
+        """What is kept under ``key``, or else what ``measure`` finds."""
         found = self.ledger.recall(**key)
-        if found is None and self.may_begin():
+        if found is None:
             found = measure()
             self.ledger.keep(found, **key)
         return found
 
 
 @contextmanager
-def resumable(kept: Path) -> Iterator[None]:
-    """Answer Ctrl-C with one sentence: nothing that is in ``kept`` was lost."""
+def resumable(kept: Path, session: Session | None = None) -> Iterator[None]:
+    """Answer Ctrl-C by saying how far the run got, and how to go on."""
     try:
         yield
     except KeyboardInterrupt:
-        raise CoverLockError(
-            f"interrupted; what was measured is kept in {kept}, and the same command goes on"
-        ) from None
+        far = f" in stage {session.stage} of {session.stages}" if session and session.stages else ""
+        click.echo(f"interrupted{far}; run the same command to go on from {kept}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def digest(*parts: Any) -> str:
@@ -149,28 +156,46 @@ def digest(*parts: Any) -> str:
 
 
 def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
-    """Changes when the networks behind a name do: a digest of what it makes of a fixed picture."""
+    """Changes with everything that a verdict depends on.
+
+    These are the networks (by what they make of a fixed picture), the settings of the lock, and
+    the code that marks, forges and judges.
+    """
     watermark = marker if isinstance(marker, Watermark) else marker.watermark
     [picture] = natural_pictures(1, working_size(watermark))
     message = (np.arange(marker.bits) % 2).astype(np.uint8)
+    shown: list[Any] = [judging_code(), watermark.name, marker.bits]
     if isinstance(marker, Watermark):
         marked = embed(watermark, to_float(picture)[None], message[None])
-        return digest(watermark.name, rounded(marked), rounded(decode(watermark, marked)))
+        return digest(*shown, rounded(marked), rounded(decode(watermark, marked)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)  # the picture is synthetic
         marked = marker.embed([picture], message)[0]
-    shown: list[Any] = []
+    shown += [marked, marker.fpr]
     if isinstance(marker, LockedWatermark):
+        lock, binder = marker.lock, marker.binder
         shown += [rounded(logits) for logits in marker.logits([marked])]
-        lock = marker.lock
-        shown += [lock.decoder, lock.floors, marker.binder.rounds]
+        apart = ("hash", "keyring", "registry")  # these show in the marked picture
+        shown += [getattr(lock, each.name) for each in fields(lock) if each.name not in apart]
+        shown += [lock.registry is not None, binder.psnr, binder.harden, binder.rounds]
         shown += [] if lock.hash is None else [lock.hash.name, lock.hash.calibration]
     else:
         shown.append(rounded(marker.decode([marked])))
-    scores = marker.scores([marked])
-    if scores is not None:
-        shown.append(rounded(scores))
-    return digest(watermark.name, marker.bits, marked, *shown)
+    return digest(*shown)
+
+
+@lru_cache
+def judging_code(modules: tuple[str, ...] = JUDGES) -> str:
+    """A digest of the source code of some modules, and of all modules of packages."""
+    total = hashlib.sha256()
+    for name in modules:
+        found = find_spec(name)
+        assert found is not None, name
+        folders = found.submodule_search_locations
+        files = [file for folder in folders or () for file in Path(folder).rglob("*.py")]
+        for file in sorted(files) or [Path(str(found.origin))]:
+            total.update(file.read_bytes())
+    return total.hexdigest()[:16]
 
 
 def rounded(values: Any) -> Any:

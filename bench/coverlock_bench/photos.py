@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.images.resampling import resample
-from coverlock_sdk.models.assets import Asset, locate
-from coverlock_sdk.training.photos import HELD_OUT, split
+from coverlock_sdk.models.assets import Asset
 
 Picture8 = npt.NDArray[np.uint8]
 
@@ -37,16 +35,9 @@ DEMO_PHOTOS = Asset(
 )
 
 
-def find_photos(folder: Path | None, held_out: bool = False) -> list[Path]:
-    """The photographs of ``folder``, or the demo's own, which must have been fetched.
-
-    With ``held_out``, only those of ``folder`` that training leaves out.
-    """
-    if held_out:
-        if folder is None:
-            raise CoverLockError("--held-out needs --images: none of the demo's photos is held out")
-        return split(folder, HELD_OUT)[1]
-    return pictures_in(folder or locate(DEMO_PHOTOS))
+def find_photos(folder: Path | None) -> list[Path]:
+    """The photographs of ``folder``, or the demo's own, which must have been fetched."""
+    return pictures_in(folder or DEMO_PHOTOS.locate())
 
 
 def load_squares(photos: list[Path], side: int) -> list[Picture8]:

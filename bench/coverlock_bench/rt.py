@@ -45,21 +45,19 @@ class Transferability:
     sources: int
     targets: int
     messages: int
-    eight_bit: bool
 
 
 @dataclass(frozen=True)
 class Curve:
-    """RT@s for several s, in floats and in 8 bits, and what more pictures would have given."""
+    """RT@s for several s, and how many pictures were missing for others."""
 
     points: tuple[Transferability, ...]
     missing: dict[int, int]
     """For each s that the pictures do not reach: how many more it needs."""
 
-    def at(self, sources: int, eight_bit: bool = True) -> Transferability | None:
+    def at(self, sources: int) -> Transferability | None:
         """The point at ``sources``, where there is one."""
-        wanted = (sources, eight_bit)
-        return next((p for p in self.points if (p.sources, p.eight_bit) == wanted), None)
+        return next((point for point in self.points if point.sources == sources), None)
 
     def to_dict(self) -> dict[str, Any]:
         """The curve as plain JSON values."""
@@ -94,7 +92,6 @@ def residual_transferability(
     targets: int = 100,
     messages: int = MESSAGES,
     seed: int = 0,
-    eight_bit: bool = True,
     side: int = ANY_SIZE_SIDE,
 ) -> Transferability:
     """RT@``sources`` of a watermark, on pictures of any kind the SDK reads.
@@ -102,13 +99,12 @@ def residual_transferability(
     ``targets`` pictures are set aside; for each random message a residual is averaged over
     ``sources`` of the others and pasted onto all targets. Messages come in pairs, one and its
     complement, so that a decoder that leans to some bits gains on one what it loses on the other.
-    With ``eight_bit``, marked and forged
-    pictures are rounded as saved ones are. A watermark of any size is measured on squares of
-    ``side`` pixels.
+    Marked and forged pictures are rounded to 8 bits, as saved ones are. A watermark of any size is
+    measured on squares of ``side`` pixels.
     """
     views = _views(images, working_size(watermark, side))
     _refuse_too_few(len(views), sources, targets)
-    [point] = _points(watermark, views, [sources], targets, messages, seed, [eight_bit], Session())
+    [point] = _points(watermark, views, [sources], targets, messages, seed, Session())
     return point
 
 
@@ -121,9 +117,8 @@ def transferability_curve(
     seed: int = 0,
     session: Session | None = None,
     side: int = ANY_SIZE_SIDE,
-    depths: Sequence[bool] = (True, False),
 ) -> Curve:
-    """RT@s for every s in ``counts`` that the pictures allow, in 8 bits (True) and in floats.
+    """RT@s for every s in ``counts`` that the pictures allow.
 
     The sources of a smaller s are the first ones of a larger, so all counts cost one embedding of
     the largest.
@@ -133,7 +128,7 @@ def transferability_curve(
     missing = {s: s + targets - len(views) for s in counts if s + targets > len(views)}
     reached = sorted(s for s in counts if s not in missing)
     shared = session or Session()
-    points = _points(watermark, views, reached, targets, messages, seed, depths, shared)
+    points = _points(watermark, views, reached, targets, messages, seed, shared)
     return Curve(tuple(points), missing)
 
 
@@ -162,7 +157,7 @@ def locked_transferability(
         original = to_8_bit(source)
         marked = mark(protected, original, message)
         forged = forge(TRANSPLANT, [marked.picture], [original], [to_8_bit(victim)])
-        [seen] = judge(protected, forged, message, marked.code, marked.salt)
+        [seen] = judge(protected, forged, message, marked)
         assert seen.payload_errors is not None
         return {"message": seen.matches / seen.bits, "payload": 1 - seen.payload_errors / seen.bits}
 
@@ -170,10 +165,7 @@ def locked_transferability(
     for index in session.steps(range(sources), "RT@1 through the lock"):
         victim, source = views[order[index % targets]], views[order[targets + index]]
         own = {**key, "pictures": digest(source, victim), "index": index}
-        row = session.once(partial(transplant, index, source, victim), **own)
-        rows += [row] if row else []
-    if not rows:
-        raise NotMeasuredError("there was no time to measure RT@1 through the lock")
+        rows.append(session.once(partial(transplant, index, source, victim), **own))
     accuracy = [row["message"] for row in rows]
     low, high = mean_interval(accuracy, np.random.default_rng(seed))
     return LockedTransferability(
@@ -194,38 +186,34 @@ def _points(
     targets: int,
     messages: int,
     seed: int,
-    depths: Sequence[bool],
     session: Session,
 ) -> list[Transferability]:
     order = np.random.default_rng(seed).permutation(len(views))
     victims, pool = views[order[:targets]], order[targets:]
     key = {
-        "kind": "rt, complementary messages",
+        "kind": "rt",
         "watermark": session.fingerprint(watermark),
         "pictures": digest(views),
         "targets": targets,
         "seed": seed,
     }
-    kept: dict[tuple[int, bool], list[list[float]]] = {(s, d): [] for d in depths for s in counts}
+    kept: dict[int, list[list[float]]] = {s: [] for s in counts}
     for index in session.steps(range(messages), f"RT of {watermark.name}"):
-        rows: dict[tuple[int, bool], Any] = {
-            (s, d): session.ledger.recall(**key, sources=s, eight_bit=d, message=index)
-            for s, d in kept
+        rows: dict[int, Any] = {
+            s: session.ledger.recall(**key, sources=s, message=index) for s in counts
         }
-        if any(row is None for row in rows.values()):
-            if not session.may_begin():
-                continue
+        missing = [s for s, row in rows.items() if row is None]
+        if missing:
             rng = np.random.default_rng([seed, index // 2])
             message = rng.integers(0, 2, watermark.bits, dtype=np.uint8) ^ np.uint8(index % 2)
             chosen = rng.permutation(pool)[: max(counts)]
-            residuals = _mean_residuals(watermark, views, chosen, message, counts, depths)
-            for (s, d), row in rows.items():
-                if row is None:
-                    rows[s, d] = _accuracy(watermark, victims, residuals[s, d], message, d)
-                    session.ledger.keep(rows[s, d], **key, sources=s, eight_bit=d, message=index)
-        for which, row in rows.items():
-            kept[which].append(row)
-    return [_point(np.array(rows), s, d, seed) for (s, d), rows in kept.items() if rows]
+            residuals = _mean_residuals(watermark, views, chosen, message, counts)
+            for s in missing:
+                rows[s] = _accuracy(watermark, victims, residuals[s], message)
+                session.ledger.keep(rows[s], **key, sources=s, message=index)
+        for s in counts:
+            kept[s].append(rows[s])
+    return [_point(np.array(rows), s, seed) for s, rows in kept.items()]
 
 
 def _mean_residuals(
@@ -234,45 +222,37 @@ def _mean_residuals(
     chosen: npt.NDArray[np.int64],
     message: Bits,
     counts: Sequence[int],
-    depths: Sequence[bool],
-) -> dict[tuple[int, bool], Images]:
-    """The mean residual of the first s ``chosen`` pictures, for every s and bit depth."""
-    totals = {depth: np.zeros(views.shape[1:], dtype=np.float64) for depth in depths}
-    means: dict[tuple[int, bool], Images] = {}
+) -> dict[int, Images]:
+    """The mean residual of the first s ``chosen`` pictures, for every s."""
+    total = np.zeros(views.shape[1:], dtype=np.float64)
+    means: dict[int, Images] = {}
     for start in range(0, len(chosen), BLOCK):
         originals = views[chosen[start : start + BLOCK]]
-        marked = embed(watermark, originals, np.tile(message, (len(originals), 1)))
-        for depth, total in totals.items():
-            for offset, residual in enumerate(_saved(marked, depth) - originals, start + 1):
-                total += residual
-                if offset in counts:
-                    means[offset, depth] = (total / offset).astype(np.float32)
+        marked = _saved(embed(watermark, originals, np.tile(message, (len(originals), 1))))
+        for number, residual in enumerate(marked - originals, start + 1):
+            total += residual
+            if number in counts:
+                means[number] = (total / number).astype(np.float32)
     return means
 
 
 def _accuracy(
-    watermark: Watermark,
-    victims: Images,
-    residual: Images,
-    message: Bits,
-    eight_bit: bool,
+    watermark: Watermark, victims: Images, residual: Images, message: Bits
 ) -> list[float]:
     """The share of ``message`` that decodes from each of ``victims`` with ``residual`` on it."""
     shares: list[float] = []
     for start in range(0, len(victims), BLOCK):
         forged = np.clip(victims[start : start + BLOCK] + residual, 0, 1)
-        decoded = decode(watermark, _saved(forged, eight_bit)) > 0
+        decoded = decode(watermark, _saved(forged)) > 0
         shares += (decoded == message).mean(axis=1).tolist()
     return shares
 
 
-def _point(
-    accuracy: npt.NDArray[np.float64], sources: int, eight_bit: bool, seed: int
-) -> Transferability:
+def _point(accuracy: npt.NDArray[np.float64], sources: int, seed: int) -> Transferability:
     messages, targets = accuracy.shape
     low, high = _interval(accuracy, np.random.default_rng(seed))
     mean = float(accuracy.mean())
-    return Transferability(_rt(mean), low, high, mean, sources, targets, messages, eight_bit)
+    return Transferability(_rt(mean), low, high, mean, sources, targets, messages)
 
 
 def _interval(accuracy: npt.NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
@@ -299,11 +279,11 @@ def _views(images: Any, size: tuple[int, int]) -> Images:
     views = np.empty((len(given), 3, *size), dtype=np.float32)
     for row, picture in enumerate(given):
         views[row] = picture.view(size)
-    return _saved(views, True)
+    return _saved(views)
 
 
-def _saved(images: Images, eight_bit: bool) -> Images:
-    return (np.rint(images * 255) / 255).astype(np.float32) if eight_bit else images
+def _saved(images: Images) -> Images:
+    return (np.rint(images * 255) / 255).astype(np.float32)
 
 
 def _refuse_too_few(pictures: int, sources: int, targets: int) -> None:

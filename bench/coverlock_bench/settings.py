@@ -1,4 +1,4 @@
-"""Plugins with options as users write them, made into watermarks, attacks and defences."""
+"""Turns what users type (``gt:sources=100``) into watermarks, attacks and defences."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from coverlock_sdk import (
 )
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import AnyAttack
-from coverlock_sdk.locking.verdict import Rule
-from coverlock_sdk.named_options import parse_setting
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.loading import parse_setting
+from coverlock_sdk.locking.readings import Floors
 from coverlock_sdk.plugin_manager import plugin_manager
 
 LOCK = "coverlock"
 KEYLESS = "coverlock:key=none"
-"""The lock as the paper has it, which everybody can compute."""
-UNHARDENED = "coverlock:harden=false"
-
-DEFAULT_RULE: Rule = "soft"
-"""The rule of every product; the hard one is the paper's."""
+"""A lock that everybody can compute, as in the paper."""
+PAPER = "coverlock:key=none,rounds=1,harden=false,rule=hard,floors=off"
+"""The paper's method to the letter; add ``hash=dinov2-s`` for its hash too."""
+NO_FLOORS = Floors(odds=1.0, band_odds=1.0)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class Setting:
     def defense(self, key: Key | None = None, **common: Any) -> Defense:
         """The defence of this setting, with those ``common`` options that it knows.
 
-        CoverLock gets ``key``, unless the setting names a key file, or says ``key=none``.
+        CoverLock gets ``key``, unless the setting names a key file, or says ``key=none``. With
+        ``floors=off`` the p-value alone decides; a number stands for ``Floors(forger=NUMBER)``.
         """
         given = _accepted("defense", self.name, common)
         if self.name == LOCK:
@@ -66,16 +67,21 @@ class Setting:
         options = {**given, **dict(self.options)}
         if options.get("key") == "none":
             options["key"] = None
+        if "floors" in options:
+            options["floors"] = _floors(options["floors"])
         return load_defense(self.name, **options)
 
 
-def named_watermark(text: str) -> Watermark:
-    """The watermark that a user named, with the options that were given.
+def _floors(value: Any) -> Floors:
+    if isinstance(value, float):
+        return Floors(forger=value)
+    if value == "off":
+        return NO_FLOORS
+    raise CoverLockError(f"floors={value} is neither 'off' nor a share of bits such as 0.8")
 
-    ``omniseal:NAME`` is short for ``omniseal:model=NAME``.
-    """
-    if text.startswith("omniseal:") and "=" not in text:
-        text = text.replace(":", ":model=", 1)
+
+def named_watermark(text: str) -> Watermark:
+    """The watermark that a user named, with the options that were given."""
     name, options = parse_setting(text)
     return load_watermark(name, **options)
 

@@ -15,7 +15,6 @@ Row = Mapping[str, Any]
 Columns = Sequence[tuple[str, str | Callable[[Any], str]]]
 
 RATE = "{successes} of {trials} [{low:%1}, {high:%1}] %"
-RATIO = "{median:.2f} x ({min:.2f}-{max:.2f})"
 
 _FIELD = re.compile(r"\{(?P<path>[^{}|:]+)(?:\|(?P<missing>[^{}:]*))?(?::(?P<form>[^{}]*))?\}")
 
@@ -79,8 +78,3 @@ def value_at(row: Any, path: str) -> Any:
 def below(path: str, template: str) -> str:
     """A template whose paths all start at ``path``."""
     return template.replace("{", f"{{{path}/")
-
-
-def counted(share: str, count: str = "photos") -> Callable[[Row], str]:
-    """Shows the share and the count at two paths as ``3 of 60``."""
-    return lambda row: f"{round(value_at(row, share) * value_at(row, count))} of {row[count]}"

@@ -1,15 +1,4 @@
-"""Our own studies: they regenerate the paper's figures and the docs, and are not in the wheel."""
+"""Our own studies, which are in no wheel: ``python -m experiments NAME``.
 
-from __future__ import annotations
-
-import click
-
-
-def register_commands(bench: click.Group) -> None:
-    """The studies' commands, beside those that vendors use."""
-    from coverlock_bench.commands import DRAWERS
-    from experiments.commands import COMMANDS
-
-    for command in COMMANDS:
-        bench.add_command(command)
-    DRAWERS["bench interventions"] = "experiments.intervention_picture:draw_interventions"
+They make the published figures and render them into the docs.
+"""

@@ -21,7 +21,8 @@ from torch.nn import functional
 
 from coverlock_bench.photos import Picture8, resized, to_8_bit, to_float
 from coverlock_sdk.arrays import Floats, Images, Logits
-from coverlock_sdk.hashing.octave import OCTAVES, OPPONENT, SIDE, OctaveCode, axes, masks
+from coverlock_sdk.hashing.octave import OCTAVES, OctaveCode, masks
+from coverlock_sdk.hashing.views import OPPONENT, SIDE, tapered_cosines
 from coverlock_sdk.images.resampling import resample, resample_matrix
 from coverlock_sdk.locking.bound import agreement, passing, spectra
 from coverlock_sdk.locking.hardening import MARGIN
@@ -240,7 +241,7 @@ class TorchCode:
     """The octave code as PyTorch computes it, so that it has gradients."""
 
     def __init__(self, code: OctaveCode) -> None:
-        axis = axes(((1.0, 0.5),), OCTAVES[-1][1])[0]
+        axis = tapered_cosines(np.array([[1.0, 0.5]]), OCTAVES[-1][1])[0]
         self.axis, self.flat = torch.tensor(axis), torch.tensor(np.outer(*[axis.sum(axis=1)] * 2))
         self.opponent = torch.tensor(OPPONENT)
         self.whitening = [torch.tensor(matrix) for matrix in code.whitening]

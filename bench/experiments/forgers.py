@@ -374,7 +374,7 @@ def forgers(
         for name in only or parts:
             if name not in figures:
                 figures[name] = parts[name]()
-                write_result(out, "bench forgers", config, figures)
+                write_result(out, "experiments forgers", config, figures)
                 click.echo(table({name: figures[name]}).splitlines()[-1], err=True)
     click.echo(table(figures))
 

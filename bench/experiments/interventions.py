@@ -7,14 +7,19 @@ compared between variants, not with the paper's digits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
+
+from coverlock_bench.measurement import Measured, measurement
+from coverlock_bench.photos import find_photos
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
-from experiments.trained import Variant, describe, made_alike, measure
+from coverlock_training.watermarks.trainer import WatermarkRecipe
+from experiments.tables import INTERVENTIONS
+from experiments.trained import Variant, describe, measure, training_options
 
 _HIDDEN = {"bits": 16, "size": 64, "channels": 32}
 _HIDDEN_RECIPE = WatermarkRecipe(image_weight=0.7, steps=1500, message_first=500, decay=500)
@@ -91,24 +96,37 @@ def interventions(
     runs: Path,
     seeds: Sequence[int],
     bfloat16: bool,
-    earlier: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train (or load) the variants and measure their transferability, for every seed.
-
-    Figures of ``earlier`` stay where nothing new is asked for: other variants, and other seeds of
-    the same settings.
-    """
+    """Train (or load) the variants and measure their transferability, for every seed."""
     known = {variant.label: variant for variant in VARIANTS}
     unknown = [label for label in labels if label not in known]
     if unknown:
         raise CoverLockError(f"there is no variant '{unknown[0]}': use {', '.join(known)}")
     figures: dict[str, Any] = {}
-    for label, variant in known.items():
-        before = (earlier or {}).get("trained", {}).get(label)
-        if labels and label not in labels:
-            figures |= {label: before} if before else {}
-            continue
-        per_seed = dict(before["seeds"]) if before and made_alike(before, variant) else {}
-        per_seed |= {str(s): measure(variant, photos, images, runs, s, bfloat16) for s in seeds}
-        figures[label] = {**describe(variant), "seeds": dict(sorted(per_seed.items()))}
+    for label in labels or known:
+        variant = known[label]
+        per_seed = {str(s): measure(variant, photos, images, runs, s, bfloat16) for s in seeds}
+        figures[label] = {**describe(variant), "seeds": per_seed}
     return {"trained": figures, "untrained": UNTRAINED}
+
+
+@measurement(
+    "experiments interventions",
+    "",
+    training_options,
+    click.option("--variant", "variants", multiple=True, help="Only these; may be repeated."),
+)
+def interventions_command(
+    photos: Path,
+    images: Path,
+    runs: Path,
+    variants: tuple[str, ...],
+    seeds: tuple[int, ...],
+    bf16: bool,
+) -> Measured:
+    """Train the paper's architectural variants on PHOTOS and compare their RT."""
+    measured = find_photos(images)
+    figures = interventions(variants, photos, measured, runs, seeds, bf16)
+    config = {"photos": photos.name, "images": images.name, "measured_on": len(measured)}
+    config |= {"seeds": list(seeds), "bfloat16": bf16}
+    return Measured(config, figures, INTERVENTIONS.markdown(figures))

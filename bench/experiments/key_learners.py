@@ -543,7 +543,7 @@ class Study:
         locked = self.map(64, salts)
         gram = self.code.band_grams()[0]
         root = _root(gram)
-        own = np.split(locked.low_directions(), salts, axis=1)
+        own = locked.band_directions(0, range(salts))
         truth = np.concatenate(
             [root @ part @ np.linalg.inv(part.T @ gram @ part) for part in own], 1
         )
@@ -664,7 +664,7 @@ def summary(figures: dict[str, Any]) -> str:
 
 
 @measurement(
-    "key-learners",
+    "experiments key-learners",
     "seed",
     click.option("--images", type=FOLDER, required=True, help="Folder of photos."),
     count_option(8000),

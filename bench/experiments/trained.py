@@ -8,25 +8,47 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from coverlock_bench.ledger import Ledger, Session
+from coverlock_bench.measurement import FOLDER
 from coverlock_bench.rt import transferability_curve
+from coverlock_plugins.networks.network import WatermarkNetwork
+from coverlock_plugins.networks.watermark import NetworkWatermark
+from coverlock_plugins.networks.weights import load_network
 from coverlock_sdk import Watermark
+from coverlock_sdk.cli.options import together
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
-from coverlock_sdk.progress import StepProgress
-from coverlock_sdk.training.checkpoint import Checkpoint
-from coverlock_sdk.training.watermarks.trainable import train_watermark
-from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
-from coverlock_sdk.watermarking.network import WatermarkNetwork
-from coverlock_sdk.watermarking.network_watermark import NetworkWatermark
-from coverlock_sdk.watermarking.weights import load_network
+from coverlock_sdk.progress import step_progress
+from coverlock_training.checkpoint import Checkpoint
+from coverlock_training.watermarks.trainable import train_watermark
+from coverlock_training.watermarks.trainer import WatermarkRecipe
 from experiments.training_records import COUNTS, covers_seen
 
 CURVE_POINTS = 60
 MEASURED = "measured.sqlite"
 """In the folder of the runs: RT of each message, so that a repeated command measures none twice."""
+
+training_options = together(
+    click.argument("photos", type=FOLDER),
+    click.option(
+        "--images",
+        type=FOLDER,
+        required=True,
+        help="Photos to measure RT on, which no training has seen; 200 for RT@100.",
+    ),
+    click.option(
+        "--runs",
+        type=click.Path(file_okay=False, path_type=Path),
+        required=True,
+        help="Folder for the training runs; what is there is loaded or goes on.",
+    ),
+    click.option("--seed", "seeds", multiple=True, type=int, default=(0, 1, 2), show_default=True),
+    click.option("--bf16", is_flag=True, help="Compute convolutions in bfloat16."),
+)
+"""What studies that train networks are given."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +82,8 @@ def trained(
         if checkpoint.file.exists():
             _require_same(checkpoint.read().get("sittings", []), variant, recipe, run)
         stage, cache = f"{variant.label}, seed {seed}", runs / "cache"
-        with StepProgress({stage: recipe.steps}) as progress:
-            report, given = progress.of(stage), (variant.settings, recipe, cache)
+        with step_progress(stage, recipe.steps) as report:
+            given = variant.settings, recipe, cache
             network = train_watermark(trainable, photos, run, *given, report, bfloat16)
     return NetworkWatermark(network.float(), variant.label, json.loads(card.read_text()))
 
@@ -91,11 +113,9 @@ def transferability(
     session: Session | None = None,
     counts: Sequence[int] = COUNTS,
 ) -> dict[str, Any]:
-    """RT@s in 8 bits for every s of ``counts`` that there are pictures for."""
+    """RT@s for every s of ``counts`` that there are pictures for."""
     targets = min(100, len(images) // 2)
-    curve = transferability_curve(
-        watermark, images, counts, targets, seed=seed, session=session, depths=[True]
-    )
+    curve = transferability_curve(watermark, images, counts, targets, seed=seed, session=session)
     return {str(point.sources): asdict(point) for point in curve.points}
 
 
@@ -107,12 +127,6 @@ def describe(variant: Variant) -> dict[str, Any]:
         "recipe": variant.recipe.described(),
         "paper": dict(variant.paper),
     }
-
-
-def made_alike(before: Mapping[str, Any], variant: Variant) -> bool:
-    """Whether figures that were described ``before`` are of the variant as it is now."""
-    same_settings = before["settings"] == variant.settings
-    return bool(same_settings and variant.recipe.is_described_by(before["recipe"]))
 
 
 def _require_same(

@@ -13,10 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
+
+from coverlock_bench.measurement import FOLDER, Measured, measurement
+from coverlock_bench.photos import find_photos
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.training.watermarks.noise import EVERYDAY
+from coverlock_training.watermarks.noise import EVERYDAY
 from experiments.interventions import VARIANTS
-from experiments.trained import Variant, describe, measure
+from experiments.tables import TRAINING_FACTORS
+from experiments.trained import Variant, describe, measure, training_options
 
 SHORTER: dict[str, dict[str, Any]] = {
     "hidden": {"steps": 600, "message_first": 200, "decay": 150},
@@ -87,3 +92,32 @@ def training_factors(
             row = {**describe(variant), "photos": folder.name, "seeds": per_seed}
             figures.setdefault(system, {})[change] = row
     return figures
+
+
+@measurement(
+    "experiments training-factors",
+    "",
+    training_options,
+    click.option("--other-photos", type=FOLDER, help="A second dataset to train on."),
+    click.option(
+        "-w", "--watermark", "systems", multiple=True, default=("hidden", "mbrs"), show_default=True
+    ),
+    click.option("--change", "changes", multiple=True, help="Only these; may be repeated."),
+)
+def training_factors_command(
+    photos: Path,
+    other_photos: Path | None,
+    images: Path,
+    runs: Path,
+    systems: tuple[str, ...],
+    changes: tuple[str, ...],
+    seeds: tuple[int, ...],
+    bf16: bool,
+) -> Measured:
+    """Vary dataset, message length, loss weight and noise, and see whether RT follows."""
+    measured = find_photos(images)
+    figures = training_factors(systems, changes, photos, other_photos, measured, runs, seeds, bf16)
+    config: dict[str, Any] = {"photos": photos.name, "images": images.name}
+    config |= {"other_photos": other_photos and other_photos.name, "measured_on": len(measured)}
+    config |= {"seeds": list(seeds), "bfloat16": bf16}
+    return Measured(config, figures, TRAINING_FACTORS.markdown(figures))

@@ -11,27 +11,32 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
-from coverlock_sdk.bundles.host_plugin import HostPlugin
-from coverlock_sdk.bundles.signatures import SIGNATURES, check_signature
-from coverlock_sdk.bundles.trust import ANYONE, Trust, warn_untrusted
-from coverlock_sdk.documents import Document, DocumentError
+import msgspec
+from msgspec import Meta
+
+from coverlock_sdk.bundles.engines import Engine
+from coverlock_sdk.bundles.signing import (
+    ANYONE,
+    SIGNATURE,
+    check_signature,
+    signature_of,
+    warn_untrusted,
+)
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.images.picture import MAX_SIDE
-from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.lock import MOST_BITS
 
-SCHEMA = 3
-"""Version of the manifest. Others are refused: newer ones may mean other things, and older ones do
-not carry their own digest."""
+SCHEMA = 4
+"""Version of the manifest; no other is read."""
 
 MANIFEST = "manifest.json"
 
@@ -45,33 +50,43 @@ PAYLOADS = "payloads"
 
 PathLike = str | os.PathLike[str]
 
-LONGEST_PAYLOAD = 65_536
-MOST_BANDS, LARGEST_BAND = 64, 65_536
-
 LONGEST_VERSION = 100
 
-_OWN_DIGEST = "sha256"
 _BLANK = "0" * 64
 """The placeholder for the manifest's digest while it is computed."""
+
+_Side = Annotated[int, Meta(ge=1, le=MAX_SIDE)]
+_Size = tuple[_Side, _Side]
+_Band = Annotated[int, Meta(ge=1, le=65_536)]
+
+
+@dataclass(frozen=True)
+class HostPlugin:
+    """Which plugin decodes on the host, where the watermark is not a network."""
+
+    distribution: str
+    version: str
+    probe: tuple[float, ...]
+    """What it decoded from the test picture at export."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a bundle says about itself."""
+    """What a bundle says about itself. The file holds these fields, ``schema`` and ``sha256``."""
 
     watermark: str
-    payload_bits: int
+    payload_bits: Annotated[int, Meta(ge=1, le=65_536)]
     calibration: Calibration
     """How far the decoder's logits can be trusted."""
-    size: tuple[int, int] | None
+    size: _Size | None
     """Height and width at which the watermark sees pictures; None if it takes them as they are."""
     hash: str
-    hash_size: tuple[int, int]
+    hash_size: _Size
     """What the graph resamples them to for the hash."""
-    bands: tuple[int, ...]
+    bands: Annotated[tuple[_Band, ...], Meta(min_length=1, max_length=64)]
     """Logits of each band of the hash."""
     hash_calibration: Calibration
-    fpr: float
+    fpr: Annotated[float, Meta(ge=0, le=1)]
     opset: int
     hash_digest: str | None = None
     """SHA-256 of the weights of a hash that registers, which the host computes; None for others."""
@@ -79,18 +94,27 @@ class Manifest:
     """The key that pictures are marked with, where the export was told; never the key itself."""
     graphs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """File names by graph ("verify" or "hash", "embed") and precision ("fp32", ...)."""
-    engines: tuple[Mapping[str, Any], ...] = ()
-    """Compiled graphs; each entry names its ``file`` and says what it was compiled for."""
+    engines: tuple[Engine, ...] = ()
+    """Compiled graphs, and what each was compiled for."""
     parity: Mapping[str, Any] = field(default_factory=dict)
     """How far each precision agrees with the SDK on real photos, as measured at export."""
-    version: str | None = None
+    version: Annotated[str, Meta(max_length=LONGEST_VERSION)] | None = None
     """What its makers call this bundle, to tell it from earlier ones."""
     plugin: HostPlugin | None = None
-    """Who decodes on the host, where the watermark is not a network."""
     made: Mapping[str, Any] = field(default_factory=dict)
     """Versions and time of the export."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of every file of the bundle besides the manifest and its signatures."""
+    """SHA-256 of every file of the bundle besides the manifest and its signature."""
+
+    def __post_init__(self) -> None:
+        graphs = [file for precisions in self.graphs.values() for file in precisions.values()]
+        for name in (*graphs, *(engine.file for engine in self.engines), *self.files):
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts or not path.parts or {*name} & {"\\", "\0"}:
+                raise ValueError(f"'{name}' is not the name of a file inside a bundle")
+        for fitted in (self.calibration, self.hash_calibration):
+            if not (0 <= fitted.scale <= 1e12 and 0 <= fitted.power <= 1e3):
+                raise ValueError(f"no logits are calibrated by {fitted}")
 
     @property
     def graph_size(self) -> tuple[int, int]:
@@ -109,103 +133,45 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The manifest as it is stored."""
-        document = {
-            "watermark": {
-                "name": self.watermark,
-                "bits": self.payload_bits,
-                "calibration": asdict(self.calibration),
-            },
-            "hash": {
-                "name": self.hash,
-                "size": list(self.hash_size),
-                "bands": list(self.bands),
-                "calibration": asdict(self.hash_calibration),
-                "digest": self.hash_digest,
-            },
-            "preprocessing": {
-                "input": "uint8, (N, height, width, 3), RGB",
-                "size": None if self.size is None else list(self.size),
-                "scale": "divided by 255",
-                "resampling": "antialiased triangle filter as two matrix products",
-            },
-            "message_bits": self.message_bits,
-            "fpr": self.fpr,
-            "key_fingerprint": self.key_fingerprint,
-            "opset": self.opset,
-            "graphs": {name: dict(files) for name, files in self.graphs.items()},
-            "engines": [dict(engine) for engine in self.engines],
-            "version": self.version,
-            "plugin": None if self.plugin is None else asdict(self.plugin),
-            "parity": self.parity,
-            "made": self.made,
-            "files": dict(sorted(self.files.items())),
-        }
-        return stamped(document)
+        return stamped(asdict(replace(self, files=dict(sorted(self.files.items())))))
 
     @classmethod
     def from_json(cls, content: bytes, path: Path) -> Manifest:
         """Read a manifest; ``path`` is for the error messages."""
         try:
-            document = Document.parsed(content)
-            schema = document.integer("schema")
-        except DocumentError:
+            header = msgspec.json.decode(content, type=_Header)
+        except (ValueError, RecursionError):
             raise BundleError(f"{path} is not the manifest of a bundle: export it again") from None
-        if schema > SCHEMA:
-            raise BundleError(
-                f"{path} was written by a newer version (schema {schema}, this one reads "
-                f"{SCHEMA}): update coverlock-sdk"
+        if header.schema != SCHEMA:
+            age, remedy = (
+                ("a newer", "update coverlock-sdk")
+                if header.schema > SCHEMA
+                else ("an older", "export the bundle again")
             )
-        if schema < SCHEMA:
             raise BundleError(
-                f"{path} was written by an older version (schema {schema}, this one reads "
-                f"{SCHEMA}): export the bundle again"
+                f"{path} was written by {age} version (schema {header.schema}, this one reads "
+                f"{SCHEMA}): {remedy}"
             )
-        if not _is_whole(content, document.values.get(_OWN_DIGEST)):
+        blanked = content.replace(header.sha256.encode(), _BLANK.encode(), 1)
+        if hashlib.sha256(blanked).hexdigest() != header.sha256:
             raise BundleError(
                 f"{path} is not as it was written (its SHA-256 differs): "
                 "copy or export the bundle again"
             )
         try:
-            return cls._parsed(document)
-        except (BundleError, DocumentError) as error:
+            return msgspec.json.decode(content, type=cls)
+        except (ValueError, RecursionError) as error:
             raise BundleError(
                 f"{path} is incomplete or damaged ({error}): export the bundle again"
             ) from None
 
-    @classmethod
-    def _parsed(cls, document: Document) -> Manifest:
-        watermark, image_hash = document.document("watermark"), document.document("hash")
-        preprocessing, graphs = document.document("preprocessing"), document.document("graphs")
-        plugin = document.document("plugin") if "plugin" in document else None
-        return cls(
-            watermark=watermark.text("name"),
-            payload_bits=watermark.integer("bits", 1, LONGEST_PAYLOAD),
-            calibration=_calibration(watermark.document("calibration")),
-            size=_size(preprocessing) if "size" in preprocessing else None,
-            hash=image_hash.text("name"),
-            hash_size=_size(image_hash),
-            bands=_bands(image_hash),
-            hash_calibration=_calibration(image_hash.document("calibration")),
-            hash_digest=image_hash.text("digest") if "digest" in image_hash else None,
-            fpr=document.number("fpr", 0, 1),
-            opset=document.integer("opset"),
-            key_fingerprint=(
-                document.text("key_fingerprint") if "key_fingerprint" in document else None
-            ),
-            graphs={
-                name: {precision: _plain(file) for precision, file in graphs.mapping(name).items()}
-                for name in graphs.values
-            },
-            engines=tuple(
-                {**engine.values, "file": _plain(engine.text("file"))}
-                for engine in document.documents("engines")
-            ),
-            version=document.text("version", LONGEST_VERSION) if "version" in document else None,
-            plugin=HostPlugin.parsed(plugin) if plugin else None,
-            parity=document.document("parity").values,
-            made=document.document("made").values,
-            files={_plain(name): digest for name, digest in document.mapping("files").items()},
-        )
+
+@dataclass(frozen=True)
+class _Header:
+    """What tells whether a manifest can be read, and is whole."""
+
+    schema: int
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,13 +188,13 @@ class Bundle:
         """Read and check the bundle in ``path``.
 
         With ``trust`` a bundle is refused unless it is signed by the holder of that key: a public
-        key, the path of its file, a trust file, or several of these. "any" is everybody.
+        key, the path of its file, or several of these. "any" is everybody.
         """
         folder = Path(path)
         content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
         signed = trust is not None and trust != ANYONE
         if signed:
-            check_signature(folder, content, Trust.of(trust))
+            check_signature(folder, content, trust)
         bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), signed)
         for name, digest in bundle.manifest.files.items():
             if _digest_of_file(bundle._listed(name)) != digest:
@@ -237,9 +203,9 @@ class Bundle:
 
     @classmethod
     def given(cls, bundle: PathLike | Bundle, trust: Any) -> Bundle:
-        """What a caller gives to be opened, who is warned of a path without ``trust``.
+        """The bundle in a folder, with a warning where ``trust`` is missing, or an open bundle.
 
-        A bundle that is open may have been opened with another key, and is checked again.
+        An open bundle may have been opened with another key, so with ``trust`` it is checked again.
         """
         if isinstance(bundle, Bundle):
             return bundle if trust is None else cls.open(bundle.path, trust)
@@ -274,24 +240,37 @@ class Bundle:
             raise _altered(self.path, name)
         return content
 
-    def with_engine(self, content: bytes, entry: Mapping[str, Any]) -> Bundle:
-        """Put a compiled engine into the bundle; ``entry`` names its ``file`` and its purpose.
+    def engines(self, graph: str, precision: str) -> list[Engine]:
+        """The engines of a graph in a precision; those of an older export of it are left out."""
+        wanted = graph, precision, self.manifest.files[self.file(graph, precision)]
+        engines = self.manifest.engines
+        return [e for e in engines if (e.graph, e.precision, e.source) == wanted]
+
+    def with_engine(self, content: bytes, engine: Engine) -> Bundle:
+        """Put a compiled engine into the bundle.
 
         The signature goes, because the manifest is no longer what was signed.
         """
-        name = _plain(entry["file"])
+        name, manifest = engine.file, self.manifest
         manifest = replace(
-            self.manifest,
-            engines=(*(e for e in self.manifest.engines if e["file"] != name), dict(entry)),
-            files={**self.manifest.files, name: hashlib.sha256(content).hexdigest()},
+            manifest,
+            engines=(*(other for other in manifest.engines if other != engine), engine),
+            files={**manifest.files, name: hashlib.sha256(content).hexdigest()},
         )
         with _explained(self.path):
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path / name, content)
-            for signature in SIGNATURES:
-                (self.path / signature).unlink(missing_ok=True)
+            (self.path / SIGNATURE).unlink(missing_ok=True)
             write_atomically(self.path / MANIFEST, manifest.to_json())
         return replace(self, manifest=manifest, signed=False)
+
+    def sign(self, private_key: PathLike, passphrase: bytes | None = None) -> Path:
+        """Sign the manifest with a private key in PEM format; returns the file of the signature."""
+        content = _read(self.path / MANIFEST, f"{self.path} has no {MANIFEST} any more")
+        signature = signature_of(content, private_key, passphrase)
+        with _explained(self.path / SIGNATURE):
+            write_atomically(self.path / SIGNATURE, signature)
+        return self.path / SIGNATURE
 
     def _listed(self, name: str) -> Path:
         if name not in self.manifest.files:
@@ -331,7 +310,7 @@ def seal(folder: Path, manifest: Manifest) -> None:
     files = {
         path.relative_to(folder).as_posix(): _digest_of_file(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in (MANIFEST, *SIGNATURES)
+        if path.is_file() and path.name not in (MANIFEST, SIGNATURE)
     }
     with _explained(folder):
         write_atomically(folder / MANIFEST, replace(manifest, files=files).to_json())
@@ -342,41 +321,10 @@ def stamped(document: Mapping[str, Any]) -> bytes:
 
     The digest is that of the very bytes that are written, with zeros in its own place.
     """
-    whole = {"schema": SCHEMA, _OWN_DIGEST: _BLANK, **document}
+    whole = {"schema": SCHEMA, "sha256": _BLANK, **document}
     content = json.dumps(whole, indent=2).encode() + b"\n"
     digest = hashlib.sha256(content).hexdigest()
     return content.replace(_BLANK.encode(), digest.encode(), 1)
-
-
-def _is_whole(content: bytes, digest: Any) -> bool:
-    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-        return False
-    blanked = content.replace(digest.encode(), _BLANK.encode(), 1)
-    return hashlib.sha256(blanked).hexdigest() == digest
-
-
-def _calibration(document: Document) -> Calibration:
-    return Calibration(document.number("scale", 0, 1e12), document.number("power", 0, 1e3))
-
-
-def _size(document: Document) -> tuple[int, int]:
-    height, width = document.integers("size", 2, 1, MAX_SIDE)
-    return height, width
-
-
-def _bands(document: Document) -> tuple[int, ...]:
-    count = len(document.entries("bands"))
-    if not 1 <= count <= MOST_BANDS:
-        raise DocumentError(f"'hash.bands' has {count} entries, not 1 to {MOST_BANDS}")
-    return document.integers("bands", count, 1, LARGEST_BAND)
-
-
-def _plain(name: str) -> str:
-    """A file name that stays inside the bundle."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
-        raise BundleError(f"'{name}' is not the name of a file inside a bundle")
-    return name
 
 
 def _digest_of_file(path: Path) -> str:

@@ -1,29 +1,86 @@
-"""Signing bundles, so that verifiers know who exported them and that nobody changed them since."""
+"""Who made a bundle: an Ed25519 signature of its manifest, and the public keys that are trusted.
+
+A vendor's CI signs with a key file and nothing else. Verifiers name the public keys they trust:
+two while one key follows another, and a key that should no longer count is named no more.
+"""
 
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
-from coverlock_sdk.bundles.openssf import MODEL_SIGNATURE, model_signature
-from coverlock_sdk.bundles.signatures import SIGNATURE, SIGNATURES
-from coverlock_sdk.bundles.trust import cryptography
 from coverlock_sdk.documents import DocumentError, read_file
-from coverlock_sdk.errors import BundleError, KeyringError
+from coverlock_sdk.errors import BundleError, KeyringError, UntrustedBundleWarning, needs
 from coverlock_sdk.files import write_atomically
 
-Format = Literal["coverlock", "model-signing"]
-FORMATS: tuple[Format, ...] = ("coverlock", "model-signing")
-"""Ed25519 over the manifest, or OpenSSF's format with a key of an elliptic curve."""
+SIGNATURE = "manifest.sig"
+"""The file of a bundle that holds the signature."""
+
+ANYONE = "any"
+"""What to trust in order to open a bundle whoever made it."""
 
 PathLike = str | os.PathLike[str]
 
 
-def generate_signing_key(
-    path: PathLike, passphrase: bytes | None = None, format: Format = "coverlock"
-) -> Path:
+def trusted_keys(given: Any) -> list[Any]:
+    """The public keys that a caller names: a key, the PEM file of one, or several of these."""
+    if isinstance(given, list | tuple):
+        if not given:
+            raise KeyringError("nobody is trusted: name a public key, or open it for 'any'")
+        return [key for each in given for key in trusted_keys(each)]
+    exceptions, ed25519, serialization = _cryptography()
+    key = given
+    if isinstance(given, str | os.PathLike):
+        try:
+            key = serialization.load_pem_public_key(_content(Path(given)))
+        except (ValueError, exceptions.UnsupportedAlgorithm):
+            raise KeyringError(f"{given} is not a public key in PEM format") from None
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        what = given if key is not given else f"a {type(given).__name__}"
+        raise KeyringError(f"{what} is not an Ed25519 public key: give the key or its file")
+    return [key]
+
+
+def check_signature(folder: Path, content: bytes, trust: Any) -> None:
+    """Refuse a manifest unless somebody trusted signed exactly this ``content``."""
+    keys = trusted_keys(trust)
+    if not (folder / SIGNATURE).exists():
+        raise BundleError(
+            f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
+        )
+    try:
+        signature = read_file(folder / SIGNATURE)
+    except DocumentError as error:
+        raise BundleError(str(error)) from None
+    if not any(_has_signed(key, signature, content) for key in keys):
+        raise BundleError(
+            f"the signature of {folder} was not made by a trusted key for this manifest: "
+            "the bundle was altered or signed by somebody else"
+        )
+
+
+def _has_signed(key: Any, signature: bytes, content: bytes) -> bool:
+    exceptions, _, _ = _cryptography()
+    try:
+        key.verify(signature, content)
+    except exceptions.InvalidSignature:
+        return False
+    return True
+
+
+def warn_untrusted(bundle: PathLike) -> None:
+    """Warn the caller of ``Verifier.open`` or the like that nobody checks who made a bundle."""
+    warnings.warn(
+        f"{bundle} was opened without checking who made it: name the signer's public key with "
+        f"trust= or --trust, or '{ANYONE}' if everybody who can write there is trusted",
+        UntrustedBundleWarning,
+        stacklevel=4,
+    )
+
+
+def generate_signing_key(path: PathLike, passphrase: bytes | None = None) -> Path:
     """Make a private key in the file ``path`` and its public key beside it; returns the latter.
 
     With a ``passphrase`` the private key is encrypted.
@@ -34,86 +91,16 @@ def generate_signing_key(
             raise KeyringError(f"{file} exists: choose another name")
     if passphrase == b"":
         raise KeyringError("an empty passphrase protects nothing: choose another")
-    problem = _write_pair(private, public, passphrase, format)
+    problem = _write_pair(private, public, passphrase)
     if problem:
         raise KeyringError(problem)
     return public
 
 
-def sign_bundle(
-    folder: PathLike,
-    private_key: PathLike,
-    passphrase: bytes | None = None,
-    format: Format = "coverlock",
-) -> Path:
-    """Sign a bundle, after checking every file that it lists."""
-    bundle = Bundle.open(folder)
-    key = _private_key(Path(private_key), passphrase, format)
-    if format == "coverlock":
-        target = bundle.path / SIGNATURE
-        signature = key.sign((bundle.path / MANIFEST).read_bytes())
-    else:
-        target = bundle.path / MODEL_SIGNATURE
-        signature = model_signature(bundle.path, Path(private_key), passphrase, SIGNATURES)
-    try:
-        write_atomically(target, signature)
-    except OSError as error:
-        raise BundleError(f"{target} cannot be written ({error.strerror or error})") from None
-    return target
-
-
-def is_encrypted(private_key: PathLike) -> bool:
-    """Whether the file of a private key asks for a passphrase."""
-    content = _content(Path(private_key))
-    return b"BEGIN ENCRYPTED PRIVATE KEY" in content or b"Proc-Type: 4,ENCRYPTED" in content
-
-
-def _private_key(path: Path, passphrase: bytes | None, format: Format) -> Any:
-    _, ed25519, serialization = cryptography()
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    encrypted = is_encrypted(path)
-    if encrypted and passphrase is None:
-        raise KeyringError(f"{path} is encrypted: give its passphrase")
-    try:
-        key = serialization.load_pem_private_key(
-            _content(path), password=passphrase if encrypted else None
-        )
-    except (ValueError, TypeError):
-        problem = (
-            "cannot be decrypted with this passphrase"
-            if encrypted
-            else "is not a private key in PEM format"
-        )
-        raise KeyringError(f"{path} {problem}") from None
-    wanted, said = {
-        "coverlock": (ed25519.Ed25519PrivateKey, "an Ed25519 key"),
-        "model-signing": (ec.EllipticCurvePrivateKey, "a key of an elliptic curve such as P-256"),
-    }[format]
-    if not isinstance(key, wanted):
-        raise KeyringError(f"{path} is not {said}, which the format '{format}' needs")
-    return key
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_file(path)
-    except DocumentError as error:
-        raise KeyringError(str(error)) from None
-
-
-def _write_pair(
-    private: Path, public: Path, passphrase: bytes | None, format: Format
-) -> str | None:
+def _write_pair(private: Path, public: Path, passphrase: bytes | None) -> str | None:
     """Make and store a key pair; returns what went wrong, so that no traceback shows the key."""
-    _, ed25519, serialization = cryptography()
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key: Any = (
-        ed25519.Ed25519PrivateKey.generate()
-        if format == "coverlock"
-        else ec.generate_private_key(ec.SECP256R1())
-    )
+    _, ed25519, serialization = _cryptography()
+    key = ed25519.Ed25519PrivateKey.generate()
     encoding = serialization.Encoding.PEM
     protection = (
         serialization.NoEncryption()
@@ -130,3 +117,47 @@ def _write_pair(
     except OSError as error:
         return f"{private} cannot be written ({error.strerror or error})"
     return None
+
+
+def is_encrypted(private_key: PathLike) -> bool:
+    """Whether the file of a private key asks for a passphrase."""
+    return b"BEGIN ENCRYPTED PRIVATE KEY" in _content(Path(private_key))
+
+
+def signature_of(content: bytes, private_key: PathLike, passphrase: bytes | None) -> bytes:
+    """The signature of ``content`` by a private key in PEM format."""
+    _, ed25519, serialization = _cryptography()
+    encrypted = is_encrypted(private_key)
+    if encrypted and passphrase is None:
+        raise KeyringError(f"{private_key} is encrypted: give its passphrase")
+    try:
+        key = serialization.load_pem_private_key(
+            _content(Path(private_key)), password=passphrase if encrypted else None
+        )
+    except (ValueError, TypeError):
+        problem = (
+            "cannot be decrypted with this passphrase"
+            if encrypted
+            else "is not a private key in PEM format"
+        )
+        raise KeyringError(f"{private_key} {problem}") from None
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise KeyringError(f"{private_key} is not an Ed25519 key: make one with --new-key")
+    signature: bytes = key.sign(content)
+    return signature
+
+
+def _cryptography() -> Any:
+    """What the optional package offers: its exceptions, Ed25519, and how keys are stored."""
+    with needs("signatures", "cryptography", "sign"):
+        from cryptography import exceptions
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    return exceptions, ed25519, serialization
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_file(path)
+    except DocumentError as error:
+        raise KeyringError(str(error)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import logging
 import os
 import sys
@@ -11,50 +12,96 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from pkgutil import resolve_name
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import click
 
 from coverlock_sdk import errors
-from coverlock_sdk.cli.answers import print_json
-from coverlock_sdk.cli.exit_codes import BROKEN_PIPE, ERROR, HELP, INTERRUPTED
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.threads import let_idle_threads_sleep
 
-COMMANDS = (
-    "embed:embed",
-    "verify:verify",
-    "identify:identify",
-    "keygen:keygen",
-    "plugins:plugins",
-    "fetch:fetch",
-    "import_:import_",
-    "calibrate:calibrate",
-    "train:train",
-    "sign:sign",
-    "trust:trust",
-    "c2pa:c2pa",
-    "check_log:check_log",
-    "serve:serve",
-    "token:token",
+COMMANDS = {
+    "embed": "marking:embed",
+    "verify": "verifying:verify",
+    "identify": "verifying:identify",
+    "plugins": "models:plugins",
+    "fetch": "models:fetch",
+    "import": "models:import_",
+    "calibrate": "models:calibrate",
+    "keygen": "keys:keygen",
+    "sign": "keys:sign",
+    "check-log": "keys:check_log",
+    "serve": "serving:serve",
+    "token": "serving:token",
+}
+"""The SDK's own commands: where in this package each is defined."""
+
+SECTIONS = {
+    "Start": ("demo", "plugins", "fetch", "keygen"),
+    "Mark and verify": ("embed", "verify", "identify", "check-log", "c2pa"),
+    "Deploy": ("export", "compile", "sign", "serve", "token", "triton", "web"),
+    "Measure": ("audit", "bench"),
+    "Train": ("train", "import", "calibrate"),
+}
+"""How ``--help`` groups commands; others follow as "Commands"."""
+
+ACCEPTED, REJECTED, ERROR, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+EXIT_CODES = (
+    "Exit codes: 0: success, and every picture was accepted; 1: a picture was rejected, or a "
+    "condition of 'audit --fail-if' holds; 2: error; 130: interrupted; 141: output pipe closed."
 )
-"""The SDK's own commands: a module of this package, and the name of the command in it."""
-
 
 _usual_format = warnings.formatwarning
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CoverLockGroup(click.Group):
-    """Turns every way to fail into one sentence and an exit code that is never "rejected"."""
+    """Imports commands when they are named, and turns every failure into one sentence.
+
+    No failure has the exit code of a rejected picture.
+    """
+
+    _complete = False
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The SDK's own commands and those of plugins."""
+        self._ask_plugins()
+        return sorted({*COMMANDS, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of the SDK's own commands, or else one that a plugin adds."""
+        if cmd_name in COMMANDS:
+            return cast("click.Command", resolve_name(f"{__name__}.{COMMANDS[cmd_name]}"))
+        self._ask_plugins()
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the commands in the order in which a vendor needs them."""
+        named = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        listed = {name for names in SECTIONS.values() for name in names}
+        others = tuple(name for name in named if name not in listed)
+        for title, names in {**SECTIONS, "Commands": others}.items():
+            found = [(name, named[name]) for name in names if name in named]
+            limit = formatter.width - 6 - max(map(len, named))
+            rows = [(name, command.get_short_help_str(limit)) for name, command in found if command]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_spacing=2)
+
+    def _ask_plugins(self) -> None:
+        from coverlock_sdk.plugin_manager import plugin_manager
+
+        if not self._complete:
+            self._complete = True
+            plugin_manager().add_commands(self)
 
     def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
-        """Read the arguments, which may print the help."""
-        with _quiet_about_pipes():
+        """Parse the arguments, which may print the help."""
+        with _quiet_about_pipes(), _usage_errors_as_sentences(self.name, False):
             return super().make_context(*arguments, **settings)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note whether errors are to be JSON, before a command can fail to understand its own."""
+        """Note whether errors should be JSON before a command parses its own arguments."""
         ctx.meta["as_json"] = "--json" in args
         return super().parse_args(ctx, args)
 
@@ -63,17 +110,14 @@ class CoverLockGroup(click.Group):
         as_json: bool = ctx.meta["as_json"]
         with _quiet_about_pipes():
             try:
-                return super().invoke(ctx)
+                with _usage_errors_as_sentences(ctx.command_path, as_json):
+                    return super().invoke(ctx)
             except CoverLockError as error:
                 _report(str(error), as_json)
-            except click.UsageError as error:
-                if not as_json:
-                    raise
-                _report(error.format_message(), as_json)
             except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
                 raise
-            except (KeyboardInterrupt, click.Abort):
-                click.echo("interrupted", err=True)
+            except (KeyboardInterrupt, click.Abort) as stop:
+                click.echo(" ".join(["interrupted", *map(str, stop.args)]), err=True)
                 raise click.exceptions.Exit(INTERRUPTED) from None
             except Exception as error:
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
@@ -84,22 +128,20 @@ class CoverLockGroup(click.Group):
 
 
 def build_cli() -> click.Group:
-    """The command line with the commands of every plugin."""
+    """The command line; plugins add their commands when one of theirs is asked for."""
     cli = CoverLockGroup(
         name="coverlock",
         help="Find out whether an image watermark can be forged, lock it, and verify it.",
-        epilog=HELP,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=EXIT_CODES,
+        context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     )
     click.version_option(package_name="coverlock-sdk")(cli)
-    for command in COMMANDS:
-        cli.add_command(resolve_name(f"coverlock_sdk.cli.{command}"))
-    plugin_manager().add_commands(cli)
     return cli
 
 
 def main() -> None:
     """Entry point of the ``coverlock`` script."""
+    let_idle_threads_sleep()
     warnings.formatwarning = _as_a_line
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     # Skipped plugins are listed by `coverlock plugins`; elsewhere they would only be noise.
@@ -111,13 +153,26 @@ def main() -> None:
 
 
 @contextlib.contextmanager
+def _usage_errors_as_sentences(command: str | None, as_json: bool) -> Iterator[None]:
+    """Report wrong usage like every other error: in one sentence."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else command
+        _report(f"{error.format_message().rstrip('.')} (see '{where} --help')", as_json)
+        raise click.exceptions.Exit(ERROR) from None
+
+
+@contextlib.contextmanager
 def _quiet_about_pipes() -> Iterator[None]:
-    """Exit without a word when whoever reads the output goes away, and in one if a disk is full."""
+    """Exit silently when the output pipe closes, and with one sentence when the disk is full."""
     try:
         yield
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as end:
-        # Rich makes an exit of it, which remembers why.
+        # Rich turns it into an exit, whose context is the original error.
         if not any(isinstance(e, BrokenPipeError) for e in (end, end.__context__)):
             raise
         _discard(sys.stdout, sys.stderr)
@@ -131,7 +186,7 @@ def _quiet_about_pipes() -> Iterator[None]:
 
 
 def _discard(*streams: TextIO) -> None:
-    """Let what is left in buffers go nowhere."""
+    """Drop what is left in the buffers."""
     for stream in streams:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -143,7 +198,7 @@ def _as_a_line(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Our own warnings are for users, whom lines of source code do not help."""
+    """Our own warnings are for users, so they show no source code."""
     if category.__module__ == errors.__name__:
         return f"warning: {message}\n"
     return _usual_format(message, category, filename, lineno, line)
@@ -151,6 +206,6 @@ def _as_a_line(
 
 def _report(message: str, as_json: bool) -> None:
     if as_json:
-        print_json({"error": message})
+        click.echo(json.dumps({"error": message}, indent=2))
     else:
         click.echo(f"error: {message}", err=True)

@@ -1,10 +1,10 @@
-"""The work of ``coverlock embed``: one picture file after the other, here or in other processes."""
+"""``coverlock embed``: one picture file after the other, here or in other processes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,17 +12,43 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coverlock_sdk.bundles.trust import ANYONE
-from coverlock_sdk.cli.batch import Row, row_of
-from coverlock_sdk.cli.opening import chosen_keyring, open_lock
-from coverlock_sdk.cli.recording import logged
-from coverlock_sdk.embedder.embedder import Embedder
-from coverlock_sdk.errors import PictureError
+import click
+
+from coverlock_sdk.bundles.signing import ANYONE
+from coverlock_sdk.cli import EXIT_CODES
+from coverlock_sdk.cli.options import (
+    audit_option,
+    chosen_keyring,
+    chosen_message,
+    json_option,
+    marker_options,
+    message_options,
+    open_lock,
+    path_option,
+    require_one,
+    sources_argument,
+    workers_option,
+)
+from coverlock_sdk.cli.output import Row, logged, report, row_of
+from coverlock_sdk.embedder import Embedder
+from coverlock_sdk.errors import MessageError, PictureError, needs
+from coverlock_sdk.images.folders import FORMATS, KEEP, Found, make_writable, output_paths, search
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.locking.registry import Registry
+from coverlock_sdk.scaling.pool import in_processes
 
+COLUMNS = {
+    "out": "marked picture",
+    "serial": "serial",
+    "psnr": "PSNR dB",
+    "p_value": "reads as",
+    "done": "done",
+}
 OF_LOCKS = ("watermark", "hash", "key_file", "fpr", "max_pixels", "psnr", "registry")
-OF_BUNDLES = ("trust", "threads", "max_pixels", "psnr", "registry")
+OF_BUNDLES = ("trust", "max_pixels", "psnr", "registry")
+
+Marker = LockedWatermark | Embedder
 
 
 class Task(NamedTuple):
@@ -32,11 +58,6 @@ class Task(NamedTuple):
     target: Path
     message: Any
     serial: bool
-
-    @classmethod
-    def of(cls, source: Path, target: Path, message: Any, serial: bool) -> Task:
-        """With paths that mean the same in other processes."""
-        return cls(source.absolute(), target.absolute(), message, serial)
 
 
 @dataclass(frozen=True)
@@ -49,47 +70,27 @@ class MarkingJob:
     resume: bool = False
     overwrite: bool = False
     digests: bool = False
-    """Whether rows tell the SHA-256 of marked pictures, for an audit log."""
+    """Whether rows hold the SHA-256 of marked pictures, for an audit log."""
+    threads: int | None = None
     max_batch: int = 4
 
-    @classmethod
-    def of(
-        cls,
-        opening: Mapping[str, Any],
-        quality: int | None,
-        resume: bool,
-        overwrite: bool,
-        digests: bool,
-    ) -> MarkingJob:
-        """The job that options describe; the key file of the environment is one of them."""
-        key_file = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)
-        paths = {"key_file": key_file, "bundle": opening["bundle"], "registry": opening["registry"]}
-        resolved = {name: Path(path).resolve() if path else None for name, path in paths.items()}
-        return cls({**opening, **resolved}, quality, resume, overwrite, digests)
-
-    @property
-    def threads(self) -> int | None:
-        """Threads of ONNX Runtime."""
-        threads: int | None = self.opening["threads"]
-        return threads
-
     def alone(self) -> MarkingJob:
-        """The job for one process of several, which need not warn of what this one warned of."""
-        trust, threads = self.opening["trust"] or ANYONE, self.threads or 1
-        return replace(self, opening={**self.opening, "threads": threads, "trust": trust})
+        """The job for one process of several, which repeats no warning of this one."""
+        opening = {**self.opening, "trust": self.opening["trust"] or ANYONE}
+        return replace(self, opening=opening, threads=1)
 
-    def open(self) -> AbstractContextManager[LockedWatermark | Embedder]:
+    def open(self) -> AbstractContextManager[Marker]:
         """What marks: a bundle without PyTorch, or a plugin."""
         return contextlib.nullcontext(self._marker())
 
-    def _marker(self) -> LockedWatermark | Embedder:
+    def _marker(self) -> Marker:
         if self.opening["bundle"] is None:
-            return open_lock(**_part(self.opening, OF_LOCKS))
+            return open_lock(**{name: self.opening[name] for name in OF_LOCKS})
         keyring = chosen_keyring(self.opening["key_file"])
-        settings = _part(self.opening, OF_BUNDLES)
-        return Embedder.open(self.opening["bundle"], key=keyring, **settings)
+        settings = {name: self.opening[name] for name in OF_BUNDLES}
+        return Embedder.open(self.opening["bundle"], key=keyring, threads=self.threads, **settings)
 
-    def check(self, worker: LockedWatermark | Embedder, items: Sequence[Task]) -> list[Row]:
+    def check(self, worker: Marker, items: Sequence[Task]) -> list[Row]:
         """Mark picture files; one that cannot be marked does not stop the others."""
         return [row_of(str(task.source), partial(self._mark, worker, task)) for task in items]
 
@@ -98,7 +99,7 @@ class MarkingJob:
         error = f"a process died marking {item.source}"
         return {"file": str(item.source), "status": "error", "error": error, "warnings": []}
 
-    def _mark(self, marker: LockedWatermark | Embedder, task: Task) -> Row:
+    def _mark(self, marker: Marker, task: Task) -> Row:
         named: Row = {"serial": task.message} if task.serial else {}
         if task.target.exists() and not self.overwrite:
             verdict = marker.carried(task.target, task.message)
@@ -120,22 +121,116 @@ class MarkingJob:
         return {"sha256": sha256(target.read_bytes()).hexdigest()} if self.digests else {}
 
 
-def in_this_process(
-    marker: LockedWatermark | Embedder, job: MarkingJob, tasks: Iterable[Task]
-) -> Iterator[Row]:
-    """Do the job with a marker that is open."""
-    return (row for task in tasks for row in job.check(marker, [task]))
+@click.command(epilog=EXIT_CODES)
+@sources_argument
+@path_option(
+    "-o",
+    "--out",
+    help="Output file, or folder for several pictures.",
+    show_default="beside the originals",
+)
+@message_options
+@marker_options
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice([*FORMATS, KEEP]),
+    default="png",
+    help="Format of marked pictures; 'keep' is that of each original.",
+)
+@click.option(
+    "--quality",
+    type=click.IntRange(1, 100),
+    help="Quality for lossy formats.",
+    show_default="95; AVIF 90",
+)
+@click.option("--resume", is_flag=True, help="Skip pictures that an earlier run has marked.")
+@click.option("--overwrite", is_flag=True, help="Replace files even if they carry another message.")
+@workers_option
+@click.option("--ray", is_flag=True, help="Mark on a Ray cluster whose nodes share the folders.")
+@audit_option
+@json_option
+def embed(
+    sources: tuple[str, ...],
+    out: Path | None,
+    identifier: str | None,
+    bits: str | None,
+    file_format: str,
+    quality: int | None,
+    resume: bool,
+    overwrite: bool,
+    workers: int | None,
+    ray: bool,
+    audit: Path | None,
+    as_json: bool,
+    **opening: Any,
+) -> None:
+    """Mark pictures and lock each mark to its picture.
+
+    SOURCES are files, folders or patterns; marked pictures of an earlier run are not marked again.
+    A marked picture that would not verify counts as rejected. With --registry, each picture gets a
+    serial of --id, such as order-4711/000001; one that resembles an earlier picture gets a warning.
+    """
+    require_one(opening["watermark"], opening["bundle"], ("trust",), ("hash", "fpr"))
+    opening["key_file"] = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)
+    for name in ("key_file", "bundle", "registry"):  # other processes work in other folders
+        opening[name] = Path(opening[name]).resolve() if opening[name] else None
+    job = MarkingJob(opening, quality, resume, overwrite, audit is not None)
+    with job.open() as marker:
+        registry = marker.binder.lock.registry
+        message_of = _message_source(marker.bits, identifier, bits, registry, resume)
+        found = search(sources)
+        targets = output_paths(found.pictures, out, file_format)
+        make_writable({target.parent for target in targets.values()})
+        tasks = [
+            Task(
+                source.path.absolute(),
+                target.absolute(),
+                message_of(source.path),
+                registry is not None,
+            )
+            for source, target in targets.items()
+        ]
+        rows: Iterator[Row]
+        if workers or ray:
+            rows = _engine(ray)(job, tasks, workers=workers or 1)
+        else:
+            rows = (row for task in tasks for row in job.check(marker, [task]))
+        networks = marker.binder.networks
+        version = marker.bundle.manifest.version if isinstance(marker, Embedder) else None
+        hash_name = networks.hash.name if networks.hash else None
+        message = list(bits) if bits else identifier
+        rows = logged(rows, audit, message, networks.watermark.name, hash_name, version)
+        report(Found(list(targets), found.skipped), rows, COLUMNS, as_json, marking=True)
 
 
-def recorded(
-    marker: LockedWatermark | Embedder, audit: Path | None, message: Any, rows: Iterable[Row]
-) -> Iterator[Row]:
-    """The same rows, each of which is in the audit log, if any, before anybody sees it."""
-    networks = marker.binder.networks
-    version = marker.bundle.manifest.version if isinstance(marker, Embedder) else None
-    names = networks.watermark.name, networks.hash.name if networks.hash else None, version
-    return logged(rows, audit, message, *names)
+def _message_source(
+    length: int,
+    identifier: str | None,
+    bits: str | None,
+    registry: Registry | None,
+    resume: bool,
+) -> Callable[[Path], Any]:
+    """The message of each picture: the same for all, or with a registry a serial each.
+
+    A resumed run gives pictures the serials that they had before.
+    """
+    message = chosen_message(length, identifier, bits)
+    if registry is None:
+        return lambda picture: message
+    if identifier is None:
+        raise MessageError("--registry numbers the pictures of an identifier: name it with --id")
+
+    def serial(picture: Path) -> str:
+        before = registry.issued(identifier, str(picture)) if resume else None
+        return before or registry.issue(identifier, str(picture))
+
+    return serial
 
 
-def _part(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: options[name] for name in names}
+def _engine(ray: bool) -> Callable[..., Iterator[Row]]:
+    if not ray:
+        return in_processes
+    with needs("--ray", "Ray", "ray"):
+        from coverlock_sdk.scaling.cluster import in_actors
+    return in_actors

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
 from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError, needs
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.hashing.shipped import shipped_file
-from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.models.assets import cache_folder, writing_to
-from coverlock_sdk.models.digests import require_recorded
+from coverlock_sdk.models.assets import cache_folder, require_recorded, writing_to
 
 if TYPE_CHECKING:
     from coverlock_sdk.hashing.dinov2_network import Dinov2
@@ -130,6 +129,7 @@ class Dinov2Hash(ImageHash):
             self.calibration = Calibration(measured.number("scale"), measured.number("power"))
         except DocumentError as error:
             raise CorruptModelError(f"{card} does not describe a head ({error})") from None
+        require_weights(name, self.folder)
 
     def logits(self, images: Images) -> Logits:
         """The 256 logits of each of ``images`` (N, 3, 224, 224)."""
@@ -185,11 +185,7 @@ class Dinov2Hash(ImageHash):
 def load_backbone(name: str, folder: Path | None = None) -> Backbone:
     """The frozen backbone of ``name``, from ``folder`` or where fetched models live."""
     folder, variant = folder or cache_folder() / name, VARIANTS[name]
-    if not (folder / WEIGHTS).exists():
-        raise MissingModelError(
-            f"the weights of {name!r} are not in {folder}: get them with 'coverlock fetch {name}', "
-            f"or convert an original file with 'coverlock import {name} FILE'"
-        )
+    require_weights(name, folder)
     require_recorded(folder, f"remove it and run 'coverlock fetch {name}'")
     with needs("DINOv2", "PyTorch", "torch"):
         from coverlock_sdk.hashing.dinov2_network import (
@@ -208,6 +204,15 @@ def load_backbone(name: str, folder: Path | None = None) -> Backbone:
     network = variant.network(side)
     network.load_state_dict(state, assign=True)
     return Dinov2Backbone(network, SIZE, variant.shape)
+
+
+def require_weights(name: str, folder: Path) -> None:
+    """Raise an error that names the command if the backbone of ``name`` is not in ``folder``."""
+    if not (folder / WEIGHTS).exists():
+        raise MissingModelError(
+            f"the weights of {name!r} are not in {folder}: get them with 'coverlock fetch {name}', "
+            f"or convert an original file with 'coverlock import {name} FILE'"
+        )
 
 
 def find_head(name: str, folder: Path) -> Path:

@@ -20,15 +20,17 @@ from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.hashing.dinov2 import VARIANTS, WEIGHTS
 from coverlock_sdk.models.assets import (
     Asset,
-    Progress,
     cache_folder,
+    record_digests,
+    require_digests,
     scratch_folder,
     writing_to,
 )
-from coverlock_sdk.models.digests import record_digests, require_digests
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from coverlock_sdk.models.downloads import Progress
 
 DEFAULT_HUB = "https://huggingface.co"
 LICENCE = "Apache-2.0"

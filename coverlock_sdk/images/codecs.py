@@ -1,13 +1,14 @@
 """Picture files: decoding them, and encoding them with what a photographer cares about.
 
-Colour profile and metadata are kept, and turned phone pictures are set upright. Whatever Pillow
-raises becomes one sentence.
+Metadata are kept, and turned phone pictures are set upright. Whatever Pillow raises becomes one
+sentence. A file that two readers may understand differently is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import struct
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS, require_size
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
+
 
 LOSSLESS_SUFFIXES = (".png", ".tif", ".tiff", ".webp", ".bmp")
 LOSSY_SUFFIXES = (".jpg", ".jpeg", ".avif")
@@ -98,13 +100,19 @@ def _decode(
     if size == 0:
         raise PictureError(f"{name} is empty (0 bytes)")
     with explained(name):
+        extra = inspected(file)
         image = _open(file, name)
+        if "nclx" in extra and not image.info.get("icc_profile"):
+            extra["cicp"] = extra["nclx"]
+        image.info.update(extra)
         require_size(image.height, image.width, max_pixels)
         refuse_animation(image)
         if seen_at is not None:
             _reduce(image, seen_at)
         colour = image.mode in ("RGB", "RGBA", "LA")
         deep = colour and any(";16" in str(tile) for tile in getattr(image, "tile", []))
+        if deep and "transparency" in image.info:  # Pillow compares it with 8 bits
+            raise PictureError(f"{name} has 16 bits and a transparent colour: use 8 bits")
         upright = upright_image(image)
     if deep:
         warnings.warn(
@@ -181,20 +189,30 @@ def _in_one_line(error: Exception) -> str:
 
 
 def upright_image(image: PilImage) -> PilImage:
-    """``image`` turned as its EXIF says; where that cannot be read, as it is and without it."""
+    """``image`` turned as its EXIF says and browsers do: neither as XMP says, nor in WebP files.
+
+    Where its EXIF cannot be read, the image comes back as it is and without it.
+    """
     from PIL import ExifTags, Image, ImageOps
 
     image.load()
+    exif = Image.Exif()
     try:
-        Image.Exif().load(image.info.get("exif", b""))  # Pillow hides it where it opened a JPEG
-        turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
-        return ImageOps.exif_transpose(image) if turned else image
+        exif.load(image.info.get("exif", b""))  # getexif would ask the XMP too
+        if exif.get(ExifTags.Base.Orientation, 1) == 1:
+            return image
+        if image.format != "WEBP":
+            return ImageOps.exif_transpose(image)
+        del exif[ExifTags.Base.Orientation]
     except MemoryError:
         raise
     except Exception:
-        plain = image.copy()
-        plain.info.pop("exif", None)
-        return plain
+        exif = Image.Exif()
+    plain = image.copy()
+    plain.info.pop("exif", None)
+    if len(exif):
+        plain.info["exif"] = exif.tobytes()
+    return plain
 
 
 def default_output(path: Path, suffix: str = ".png") -> Path:
@@ -273,3 +291,78 @@ def refuse_animation(image: PilImage) -> None:
         raise PictureError(
             "an animation or a file of several pages is not one picture: mark its frames one by one"
         )
+
+
+PNG, JPEG, BMP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"BM"
+GAIN_MAP = "gain_map"
+"""Entry in an image's ``info``: its file holds another rendition, for HDR screens."""
+
+_COLOUR_CHUNKS = (b"cICP", b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"tRNS")
+_GAIN_MAPS = (b"hdrgm:", b"hdrgainmap", b"iso:ts:21496:-1")
+_BRANDS = 64  # bytes at the beginning of a HEIF or AVIF file that name its features
+
+
+def inspected(file: BinaryIO) -> dict[str, Any]:
+    """What an image's ``info`` should say and Pillow does not; ``file`` is left at its beginning.
+
+    ``cicp`` are code points for primaries and transfer curve, which PNG prefers to a profile; in
+    AVIF and HEIF files they are ``nclx``, and a profile is preferred.
+    """
+    head = file.read(74)
+    found: dict[str, Any] = {}
+    if head.startswith(PNG):
+        found = _of_png(file)
+    elif head.startswith(BMP):
+        if head[14:15] == b"\x7c" and head[70:74] in (b"DEBM", b"KNIL"):
+            raise PictureError("a BMP file with a colour profile is not read: save it as PNG")
+    elif head.startswith(JPEG):
+        found = _with_gain_map(file)
+    elif head[4:8] == b"ftyp":
+        found = _of_boxes(file)
+    file.seek(0)
+    return found
+
+
+def _of_png(file: BinaryIO) -> dict[str, Any]:
+    file.seek(len(PNG))
+    seen: dict[bytes, bytes] = {}
+    pixels = False
+    while len(header := file.read(8)) == 8:
+        length, kind = struct.unpack(">I4s", header)
+        pixels |= kind == b"IDAT"
+        if kind not in _COLOUR_CHUNKS:
+            file.seek(length + 4, 1)
+            continue
+        if kind in seen or pixels:
+            raise PictureError(
+                f"the PNG file says twice or too late how its colours are meant "
+                f"({kind.decode()}): save it again"
+            )
+        seen[kind] = file.read(length)
+        file.seek(4, 1)
+    code = seen.get(b"cICP", b"")
+    if not code:
+        return {}
+    if len(code) != 4 or code[2:] != b"\0\1":
+        raise PictureError("the PNG file has code points that do not fit PNG: save it again")
+    return {"cicp": (code[0], code[1])}
+
+
+def _of_boxes(file: BinaryIO) -> dict[str, Any]:
+    found = _with_gain_map(file)
+    file.seek(0)
+    content = file.read()
+    if b"tmap" in content[:_BRANDS]:
+        found[GAIN_MAP] = True
+    codes = {part[:4] for part in content.split(b"colrnclx")[1:]}
+    if len(codes) > 1:
+        raise PictureError("the file names several colour spaces: save it again")
+    if codes:
+        found["nclx"] = struct.unpack(">HH", codes.pop())
+    return found
+
+
+def _with_gain_map(file: BinaryIO) -> dict[str, Any]:
+    file.seek(0)
+    content = file.read()
+    return {GAIN_MAP: True} if any(mark in content for mark in _GAIN_MAPS) else {}

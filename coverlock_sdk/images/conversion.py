@@ -6,7 +6,6 @@ pictures come as a list or as one 4-D array. This is the only place that knows a
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from coverlock_sdk.arrays import AnyArray
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import (
+    GAIN_MAP,
     KEPT_INFO,
     decode_image,
     explained,
@@ -25,6 +25,7 @@ from coverlock_sdk.images.codecs import (
     refuse_animation,
     upright_image,
 )
+from coverlock_sdk.images.colours import require_opaque, shown
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture, require_size
 
 if TYPE_CHECKING:
@@ -53,22 +54,30 @@ class Given:
         self.items: Sequence[Any] = [source] if self.single else source
         self.max_pixels, self.seen_at, self._whole = max_pixels, seen_at, whole
         self._source = source
+        self._aspects: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __iter__(self) -> Iterator[Picture]:
-        return (read(item, self.max_pixels, self.seen_at) for item in self.items)
+        return map(self.picture, range(len(self)))
 
     def picture(self, row: int) -> Picture:
         """One of the pictures."""
-        return read(self.items[row], self.max_pixels, self.seen_at)
+        picture = read(self.items[row], self.max_pixels, self.seen_at)
+        self._aspects[row] = picture.aspect
+        return picture
+
+    def aspect(self, row: int) -> float:
+        """The width of one of the pictures over its height."""
+        if row not in self._aspects:
+            self.picture(row)
+        return self._aspects[row]
 
     def parts(self, size: int) -> Iterator[list[Picture]]:
         """The pictures, at most ``size`` of them in memory at a time."""
         for start in range(0, len(self), size):
-            part = self.items[start : start + size]
-            yield [read(item, self.max_pixels, self.seen_at) for item in part]
+            yield [self.picture(row) for row in range(start, min(start + size, len(self)))]
 
     def may_be_a_fraction(self, row: int) -> bool:
         """Whether there may be more of a picture than was decoded."""
@@ -107,8 +116,8 @@ class Given:
 def read(
     source: Any, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
 ) -> Picture:
-    """Read one picture of any kind; ``Given`` says what the limits are."""
-    return opened(source, max_pixels, seen_at)[0]
+    """Read one picture of any kind to judge it; ``Given`` says what the limits are."""
+    return opened(source, max_pixels, seen_at, judged=True)[0]
 
 
 def is_path(source: Any) -> bool:
@@ -117,13 +126,30 @@ def is_path(source: Any) -> bool:
 
 
 def opened(
-    source: Any, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
+    source: Any,
+    max_pixels: int = MAX_PIXELS,
+    seen_at: tuple[int, int] | None = None,
+    judged: bool = False,
 ) -> tuple[Picture, Restore]:
-    """One picture of any kind, and the way back to that kind."""
-    if is_path(source):
-        return _from_pil(load_image(Path(source), max_pixels, seen_at))
-    if isinstance(source, bytes):
-        return _from_pil(decode_image(source, max_pixels, seen_at))
+    """One picture of any kind, and the way back to that kind.
+
+    A file that also holds a rendition for HDR screens is refused where it is ``judged``; marking it
+    leaves that rendition out.
+    """
+    if isinstance(source, Picture):
+        return source, lambda picture: picture
+    if is_path(source) or isinstance(source, bytes):
+        image = (
+            decode_image(source, max_pixels, seen_at)
+            if isinstance(source, bytes)
+            else load_image(Path(source), max_pixels, seen_at)
+        )
+        if judged and GAIN_MAP in image.info:
+            raise PictureError(
+                "the file holds a second rendition for HDR screens (a gain map), which may show "
+                "another picture: save it without"
+            )
+        return _from_pil(image)
     if _is_tensor(source):
         plain = source.detach().cpu()
         values = (plain.float() if plain.is_floating_point() else plain).numpy()
@@ -147,7 +173,7 @@ def _from_pil(source: PilImage) -> tuple[Picture, Restore]:
 
     with explained("the image"):
         refuse_animation(source)
-        image = _plain_mode(source)
+        image = shown(source)
         values = np.asarray(image)
     values = values[..., None] if values.ndim == 2 else values
     if image.mode.startswith("I"):
@@ -162,37 +188,7 @@ def _from_pil(source: PilImage) -> tuple[Picture, Restore]:
         result.info.update(info)
         return result
 
-    return Picture(np.ascontiguousarray(pixels), alpha), restore
-
-
-def _plain_mode(image: PilImage) -> PilImage:
-    """Bring an image to L, LA, RGB, RGBA or 16-bit grey without losing what can be seen."""
-    if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
-        return image.convert("LA" if image.mode in ("1", "L", "La") else "RGBA")
-    if image.mode in ("L", "LA", "RGBA") or image.mode.startswith("I"):
-        return image
-    if image.mode == "1":
-        return image.convert("L")
-    if image.mode == "CMYK" and image.info.get("icc_profile"):
-        return _cmyk_to_srgb(image)
-    if image.mode == "F":
-        raise PictureError("a floating-point (mode F) image has no defined white: convert it first")
-    return image if image.mode == "RGB" else image.convert("RGB")
-
-
-def _cmyk_to_srgb(image: PilImage) -> PilImage:
-    from PIL import ImageCms
-
-    try:
-        source = ImageCms.ImageCmsProfile(io.BytesIO(image.info["icc_profile"]))
-        converted = ImageCms.profileToProfile(
-            image, source, ImageCms.createProfile("sRGB"), outputMode="RGB"
-        )
-    except ImageCms.PyCMSError:
-        converted = image.convert("RGB")
-    assert converted is not None
-    converted.info.pop("icc_profile", None)
-    return converted
+    return require_opaque(Picture(np.ascontiguousarray(pixels), alpha)), restore
 
 
 def _sixteen_bit(values: AnyArray) -> AnyArray:
@@ -238,7 +234,8 @@ def _from_integers(values: AnyArray) -> tuple[Picture, Restore]:
     require_size(*values.shape[:2])
     layers = values.reshape(*values.shape[:2], -1)
     pixels, alpha = (layers[..., :3], layers[..., 3:]) if layers.shape[2] == 4 else (layers, None)
-    return Picture(pixels, alpha), lambda picture: picture.layers().reshape(values.shape)
+    picture = require_opaque(Picture(pixels, alpha))
+    return picture, lambda other: other.layers().reshape(values.shape)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -1,15 +1,28 @@
-"""Which pictures the files, folders and patterns that a user names stand for."""
+"""Which pictures the files, folders and patterns of a user name, and where marked ones go."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.codecs import HEAD_BYTES, PICTURE_SUFFIXES, begins_like_a_picture
+from coverlock_sdk.images.codecs import (
+    HEAD_BYTES,
+    LOSSLESS_SUFFIXES,
+    LOSSY_SUFFIXES,
+    PICTURE_SUFFIXES,
+    begins_like_a_picture,
+    default_output,
+    require_format,
+)
+
+HELD_OUT = 0.1
+"""The share of a collection that nothing is fitted on."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,27 @@ def pictures_in(folder: Path, deep: bool = True) -> list[Path]:
     return _sorted_out(folder, deep)[0]
 
 
+def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
+    """The pictures of ``folder`` for training, and the share of them held out for validation.
+
+    A picture's name alone decides, so its side does not change when the collection does.
+    """
+    paths = pictures_in(folder, deep=False)
+    training: list[Path] = []
+    validation: list[Path] = []
+    for path in paths:
+        (validation if is_held_out(path, held_out) else training).append(path)
+    if len(training) < 2 or not validation:
+        raise PictureError(f"{folder} holds too few pictures to train on ({len(paths)})")
+    return training, validation
+
+
+def is_held_out(path: Path, share: float = HELD_OUT) -> bool:
+    """Whether a picture belongs to the ``share`` that nothing is fitted on; its name decides."""
+    draw = int.from_bytes(hashlib.sha256(path.stem.encode()).digest()[:4], "big") / 2**32
+    return draw < share
+
+
 def is_picture(name: str, first_bytes: Callable[[], bytes]) -> bool:
     """Whether a file of a folder is a picture: its suffix tells or, without one, its content.
 
@@ -98,3 +132,62 @@ def _head(path: Path) -> bytes:
             return file.read(HEAD_BYTES)
     except OSError:
         return b""
+
+
+KEEP = "keep"
+FORMATS = {"png": ".png", "jpg": ".jpg", "webp": ".webp", "tiff": ".tiff", "avif": ".avif"}
+"""Formats that marked pictures are written in, by the name that users type."""
+
+
+def output_paths(
+    sources: list[Source], out: Path | None, file_format: str = "png"
+) -> dict[Source, Path]:
+    """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other.
+
+    Names end as ``file_format`` says; with "keep" as the original does, or ``.png`` if nothing is
+    written in its format.
+
+    What an earlier run over the same folder wrote is not marked again.
+    """
+    if out is not None and out.suffix and not out.is_dir():
+        if len(sources) > 1:
+            raise PictureError(
+                f"{out} is one file, but there are {len(sources)} pictures: name a folder"
+            )
+        require_format(out.suffix)
+        return {sources[0]: out}
+    targets: dict[Source, Path] = {}
+    taken: set[Path] = set()
+    for source in dict.fromkeys(sources):
+        original = source.path if out is None else out / source.relative
+        suffix = _suffix(source.path, file_format)
+        target = default_output(original, suffix)
+        attempt = 1
+        while target in taken:
+            attempt += 1
+            target = default_output(original.with_stem(f"{original.stem}-{attempt}"), suffix)
+        targets[source] = target
+        taken.add(target)
+    written = {target.resolve() for target in taken}
+    return {s: target for s, target in targets.items() if s.path.resolve() not in written}
+
+
+def _suffix(source: Path, file_format: str) -> str:
+    if file_format != KEEP:
+        return FORMATS[file_format]
+    suffix = source.suffix.lower()
+    return suffix if suffix in (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES) else FORMATS["png"]
+
+
+def make_writable(folders: Iterable[Path]) -> None:
+    """Make sure, before any picture is marked, that marked ones can be written to ``folders``."""
+    for folder in sorted(folders):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise PictureError(
+                f"nothing can be written to the folder {folder} ({error.strerror}): "
+                "choose another one"
+            ) from None

@@ -1,11 +1,12 @@
 """One picture in memory: what a network sees of it, and how it carries a residual.
 
-A picture keeps its size, bit depth and transparency. Networks see ``view(size)``: RGB in [0, 1],
+A picture keeps its size, bit depth and transparency. Networks see it as RGB in [0, 1], with
 transparency over white, canonically resampled.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import AnyArray, Images, Pixels
 from coverlock_sdk.errors import PictureError
+from coverlock_sdk.frames import Frame
 from coverlock_sdk.images.resampling import lift_gram, lift_of, round_trip, weights_of
 from coverlock_sdk.threads import one_thread
 
@@ -38,6 +40,11 @@ machine sums would decide them. A margin wider than such errors makes all machin
 _STRIP_ROWS = 64  # pictures are processed in strips, so that memory stays near the file's own
 
 
+def levels(view: Images) -> Pixels:
+    """Values in [0, 1] as 8-bit levels."""
+    return np.floor(np.clip(view, 0, 1) * 255 + (1 - ROUND_UP_FROM)).astype(np.uint8)
+
+
 @dataclass(frozen=True)
 class Picture:
     """One picture, whatever kind it came as."""
@@ -46,6 +53,8 @@ class Picture:
     """(H, W, 1 or 3); uint8, uint16, or float32 in [0, 1]."""
     alpha: AnyArray | None = None
     """(H, W, 1) of the same type, or None where the picture is opaque."""
+    original_aspect: float | None = None
+    """Width over height of the picture that this one was resampled from, if it was."""
 
     def __post_init__(self) -> None:
         """Refuse sizes that nothing can be done with."""
@@ -55,6 +64,16 @@ class Picture:
     def size(self) -> tuple[int, int]:
         """Height and width."""
         return self.pixels.shape[0], self.pixels.shape[1]
+
+    @property
+    def aspect(self) -> float:
+        """Width over height, before any resampling."""
+        height, width = self.size
+        return self.original_aspect or width / height
+
+    def resampled(self, size: tuple[int, int] | None) -> Picture:
+        """The visible picture as 8-bit RGB at ``size``, or at its own."""
+        return Picture(self.to_bytes(size), original_aspect=self.aspect)
 
     @one_thread
     def view(self, size: tuple[int, int]) -> Images:
@@ -73,6 +92,11 @@ class Picture:
         planes = np.ascontiguousarray(np.moveaxis(seen.reshape(size[0], width, channels), -1, 0))
         narrow = planes if width == size[1] else _narrowed(planes, size[1])
         return narrow if channels == 3 else np.repeat(narrow, 3, axis=0)
+
+    def seen_at(self, size: tuple[int, int] | None) -> Images:
+        """The same rounded to 8 bits, as an exported graph sees it; at its own size without one."""
+        seen = np.moveaxis(self.to_bytes(size), -1, 0)
+        return np.ascontiguousarray(seen, dtype=np.float32) / np.float32(255)
 
     @one_thread
     def with_residual(self, residual: Images) -> Picture:
@@ -124,8 +148,7 @@ class Picture:
         plain = self.pixels.dtype == np.uint8 and self.pixels.shape[2] == 3 and self.alpha is None
         if plain and size == self.size:
             return self.pixels.copy()
-        seen = np.moveaxis(self.view(size), 0, -1)
-        return np.floor(np.clip(seen, 0, 1) * 255 + (1 - ROUND_UP_FROM)).astype(np.uint8)
+        return levels(np.moveaxis(self.view(size), 0, -1))
 
     def layers(self) -> AnyArray:
         """Colour, and transparency where there is any, as one array (H, W, channels)."""
@@ -212,3 +235,58 @@ def require_size(height: int, width: int, max_pixels: int = MOST_PIXELS) -> None
 def _strips(height: int) -> Iterator[slice]:
     for top in range(0, height, _STRIP_ROWS):
         yield slice(top, min(top + _STRIP_ROWS, height))
+
+
+def put_back(picture: Picture, size: tuple[int, int] | None, frame: Frame) -> Picture:
+    """A picture at ``size``, in 8 bits, put back in the place that it has in a frame."""
+    pixels = np.moveaxis(placed(picture.seen_at(size), frame), 0, -1)
+    return Picture(np.rint(pixels * np.float32(255)).astype(np.uint8))
+
+
+def placed(view: Images, frame: Frame) -> Images:
+    """The original frame (3, H, W) as far as ``view`` (3, H, W) shows it.
+
+    Around it the outermost pixels go on. A decoder that expects bits in certain places finds them
+    there, which it does not in a crop that fills its whole view.
+    """
+    if frame.turn:
+        return _turned(view, frame)
+    down = _along(view, frame.side, frame.y)
+    return _along(down.transpose(0, 2, 1), frame.side, frame.x).transpose(0, 2, 1)
+
+
+def _along(values: Images, side: float, centre: float) -> Images:
+    """The middle axis of ``values`` (3, N, M) put in its place, between the nearest samples."""
+    samples = values.shape[1]
+    places = ((np.arange(samples) + 0.5) / samples - centre) / side + 0.5
+    positions = np.clip(places * samples - 0.5, 0, samples - 1)
+    before = np.minimum(positions.astype(np.int64), samples - 2)
+    share = (positions - before).astype(np.float32)[:, None]
+    return values[:, before] * (1 - share) + values[:, before + 1] * share
+
+
+def _turned(view: Images, frame: Frame) -> Images:
+    from PIL import Image
+
+    height, width = view.shape[1:]
+    angle = math.radians(frame.turn)
+    cos, sin = math.cos(angle) / frame.side, math.sin(angle) / frame.side
+    x, y = frame.x * width, frame.y * height
+    # A view may have been squeezed: it has not always the picture's own proportions.
+    squeezed = frame.aspect * height / width
+    across, down = sin / squeezed, sin * squeezed
+    matrix = (
+        *(cos, across, width / 2 - cos * x - across * y),
+        *(-down, cos, height / 2 + down * x - cos * y),
+    )
+
+    def transformed(values: Images) -> Images:
+        image = Image.fromarray(np.ascontiguousarray(values))
+        bilinear = Image.Resampling.BILINEAR
+        return np.asarray(
+            image.transform((width, height), Image.Transform.AFFINE, matrix, bilinear)
+        )
+
+    seen = transformed(np.ones((height, width), dtype=np.float32))
+    mean = view.mean(axis=(1, 2), dtype=np.float32)
+    return np.stack([transformed(v - m) * (seen > 0) + m for v, m in zip(view, mean, strict=True)])

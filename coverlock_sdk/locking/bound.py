@@ -17,7 +17,8 @@ from functools import lru_cache
 import numpy as np
 
 from coverlock_sdk.arrays import Floats, Logits
-from coverlock_sdk.hashing.octave import SIDE, OctaveCode
+from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.hashing.views import SIDE
 from coverlock_sdk.locking.readings import Floors
 
 

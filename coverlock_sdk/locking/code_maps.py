@@ -8,15 +8,16 @@ salts mean that few released pictures share a rotation, so that learning it take
 
 Without a key there is one public map, known to everybody: the paper's seed-determined subset.
 
-Everything is derived by HMAC-SHA256, expanded by SHAKE-128, and computed by additions alone, so
-that it is the same on every platform.
+Everything secret is derived by HMAC-SHA256 and expanded by SHAKE-128, so that it is the same on
+every platform.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -68,17 +69,17 @@ class Rotation(NamedTuple):
             mixed = _walsh_hadamard((mixed * flips)[:, order])
         return _walsh_hadamard(mixed[:, None] * self.turns)[..., self.places]
 
-    def directions(self, salt: int, count: int, dimensions: int) -> Logits:
-        """The columns (dimensions, count) that the first numbers of a salt are products with."""
+    def directions(self, salts: Sequence[int], count: int, dimensions: int) -> Logits:
+        """What the first ``count`` numbers of ``salts`` are products with: (salts, dims, count)."""
         width = self.signs.shape[1]
         taken = np.zeros((count, width), dtype=np.float32)
         taken[np.arange(count), self.places[:count]] = 1
-        rows = _walsh_hadamard(taken) * self.turns[salt]
+        rows = _walsh_hadamard(taken) * self.turns[list(salts), None]
         for flips, order in zip(self.signs[::-1], self.shuffles[::-1], strict=True):
-            back = np.empty_like(rows)
-            back[:, order] = _walsh_hadamard(rows)
-            rows = back * flips
-        return rows[:, :dimensions].T * np.float32((width / dimensions) ** 0.5)
+            # Undo the shuffle by its inverse: many times cheaper than assigning to columns.
+            rows = _walsh_hadamard(rows).take(np.argsort(order), axis=-1) * flips
+        scale = np.float32((width / dimensions) ** 0.5)
+        return rows[..., :dimensions].transpose(0, 2, 1) * scale
 
 
 @dataclass(frozen=True, repr=False)  # what a key determines is not printed
@@ -121,17 +122,15 @@ class CodeMap:
         """The columns (dimensions, bits) by which ``seen`` of a salt is a product with the code."""
         columns = np.zeros((sum(self.bands), self.bits), dtype=np.float32)
         start = 0
-        for band, (size, count) in enumerate(zip(self.bands, self.counts(), strict=True)):
-            found = self.rotations[band].directions(salt, count, size)
+        for band, size in enumerate(self.bands):
+            [found] = self.band_directions(band, [salt])
             columns[start : start + size, band :: len(self.bands)] = found
             start += size
         return columns
 
-    def low_directions(self) -> Logits:
-        """The columns (first band, salts * bits of it) of the lowest band under every salt."""
-        size, count = self.bands[0], self.counts()[0]
-        every = [self.rotations[0].directions(salt, count, size) for salt in range(self.salts)]
-        return np.concatenate(every, axis=1)
+    def band_directions(self, band: int, salts: Sequence[int]) -> Logits:
+        """The columns (salts, dimensions, bits) of one band alone."""
+        return self.rotations[band].directions(salts, self.counts()[band], self.bands[band])
 
     def stablest(self, seen: Logits) -> int:
         """The salt whose bits (salts, bits) are the furthest from turning over."""
@@ -219,15 +218,15 @@ class LongCode:
         shares: Floats = np.stack([part.mean(axis=1) for part in np.split(same, edges, axis=1)], 1)
         return shares
 
-    def vectors(self, remembered: Bits) -> Logits:
-        """Unit vectors (dimensions, records) along which the remembered pictures' codes lie."""
-        columns, start = [], 0
-        for rotation, size, width in zip(self.rotations, self.bands, self._widths(), strict=True):
-            signs = 2 * remembered[:, start : start + width].astype(np.float32) - 1
-            back = rotation.directions(0, width, size) @ signs.T
-            columns.append(back / np.maximum(np.linalg.norm(back, axis=0), np.float32(1e-12)))
-            start += width
-        return np.concatenate(columns)
+    @cached_property
+    def directions(self) -> list[Logits]:
+        """Per band the columns (dimensions, width) that a long code's numbers are products with."""
+        return [
+            rotation.directions([0], width, size)[0]
+            for rotation, size, width in zip(
+                self.rotations, self.bands, self._widths(), strict=True
+            )
+        ]
 
     def _widths(self) -> list[int]:
         return [rotation.signs.shape[1] for rotation in self.rotations]
@@ -239,19 +238,20 @@ def _stability(seen: Logits) -> Logits:
 
 
 def _walsh_hadamard(values: Logits) -> Logits:
-    """The orthonormal transform of the last axis, by sums and differences in a fixed order.
-
-    It runs over many rows at once, so they are laid side by side.
-    """
+    """The orthonormal transform of the last axis, as two products with small matrices."""
     width = values.shape[-1]
-    mixed = np.ascontiguousarray(values.reshape(-1, width).T)
-    other, span = np.empty_like(mixed), 1
-    while span < width:
-        pairs, sums = (each.reshape(width // (2 * span), 2, -1) for each in (mixed, other))
-        np.add(pairs[:, 0], pairs[:, 1], out=sums[:, 0])
-        np.subtract(pairs[:, 0], pairs[:, 1], out=sums[:, 1])
-        mixed, other, span = other, mixed, 2 * span
-    return (mixed.T * np.float32(width**-0.5)).reshape(values.shape)
+    rows = 1 << (width.bit_length() // 2)
+    square = values.reshape(-1, rows, width // rows)
+    mixed: Logits = np.matmul(np.matmul(_hadamard(rows), square), _hadamard(width // rows))
+    return mixed.reshape(values.shape)
+
+
+@lru_cache(maxsize=16)
+def _hadamard(width: int) -> npt.NDArray[np.float32]:
+    matrix = np.ones((1, 1), dtype=np.float32)
+    while len(matrix) < width:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return matrix * np.float32(width**-0.5)
 
 
 def _signs(key: Key, label: str, count: int) -> npt.NDArray[np.float32]:

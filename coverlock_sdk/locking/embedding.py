@@ -23,6 +23,9 @@ from coverlock_sdk.locking.lock import FAINT, Lock, Terms
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
 
+MOST_PSNR = 50
+"""Decibels that can be aimed at: beyond, rounding to 8 bits swallows most of a mark."""
+
 ROUNDS = 4
 """How often a picture is marked anew, at most, until its code settles."""
 
@@ -70,8 +73,11 @@ class Binder:
         harden: bool = True,
         rounds: int = ROUNDS,
     ) -> None:
-        if psnr is not None and not 20 <= psnr <= 60:
-            raise CoverLockError(f"{psnr} dB is not a quality to aim at: choose from 20 to 60")
+        if psnr is not None and not 20 <= psnr <= MOST_PSNR:
+            raise CoverLockError(
+                f"{psnr} dB is not a quality to aim at: choose from 20 to {MOST_PSNR}, because "
+                "rounding to 8 bits swallows fainter marks"
+            )
         if rounds < 1:
             raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
         self.networks, self.lock = networks, lock
@@ -162,10 +168,11 @@ class Binder:
             terms = lock.terms(messages[row], lock.keys[0])
             salt, code, strength = 0, np.zeros(lock.bits, np.uint8), 1.0
             if lock.hash is not None:
-                [shown] = terms.code_map.seen(lock.hash.code(description))
+                whole = lock.hash.code(description)
+                [shown] = terms.code_map.seen(whole)
                 salt = terms.code_map.stablest(shown)
                 code = lock.code_of(shown[salt], terms, salt)
-                strength = lock.strength(description)
+                strength = lock.strength(whole)
             works.append(_Work(pictures[row], views[row], terms, salt, code, strength))
         return works
 
@@ -198,7 +205,7 @@ class Binder:
         """What to multiply a residual by, so that the marked picture has the quality aimed at."""
         if self.psnr is None:
             return np.float32(1)
-        allowed = max(10 ** (-self.psnr / 10) - picture.rounding, 0.0)
+        allowed = 10 ** (-self.psnr / 10) - picture.rounding
         return np.float32((allowed / max(picture.energy_of(residual), 1e-12)) ** 0.5)
 
     def _hardened(self, hardener: Hardener, work: _Work, residual: Images) -> tuple[Images, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +66,10 @@ class MessageBook:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def entries(self) -> Iterator[tuple[Any, str | Bits]]:
+        """Labels with their messages."""
+        return zip(self.labels, self.messages, strict=True)
 
     @property
     def zero(self) -> Bits:

@@ -7,29 +7,30 @@ read are compared with the message, and the best of these readings is judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Floats, Images, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError, MessageError
-from coverlock_sdk.hashing.frames import WHOLE, Frame
-from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.frames import WHOLE, Frame
+from coverlock_sdk.hashing.views import View
 from coverlock_sdk.locking.code_maps import CodeMap, code_map
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
 from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors, Reading
-from coverlock_sdk.locking.registration import WHOLE_WEIGHT, PayloadScore, nearby, search
+from coverlock_sdk.locking.registration import WHOLE_WEIGHT, PayloadTarget, Placed, Search
 from coverlock_sdk.locking.statistics import check_fpr, corrected
 from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
 
 if TYPE_CHECKING:
-    from coverlock_sdk.locking.registry import Registry
+    from coverlock_sdk.locking.registry import Likeness, Registry
 
 MOST_BITS = 256
 """The longest message that is locked bit by bit; longer payloads repeat it."""
@@ -44,9 +45,22 @@ FAINT = 0.08
 """The least strength of a band, in units of a typical photo: below it a picture is nearly empty,
 and an invisible change would give it any code."""
 
+NEARLY_EMPTY = "the picture is nearly empty, and anything could pass for it"
 
-Placing = Callable[[Frame], Logits]
-"""Decodes a picture put back in the place that it has in a frame."""
+
+class Looks(Protocol):
+    """Further looks at pictures, by their numbers, which a search may ask for."""
+
+    def aspect(self, row: int) -> float:
+        """A picture's width over its height."""
+        ...
+
+    def placed(self, row: int, frame: Frame) -> Logits:
+        """The decoder logits of a picture put back in the place that it has in a frame.
+
+        A decoder finds more there than in a crop that fills its whole view.
+        """
+        ...
 
 
 class Terms(NamedTuple):
@@ -57,6 +71,33 @@ class Terms(NamedTuple):
     message: Bits
     name: str | None
     """The identifier, for a registry; None for a message that is given as bits."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One picture: what the decoder read, what the hash keeps of it, and how to look again."""
+
+    row: int
+    decoded: Logits
+    description: Any
+    looks: Looks | None = None
+    _codes: dict[Frame, Logits] = field(default_factory=dict, repr=False)
+
+    def code(self, image_hash: ImageHash, frame: Frame = WHOLE) -> Logits:
+        """Its code (1, dimensions) in a frame, computed once."""
+        if frame not in self._codes:
+            self._codes[frame] = image_hash.code(self.description, frame)
+        return self._codes[frame]
+
+    @property
+    def aspect(self) -> float:
+        """Width over height; unknown ones are taken as square."""
+        return 1.0 if self.looks is None else self.looks.aspect(self.row)
+
+    def placed(self, frame: Frame) -> Logits:
+        """What the decoder reads in the picture put back in its place."""
+        assert self.looks is not None
+        return self.looks.placed(self.row, frame)
 
 
 @dataclass(frozen=True)
@@ -157,7 +198,8 @@ class Lock:
         self, decoded: Logits, description: Images | Logits, terms: Terms, salt: int
     ) -> Verdict:
         """What verification says of a picture just marked under ``salt``."""
-        [reading] = self._read(decoded, description, terms, [salt], weight=self._whole_weight)
+        seen = _Seen(0, decoded, description)
+        [reading] = self._read(seen, terms, [salt], weight=self._whole_weight)
         return self._judged([reading], len(self.keys))
 
     # Verification
@@ -167,70 +209,75 @@ class Lock:
         decoded: Logits,
         descriptions: Any,
         messages: Any,
-        decode: Callable[[int, Frame], Logits] | None = None,
+        looks: Looks | None = None,
+        thorough: bool = False,
     ) -> list[Verdict]:
         """Whether each picture carries its message under one of the keys.
 
-        ``decode`` reads a picture, by its number, put back in the place that it has in a frame. A
-        decoder finds more there than in a crop that fills its whole view.
+        ``thorough`` does all the work for every picture, whatever the verdict, so that the time an
+        answer takes tells nothing.
         """
         return [
-            self._verify(decoded[row], descriptions[row], message, decode and partial(decode, row))
+            self._verify(_Seen(row, decoded[row], descriptions[row], looks), message, thorough)
             for row, message in enumerate(self.messages(messages, len(decoded)))
         ]
 
-    def _verify(
-        self, decoded: Logits, description: Any, message: str | Bits, decode: Placing | None
-    ) -> Verdict:
-        if self.hash is not None and self.strength(description) < FAINT:
-            return self._rejected("the picture is nearly empty, and anything could pass for it")
+    def _verify(self, seen: _Seen, message: str | Bits, thorough: bool) -> Verdict:
+        faint = self._is_faint(seen)
+        if faint and not thorough:
+            return self._rejected(NEARLY_EMPTY)
+        every = [self.terms(message, key) for key in self.keys]
         readings: list[Reading] = []
-        for key in self.keys:
-            terms = self.terms(message, key)
-            if self.registry is not None and terms.name is not None:
-                readings += self._remembered(decoded, description, terms, decode)
+        for terms in every:
+            if self._remembers(terms):
+                readings += self._remembered(seen, terms, thorough)
             else:
-                readings += self._read(decoded, description, terms, weight=self._whole_weight)
-        if not readings:
-            return self._rejected("the registry has no such picture")
-        verdict = self._judged(readings, len(self.keys))
-        if verdict or self.registry is not None or self.hash is None or not self.hash.registers:
-            return verdict
-        for key in self.keys:
-            for found in self._registered(decoded, description, self.terms(message, key), decode):
-                verdict = _better(verdict, self._judged(found, len(self.keys)))
-                if verdict:
-                    return verdict
-        return verdict
+                readings += self._read(seen, terms, weight=self._whole_weight)
+        verdict = self._rejected("the registry has no such picture")
+        if readings:
+            verdict = self._judged(readings, len(self.keys))
+        for terms in every if self._searches and (thorough or not verdict) else ():
+            if not self._remembers(terms):
+                found = self._registered(seen, terms, thorough)
+                if found and not verdict:
+                    verdict = _better(verdict, self._judged(found, len(self.keys)))
+        return self._rejected(NEARLY_EMPTY) if faint else verdict
 
-    def strength(self, description: Any) -> float:
-        """How much there is to the weakest band of a picture; a typical photo has about 1."""
+    def _remembers(self, terms: Terms) -> bool:
+        """Whether a picture must be one that the registry has."""
+        return self.registry is not None and terms.name is not None
+
+    def _is_faint(self, seen: _Seen) -> bool:
+        return self.hash is not None and self.strength(seen.code(self.hash)) < FAINT
+
+    def strength(self, code: Logits) -> float:
+        """How much there is to the weakest band of a code (1, dimensions); photos have about 1."""
         assert self.hash is not None
-        parts = np.split(self.hash.code(description)[0], np.cumsum(self.hash.bands)[:-1])
+        parts = np.split(code[0], np.cumsum(self.hash.bands)[:-1])
         return min(float(np.sqrt(np.square(part).mean())) for part in parts)
 
     def _read(
         self,
-        decoded: Logits,
-        description: Any,
+        seen: _Seen,
         terms: Terms,
         salts: Sequence[int] | None = None,
         frame: Frame = WHOLE,
         weight: float = 1.0,
     ) -> list[Reading]:
         """One picture read in one frame, under ``salts`` or those that fit best."""
-        odds = self.log_odds(decoded)
+        odds = self.log_odds(seen.decoded)
         if self.hash is None:
             return [Reading.unlocked(odds, terms.message)]
-        seen = terms.code_map.seen(self.hash.code(description, frame))[0]
+        [shown] = terms.code_map.seen(seen.code(self.hash, frame))
         if salts is None:
-            salts = self._likely_salts(odds, seen, terms)
-        tries = terms.code_map.tries(seen)
+            fit = self._salt_fit(odds, shown, terms)
+            salts = [int(salt) for salt in np.argsort(-fit)[:SHORTLIST]]
+        tries = terms.code_map.tries(shown)
         return [
             Reading.of(
                 odds,
-                seen[salt],
-                self.code_of(seen[salt], terms, salt) ^ terms.message,
+                shown[salt],
+                self.code_of(shown[salt], terms, salt) ^ terms.message,
                 self.hash,
                 terms.key,
                 frame,
@@ -239,57 +286,72 @@ class Lock:
             for salt in salts
         ]
 
-    def _likely_salts(self, odds: Floats, seen: Logits, terms: Terms) -> list[int]:
+    def _salt_fit(self, odds: Floats, shown: Logits, terms: Terms) -> Floats:
+        """How well each salt agrees with what the decoder read: (salts,)."""
         assert self.hash is not None
         sure = np.tanh(odds / 2) * (1 - 2.0 * (terms.message ^ terms.code_map.pads))
-        total = (sure * self.hash.calibration.certainty(seen)).sum(axis=1)
-        count = min(SHORTLIST, len(total))
-        return [int(salt) for salt in np.argsort(-total)[:count]]
+        fit: Floats = (sure * self.hash.calibration.certainty(shown)).sum(axis=1)
+        return fit
 
-    def _registered(
-        self, decoded: Logits, description: Images, terms: Terms, decode: Placing | None
-    ) -> Iterator[list[Reading]]:
+    @property
+    def _searches(self) -> bool:
+        return self.hash is not None and self.hash.registers
+
+    def _registered(self, seen: _Seen, terms: Terms, thorough: bool) -> list[Reading]:
         """One picture read in the frames that fit best, each under the salt it fits under.
 
-        Where one is promising, the picture is read once more, put back in its place.
+        If the best of them is promising, the picture is read once more, put back in its place.
         """
-        odds = self.log_odds(decoded)
-        legible = int((np.abs(odds) > 1e-3).sum())
+        legible = int((np.abs(self.log_odds(seen.decoded)) > 1e-3).sum())
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
-        for found in search(self._score(decoded, description, terms), least_weight):
-            for placed in found:
-                frame, weight, salt = placed
-                readings = self._read(decoded, description, terms, [salt], frame, weight / 2)
-                yield readings
-                if decode is None or readings[0].p_value(self.rule) > PROMISING:
-                    continue
-                again = decode(frame)
-                score = self._score(again, description, terms)
-                frame, weight, salt = nearby(placed, score)
-                yield self._read(again, description, terms, [salt], frame, weight / 2)
+        search = self._search(seen, terms)
+        found = search.best(0.0 if thorough else least_weight)
+        readings = [self._read_placed(seen, terms, placed) for placed in found]
+        if not found or seen.looks is None:
+            return readings
+        p_values = [reading.p_value(self.rule) for reading in readings]
+        best = int(np.argmin(p_values))
+        promising = p_values[best] <= PROMISING
+        if thorough or (promising and not self._judged(readings, len(self.keys))):
+            again = replace(seen, decoded=seen.placed(found[best].frame))
+            placed = self._search(again, terms, search.view).near(found[best])
+            reading = self._read_placed(again, terms, placed)
+            readings += [reading] if promising else []
+        return readings
 
-    def _score(self, decoded: Logits, description: Images, terms: Terms) -> PayloadScore:
-        """How well frames fit what was read."""
+    def _read_placed(self, seen: _Seen, terms: Terms, placed: Placed) -> Reading:
+        """A reading in a frame; its weight is halved, since it may be read twice there."""
+        [reading] = self._read(seen, terms, [placed.row], placed.frame, placed.weight / 2)
+        return reading
+
+    def _search(self, seen: _Seen, terms: Terms, view: View | None = None) -> Search:
+        """A search for the frames that fit what was read."""
         image_hash: Any = self.hash
         pads = 1 - 2.0 * (terms.message ^ terms.code_map.pads)
-        wanted = np.tanh(self.log_odds(decoded) / 2) * pads
-        return PayloadScore(image_hash, description, terms.code_map, wanted.astype(np.float32))
+        wanted = (np.tanh(self.log_odds(seen.decoded) / 2) * pads).astype(np.float32)
+        view = view or View(seen.description, seen.aspect)
+        return Search(image_hash, view, PayloadTarget(terms.code_map, wanted))
 
-    def _remembered(
-        self, decoded: Logits, description: Any, terms: Terms, decode: Placing | None
-    ) -> list[Reading]:
+    def _remembered(self, seen: _Seen, terms: Terms, thorough: bool) -> list[Reading]:
         """One picture read in the frame in which it is most like one that the registry has.
 
         The frame was found without a look at the payload, so nothing has to be paid for it.
         """
         assert self.registry is not None
         assert self.hash is not None
-        likeness = self.registry.likeness(terms, self.hash, description)
-        if likeness is None:
-            return []
-        if decode is not None and not likeness.frame.is_whole:
-            decoded = decode(likeness.frame)
-        readings = self._read(decoded, description, terms, frame=likeness.frame)
+        likeness = self.registry.likeness(
+            terms, self.hash, seen.description, lambda: seen.aspect, thorough
+        )
+        return [] if likeness is None else self._read_alike(seen, terms, likeness, thorough)
+
+    def _read_alike(
+        self, seen: _Seen, terms: Terms, likeness: Likeness, thorough: bool = False
+    ) -> list[Reading]:
+        """One picture read in the frame in which it is like a remembered one."""
+        if seen.looks is not None and (thorough or not likeness.frame.is_whole):
+            again = replace(seen, decoded=seen.placed(likeness.frame))
+            seen = seen if likeness.frame.is_whole else again
+        readings = self._read(seen, terms, frame=likeness.frame)
         return [replace(reading, likeness=likeness) for reading in readings]
 
     def log_odds(self, decoded: Logits) -> Floats:
@@ -330,38 +392,57 @@ class Lock:
         return book
 
     def identify(
-        self, decoded: Logits, descriptions: Any, book: MessageBook
+        self, decoded: Logits, descriptions: Any, book: MessageBook, looks: Looks | None = None
     ) -> list[Identification]:
-        """Which message of ``book`` each picture carries, if any, taken as a whole."""
+        """Which message of ``book`` each picture carries, if any.
+
+        Without a registry pictures are taken as whole ones.
+        """
         return [
-            self._identify(row, description, book)
-            for row, description in zip(decoded, descriptions, strict=True)
+            self._identify(_Seen(row, decoded[row], descriptions[row], looks), book)
+            for row in range(len(decoded))
         ]
 
-    def _identify(self, decoded: Logits, description: Any, book: MessageBook) -> Identification:
-        if self.hash is not None and self.strength(description) < FAINT:
-            reason = "the picture is nearly empty, and anything could pass for it"
-            return Identification(None, self._rejected(reason))
-        found: list[tuple[Reading, Any, Terms]] = []
+    def _identify(self, seen: _Seen, book: MessageBook) -> Identification:
+        if self._is_faint(seen):
+            return Identification(None, self._rejected(NEARLY_EMPTY))
+        if self.registry is not None:
+            return self._found(seen, book)
+        found: list[tuple[Reading, Any]] = []
         for key in self.keys:
             if key is None or self.hash is None:
                 terms = self.terms(book.zero, None)
-                [reading] = self._read(decoded, description, terms, [0])
+                [reading] = self._read(seen, terms, [0])
                 row = book.nearest(reading.bits, reading.weights(self.rule))
-                found.append((reading.compared(book.public(row)), book.labels[row], terms))
+                found.append((reading.compared(book.public(row)), book.labels[row]))
                 continue
-            for label, message in zip(book.labels, book.messages, strict=True):
+            for label, message in book.entries():
                 terms = self.terms(message, key)
-                found += [(r, label, terms) for r in self._read(decoded, description, terms)]
+                found += [(reading, label) for reading in self._read(seen, terms)]
         comparisons = len(book) * len(self.keys)
-        best, label, terms = min(found, key=lambda each: self._p_value(each[0], comparisons))
+        best, label = min(found, key=lambda each: self._p_value(each[0], comparisons))
         verdict = self._judged([best], comparisons)
-        if verdict and self.registry is not None and self.hash is not None:
-            likeness = self.registry.likeness(terms, self.hash, description)
-            if likeness is None:
-                return Identification(None, self._rejected("the registry has no such picture"))
-            verdict = self._judged([replace(best, likeness=likeness)], comparisons)
         return Identification(label if verdict else None, verdict)
+
+    def _found(self, seen: _Seen, book: MessageBook) -> Identification:
+        """What the picture is that a registry remembers, whatever part of it is left.
+
+        It is found without a look at the payload, which then has to carry its name.
+        """
+        assert self.registry is not None
+        assert self.hash is not None
+        labels = {message: label for label, message in book.entries() if isinstance(message, str)}
+        verdict = self._rejected("the registry has no such picture")
+        for key in self.keys:
+            assert key is not None
+            alike = self.registry.found(key, self.hash, seen.description, lambda: seen.aspect)
+            if alike is not None and alike[0] in labels:
+                name, likeness = alike
+                readings = self._read_alike(seen, self.terms(name, key), likeness)
+                verdict = _better(verdict, self._judged(readings, len(labels) * len(self.keys)))
+                if verdict:
+                    return Identification(labels[name], verdict)
+        return Identification(None, verdict)
 
     # Judging
 
@@ -369,11 +450,15 @@ class Lock:
         return corrected(reading.p_value(self.rule), comparisons * reading.tries)
 
     def _judged(self, readings: Sequence[Reading], comparisons: int) -> Verdict:
-        """The verdict on the best of several readings, corrected for all that was tried.
+        """The first verdict that accepts, or else the one of the least p-value.
 
-        The best is the one that passes; of several that do, or do not, the least p-value.
+        Each is corrected for all that was tried.
         """
-        verdicts = [self._verdict(reading, comparisons) for reading in readings]
+        verdicts: list[Verdict] = []
+        for reading in readings:
+            verdicts.append(self._verdict(reading, comparisons))
+            if verdicts[-1]:
+                return verdicts[-1]
         return reduce(_better, verdicts)
 
     def _verdict(self, reading: Reading, comparisons: int) -> Verdict:

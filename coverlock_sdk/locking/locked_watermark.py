@@ -8,9 +8,9 @@ import numpy as np
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.contract import ProtectedWatermark, Watermark
-from coverlock_sdk.hashing.frames import Frame
+from coverlock_sdk.frames import Frame
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.images.placing import placed
+from coverlock_sdk.images.picture import Picture, put_back
 from coverlock_sdk.locking.embedding import Binder
 from coverlock_sdk.locking.picture_marker import PictureMarker
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
@@ -22,9 +22,7 @@ TOGETHER = 32
 class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
     """A watermark whose payload is bound to the picture by a hash (or, without one, is not).
 
-    It verifies as a ``Verifier`` does, and marks pictures too. Networks see float views of
-    pictures; a ``Verifier`` rounds resampled pictures to 8 bits first, because its graph takes
-    bytes.
+    It verifies as a ``Verifier`` does, and marks pictures too.
     """
 
     def __init__(self, watermark: Watermark, binder: Binder) -> None:
@@ -43,10 +41,11 @@ class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
     def _seen_at(self) -> tuple[int, int] | None:
         return self.watermark.native_size
 
-    def _decode_placed(self, given: Given, row: int, frame: Frame) -> Logits:
+    def decode_placed(self, picture: Picture, frame: Frame) -> Logits:
+        """The decoder logits of one picture, put back in its place in a frame."""
         networks = self.binder.networks
-        [view] = networks.views([given.picture(row)])
-        decoded: Logits = networks.decoded([placed(view, frame)])[0]
+        there = put_back(picture, self.watermark.native_size, frame)
+        decoded: Logits = networks.decoded(networks.views([there]))[0]
         return decoded
 
     def _logits(self, given: Given) -> tuple[Logits, Any]:

@@ -30,7 +30,12 @@ def as_bits(value: Any, count: int, bits: int) -> Bits:
         if array.dtype.kind in "US":
             array = array.astype(np.int64)
     except (ValueError, TypeError, OverflowError):
-        raise MessageError(f"a message must be a sequence of {bits} bits, each 0 or 1") from None
+        array = np.asarray(None)
+    if array.ndim == 0:
+        raise MessageError(
+            f"{value!r:.40} is not a message: pass a string such as 'order-4711', or a sequence of "
+            f"{bits} bits, each 0 or 1"
+        )
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
         raise MessageError("a message may contain only the bits 0 and 1")
     if array.ndim == 1:

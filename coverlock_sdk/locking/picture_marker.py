@@ -123,18 +123,19 @@ class PictureMarker:
     def _after_compression(
         self, marked: Marked, original: Picture, content: bytes, message: str | Bits, name: str
     ) -> Marked:
-        """What is left of a mark in the compressed file, with a warning that says so."""
+        """What is left of a mark in the compressed file, with a warning if bits were lost."""
         lock = self.binder.lock
         compressed = read(decode_image(content, self.max_pixels))
         terms, before = lock.terms(message, lock.keys[0]), marked.verdict
         verdict, _ = self.binder.seen(compressed, terms, marked.salt)
-        warnings.warn(
-            f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
-            f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "
-            f"{before.p_value:.2g})",
-            LossyFormatWarning,
-            stacklevel=5,
-        )
+        if verdict.matches < before.matches:
+            warnings.warn(
+                f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
+                f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "
+                f"{before.p_value:.2g})",
+                LossyFormatWarning,
+                stacklevel=5,
+            )
         return replace(marked, verdict=verdict, psnr=original.psnr(compressed))
 
 

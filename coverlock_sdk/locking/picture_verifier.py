@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Union, overload
 
 from coverlock_sdk.arrays import Logits
-from coverlock_sdk.hashing.frames import Frame
+from coverlock_sdk.frames import Frame
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.images.picture import MAX_PIXELS
+from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring
 from coverlock_sdk.locking.lock import Lock
@@ -137,7 +136,7 @@ class PictureVerifier(ABC):
         verdicts = self._decided(
             given,
             lambda decoded, described: self.lock.verify(
-                decoded, described, messages, partial(self._decode_placed, given)
+                decoded, described, messages, Looks(self, given)
             ),
         )
         self.announce(verdicts, given, source)
@@ -164,7 +163,10 @@ class PictureVerifier(ABC):
         book = self.lock.checked_book(messages)
         given = Given(pictures, self.max_pixels, self._seen_at)
         found = self._decided(
-            given, lambda decoded, described: self.lock.identify(decoded, described, book)
+            given,
+            lambda decoded, described: self.lock.identify(
+                decoded, described, book, Looks(self, given)
+            ),
         )
         return self._identified(found, given, source)
 
@@ -203,7 +205,7 @@ class PictureVerifier(ABC):
         return judge(decoded, described)
 
     @abstractmethod
-    def _decode_placed(self, given: Given, row: int, frame: Frame) -> Logits:
+    def decode_placed(self, picture: Picture, frame: Frame) -> Logits:
         """The decoder logits (payload bits,) of one picture, put back in its place in a frame."""
 
     @abstractmethod
@@ -224,6 +226,21 @@ class PictureVerifier(ABC):
 
 def _verdict(decision: Verdict | Identification) -> Verdict:
     return decision if isinstance(decision, Verdict) else decision.verdict
+
+
+class Looks(NamedTuple):
+    """Further looks at the pictures that were given."""
+
+    verifier: PictureVerifier
+    given: Given
+
+    def aspect(self, row: int) -> float:
+        """A picture's width over its height."""
+        return self.given.aspect(row)
+
+    def placed(self, row: int, frame: Frame) -> Logits:
+        """What the decoder reads in a picture put back in its place."""
+        return self.verifier.decode_placed(self.given.picture(row), frame)
 
 
 class _Plugins:

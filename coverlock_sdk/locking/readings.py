@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Bits, Floats, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash
-from coverlock_sdk.hashing.frames import WHOLE, Frame
-from coverlock_sdk.locking.calibration import Calibration
+from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.locking.keys import Key
+from coverlock_sdk.locking.registration import CENTRED_WEIGHT, SIDES, weight_of
 from coverlock_sdk.locking.registry import Likeness
 from coverlock_sdk.locking.statistics import (
     Weights,
@@ -35,6 +36,9 @@ STEPS = 12
 
 SEARCHED = (10.0, 2.0)
 """What the odds of a forger are divided by, overall and in a band, where he had frames to try."""
+
+LEAST_CENTRED = 0.99 * CENTRED_WEIGHT / SIDES
+"""Frames that weigh less are crops anywhere and turns."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +126,13 @@ class Floors:
         """Agreement and floor where the reading is nearest to falling short, over all bands.
 
         Agreement is the share of the message that was read, bits weighed by how legible they are.
-        A frame that was chosen by how well the message fits gives a forger many tries, so its
-        floors are higher.
+        A frame that was chosen among very many by how well the message fits gives a forger many
+        tries, so its floors are higher; there are few centred ones.
         """
         if not reading.locked:
             return float(reading.matches.mean()), 0.0
         floors = self
-        if not reading.frame.is_whole and reading.likeness is None:
+        if reading.likeness is None and weight_of(reading.frame) < LEAST_CENTRED:
             fewer, of_bands = SEARCHED
             floors = replace(self, odds=self.odds / fewer, band_odds=self.band_odds / of_bands)
         weights = np.full(len(reading.bits), STEPS)

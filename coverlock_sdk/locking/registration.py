@@ -4,25 +4,30 @@ Every frame has a prior weight, and the weights add up to one: half for the whol
 for the crops that people make most, for centred crops, for small turns, and for crops anywhere on a
 fine grid. The p-value of a frame is divided by its weight (a weighted Bonferroni correction, valid
 however frames depend on each other). The fine grid carries the weights; the search visits few of
-its points, first with the lowest band alone, then ever finer with the others. It also moves frames
-within a cell of the grid, which the weights do not count: that false positives stay within their
-rate is therefore something to measure (``coverlock bench calibration``), not a theorem.
+its points: a coarse grid with the lowest band on a small thumbnail, then ever fewer frames, each
+moved to where it fits best, with more bands. It also moves frames within a cell of the grid, which
+the weights do not count: that false positives stay within their rate is therefore something to
+measure (``coverlock bench calibration``), not a theorem.
 
-A frame is tried only if a picture whose every bit agrees could still be accepted there. Short
-payloads therefore get a small set by themselves.
+A family of frames is tried only if a picture whose every bit agrees could still be accepted there.
+Short payloads therefore get a small set by themselves.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from coverlock_sdk.arrays import Floats, Images, Logits
-from coverlock_sdk.hashing.frames import WHOLE, Frame, straightened
+from coverlock_sdk.arrays import Floats, Logits
+from coverlock_sdk.frames import Frame, straightened
+from coverlock_sdk.hashing.views import Frames, View, rows_of
 from coverlock_sdk.locking.code_maps import CodeMap
 
 STEP = 0.004
@@ -48,6 +53,20 @@ TURNED_PLACES = 27
 """Fine places about the centre that each turn may have."""
 
 
+def weight_of(frame: Frame) -> float:
+    """The prior weight of the cell of the fine grid that a frame lies in."""
+    if frame.is_whole:
+        return WHOLE_WEIGHT
+    if frame.turn:
+        return TURNED_WEIGHT / (TURNS * TURNED_PLACES)
+    if max(abs(frame.x - 0.5), abs(frame.y - 0.5)) <= STEP + 1e-9:
+        if any(abs(frame.side - popular.side) <= STEP + 1e-9 for popular in POPULAR):
+            return POPULAR_WEIGHT / len(POPULAR)
+        return CENTRED_WEIGHT / SIDES
+    places = max(1, round((1 - frame.side) / STEP)) + 1
+    return ANYWHERE_WEIGHT / (SIDES * places**2)
+
+
 class Placed(NamedTuple):
     """A frame that fits, its prior weight, and the salt or record that it fits under."""
 
@@ -61,253 +80,326 @@ class Registering(Protocol):
 
     bands: tuple[int, ...]
 
-    def framed(self, image: Images, frames: Sequence[Frame], bands: int = ...) -> Logits:
+    def framed(self, view: View, frames: Frames, bands: int = ..., size: int = ...) -> Logits:
         """The code (frames, dimensions of the lowest ``bands``) under each of ``frames``."""
         ...
 
 
-def weight_of(frame: Frame) -> float:
-    """The prior weight of the cell of the fine grid that a frame lies in."""
-    if frame == WHOLE:
-        return WHOLE_WEIGHT
-    if frame.turn:
-        return TURNED_WEIGHT / (TURNS * TURNED_PLACES)
-    if max(abs(frame.x - 0.5), abs(frame.y - 0.5)) <= STEP + 1e-9:
-        if any(abs(frame.side - popular.side) <= STEP + 1e-9 for popular in POPULAR):
-            return POPULAR_WEIGHT / len(POPULAR)
-        return CENTRED_WEIGHT / SIDES
-    places = max(1, round((1 - frame.side) / STEP)) + 1
-    return ANYWHERE_WEIGHT / (SIDES * places**2)
+class Target(Protocol):
+    """What frames are held against: signs that the numbers of a code should have, row by row.
+
+    A row is a salt of a message, or a record of a registry.
+    """
+
+    signs: list[Logits]
+    """Per band (rows, numbers)."""
+    sure: list[Logits]
+    """How sure each sign is, from 0 to 1."""
+
+    def every(self, codes: Logits, band: int) -> Logits:
+        """How well each of codes (N, dimensions of a band) fits every row: (N, rows)."""
+        ...
+
+    def numbers(self, codes: Logits, rows: npt.NDArray[np.intp], band: int) -> Logits:
+        """The numbers (N, numbers) that codes show, each for its own row."""
+        ...
 
 
-class Family(NamedTuple):
-    """Frames where a search begins, by how many bands they are compared, and how many go on."""
+class Stage(NamedTuple):
+    """How closely frames are looked at."""
 
-    frames: tuple[Frame, ...]
     bands: int
+    size: int
+    """Side of the thumbnail."""
+    sharpness: float
+    """How surely numbers have their signs while a frame is known so well, in typical numbers."""
+    step: float
+    """By how much a frame is moved to see how its numbers change."""
+    reach: float
+    """How far frames are typically off when the stage begins."""
+
+
+LOW = Stage(1, 32, 2.0, 0.010, 0.020)
+MIDDLE = Stage(2, 64, 4.0, 0.004, 0.008)
+FINE = Stage(3, 128, 6.0, 0.0015, 0.003)
+
+UNITS = np.array([1.0, 1.0, 1.0, 100.0])
+"""What a step moves side, x, y and turn by: a degree moves the rim about as far as 0.01."""
+
+WIDER = np.arange(-0.024, 0.025, 0.008)
+"""Sides around the one that the lowest band found, which knows it least."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Frames where a search begins, what each weighs, and how many go on."""
+
+    frames: Frames
+    weights: Floats
+    stage: Stage
+    begin: int
+    """How many frames leave the first grid."""
     kept: int
-    reach: float = 1.0
-    """How far a frame may be moved without leaving its cell of the fine grid, or its family."""
+    """How many go on to two bands."""
+    reach: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    """How far side, x and y may move without leaving the family."""
 
 
-@lru_cache(maxsize=1)
-def families() -> tuple[Family, ...]:
-    """Popular crops, centred ones, crops anywhere, and turns: in the order they are tried."""
-    centred = tuple(Frame(side=float(side)) for side in np.arange(0.992, LEAST_SIDE, -0.008))
-    turns = np.arange(2 * TURN_STEP, MOST_TURN + TURN_STEP / 2, 2 * TURN_STEP)
-    turned = tuple(straightened(float(sign * turn)) for turn in turns for sign in (1, -1))
-    anywhere = []
+@dataclass(frozen=True)
+class Fits:
+    """Frames on their way to where they fit best, the row each fits, and log prior weights."""
+
+    frames: Frames
+    rows: npt.NDArray[np.intp]
+    prior: Floats
+    low: Frames = field(repr=False)
+    high: Frames = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: Sequence[int] | npt.NDArray[np.intp]) -> Fits:
+        """Some of them, in this order."""
+        return Fits(
+            self.frames[places],
+            self.rows[places],
+            self.prior[places],
+            self.low[places],
+            self.high[places],
+        )
+
+    def at(self, frames: Frames) -> Fits:
+        """The same moved, no further than their family allows."""
+        return replace(self, frames=np.clip(frames, self.low, self.high))
+
+    @staticmethod
+    def together(parts: Sequence[Fits]) -> Fits:
+        """All of several."""
+        return Fits(
+            np.concatenate([part.frames for part in parts]),
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.prior for part in parts]),
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.high for part in parts]),
+        )
+
+    def apart(self, scores: Floats, distance: float, count: int) -> Fits:
+        """The best ones first, without those close to a better one of the same row."""
+        apart = np.abs((self.frames[:, None] - self.frames) / UNITS).max(axis=2) > distance
+        apart |= self.rows[:, None] != self.rows
+        kept: list[int] = []
+        for place in np.argsort(-scores, kind="stable"):
+            if apart[place, kept].all():
+                kept.append(int(place))
+            if len(kept) == count:
+                break
+        return self.take(kept)
+
+
+@lru_cache(maxsize=64)
+def families(aspect: float = 1.0) -> tuple[Family, ...]:
+    """Popular and centred crops, crops anywhere, and turns of a picture of this aspect."""
+    sides = np.arange(1 - 2 * STEP, LEAST_SIDE, -2 * STEP)
+    centred = rows_of(*(Frame(side=float(side)) for side in sides))
+    places = []
     for side in np.arange(1 - COARSE, LEAST_SIDE - 1e-9, -COARSE):
         spare = 1 - float(side)
-        places = 0.5 + np.linspace(-spare / 2, spare / 2, round(spare / COARSE) + 1)
-        anywhere += [
-            Frame(float(side), float(x), float(y)) for x, y in itertools.product(places, places)
-        ]
+        line = 0.5 + np.linspace(-spare / 2, spare / 2, round(spare / COARSE) + 1)
+        places += [Frame(float(side), float(x), float(y)) for x, y in itertools.product(line, line)]
+    turned = [straightened(sign * turn, aspect) for turn in (1.0, 2.5, 4.0) for sign in (1, -1)]
     return (
-        Family(POPULAR, 3, 2, STEP),
-        Family(centred, 2, 2, STEP),
-        Family(tuple(anywhere), 1, 3),
-        Family(turned, 1, 1),
+        _family(rows_of(*POPULAR), POPULAR_WEIGHT, MIDDLE, 3, 3, (STEP, STEP, STEP)),
+        _family(centred, CENTRED_WEIGHT, MIDDLE, 3, 3, (1.0, STEP, STEP)),
+        _family(rows_of(*places), ANYWHERE_WEIGHT, LOW, 12, 5),
+        _family(rows_of(*turned), TURNED_WEIGHT, LOW, 3, 1),
     )
 
 
-SPREAD = tuple(
-    (side * 0.008, x * 0.008, y * 0.008)
-    for side in range(-3, 4)
-    for x in (-1, 0, 1)
-    for y in (-1, 0, 1)
-)
-"""Where a frame that the lowest band found is looked for by two bands: its side is known least."""
-
-LEFT = 4
-"""How many frames are refined at last."""
-
-REFINED = ((2, 0.005), (3, 0.003), (3, 0.0015))
-"""By how many bands frames are compared, and by which steps they are moved to where they fit."""
-
-SHARPNESS = {1: 2.0, 2: 4.0, 3: 6.0}
-"""How surely numbers have their signs while a frame is known so well, in typical numbers."""
+def _family(
+    frames: Frames,
+    weight: float,
+    stage: Stage,
+    begin: int,
+    kept: int,
+    reach: tuple[float, float, float] = (1.0, 1.0, 1.0),
+) -> Family:
+    return Family(frames, np.full(len(frames), weight / len(frames)), stage, begin, kept, reach)
 
 
-class Score(Protocol):
-    """How well frames fit, by the lowest bands: the higher, the better."""
-
-    def every(self, frames: Sequence[Frame], bands: int) -> Floats:
-        """For every row: (frames, rows)."""
-        ...
-
-    def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
-        """Each frame for a row of its own: (frames,)."""
-        ...
+LEFT = 3
+"""How many frames are looked at with all bands."""
 
 
-class Fit(NamedTuple):
-    """A frame on its way to where it fits best."""
+@dataclass(frozen=True)
+class Search:
+    """Looks for the frames of one picture that fit a target best."""
 
-    score: float
-    frame: Frame
-    row: int
-    start: Frame = WHOLE
-    reach: float = 1.0
+    image_hash: Registering
+    view: View
+    target: Target
 
-    def moved(self, offsets: Sequence[float]) -> Frame:
-        """The frame moved along side, x, y and turn, no further from its start than allowed.
+    def best(self, least_weight: float = 0.0) -> list[Placed]:
+        """A few frames, the best first.
 
-        A turn is moved by the angle that moves the rim as far.
+        A family none of whose frames weighs ``least_weight`` is left out.
         """
-        side, x, y, *turn = np.add(
-            self.frame[: len(offsets)], np.multiply(offsets, UNITS[: len(offsets)])
+        chosen = [
+            family
+            for family in families(self.view.aspect)
+            if weight_of(Frame(*family.frames[0])) >= least_weight
+        ]
+        if not chosen:
+            return []
+        fits = Fits.together([self._begun(family) for family in chosen])
+        fits = self._moved(fits, MIDDLE)
+        fits = fits.apart(self._scores(fits, MIDDLE), 2 * STEP, LEFT)
+        return self._finished(fits)
+
+    def near(self, placed: Placed) -> Placed:
+        """The best frame near one that was found, once more is known of the target."""
+        frames = rows_of(placed.frame)
+        reach = 2 * STEP * UNITS
+        start = Fits(
+            frames, np.array([placed.row]), np.zeros(1), *_bounds(frames - reach, frames + reach)
         )
-        low, high = np.subtract(self.start, self.reach), np.add(self.start, self.reach)
-        return Frame(
-            float(np.clip(side, max(low[0], LEAST_SIDE), min(high[0], 1.0))),
-            float(np.clip(x, low[1], high[1])),
-            float(np.clip(y, low[2], high[2])),
-            float(turn[0]) if turn else self.frame.turn,
+        return self._finished(start)[0]
+
+    def _begun(self, family: Family) -> Fits:
+        """The best frames of a family, each with the row it fits."""
+        stage, prior = family.stage, np.log(family.weights)
+        codes = self._codes(family.frames, stage)
+        every = [self.target.every(part, band) for band, part in enumerate(codes)]
+        scores: Floats = np.sum(every, axis=0) + prior[:, None]
+        best = np.argsort(-scores, axis=None)[: 3 * family.begin]
+        places, rows = np.unravel_index(best, scores.shape)
+        frames = family.frames[places]
+        reach = np.array([*family.reach, 100.0])
+        fits = Fits(frames, rows, prior[places], *_bounds(frames - reach, frames + reach))
+        fits = fits.apart(scores[places, rows], COARSE / 2 if stage is LOW else STEP, family.begin)
+        if stage is not LOW:
+            return fits
+        fits = self._moved(fits, LOW)
+        return self._widened(fits.apart(self._scores(fits, LOW), 2 * STEP, family.kept))
+
+    def _widened(self, fits: Fits) -> Fits:
+        """Frames with the best of several sides."""
+        rows = np.repeat(np.arange(len(fits)), len(WIDER))
+        several = fits.take(rows)
+        moves = np.zeros((len(rows), 4))
+        moves[:, 0] = np.tile(WIDER, len(fits))
+        several = several.at(several.frames + moves)
+        scores = self._scores(several, MIDDLE).reshape(len(fits), -1)
+        return several.take(scores.argmax(axis=1) + len(WIDER) * np.arange(len(fits)))
+
+    def _finished(self, fits: Fits) -> list[Placed]:
+        for _ in range(2):
+            fits = self._moved(fits, FINE)
+        order = np.argsort(-self._scores(fits, FINE), kind="stable")
+        found = []
+        for place in order:
+            side, x, y, turn = map(float, fits.frames[place])
+            frame = Frame(side, x, y, turn, self.view.aspect if turn else 1.0)
+            found.append(Placed(frame, weight_of(frame), int(fits.rows[place])))
+        return found
+
+    def _codes(self, frames: Frames, stage: Stage) -> list[Logits]:
+        """Codes of each band, in typical numbers."""
+        codes = self.image_hash.framed(self.view, frames, stage.bands, stage.size)
+        typical = np.sqrt(np.square(codes).mean(axis=1, keepdims=True))
+        codes /= np.maximum(typical, np.float32(1e-9))
+        edges = np.cumsum(self.image_hash.bands[: stage.bands])[:-1]
+        return np.split(codes, edges, axis=1)
+
+    def _agreement(
+        self, frames: Frames, rows: npt.NDArray[np.intp], stage: Stage
+    ) -> tuple[Logits, Logits]:
+        """How far numbers have the signs they should have (N, numbers), and how sure those are."""
+        signed, sure = [], []
+        for band, codes in enumerate(self._codes(frames, stage)):
+            numbers = self.target.numbers(codes, rows, band)
+            signed.append(numbers * self.target.signs[band][rows])
+            sure.append(self.target.sure[band][rows])
+        sharper = np.concatenate(signed, axis=1) * np.float32(stage.sharpness)
+        return sharper, np.concatenate(sure, axis=1)
+
+    def _scores(self, fits: Fits, stage: Stage) -> Floats:
+        """How likely numbers have the signs they should have, and frames are what they are."""
+        agreement, sure = self._agreement(fits.frames, fits.rows, stage)
+        doubt = np.log1p(np.exp(np.minimum(-agreement, 30)))
+        total: Floats = fits.prior - (sure * doubt).sum(axis=1)
+        return total
+
+    def _moved(self, fits: Fits, stage: Stage) -> Fits:
+        """Frames moved to where they should fit best: Newton steps on a linear model of numbers."""
+        moved = fits.frames.copy()
+        for turned in (False, True):
+            some = np.flatnonzero((fits.frames[:, 3] != 0) == turned)
+            if len(some):
+                moved[some] += self._way(fits.take(some), stage, axes=4 if turned else 3)
+        return fits.at(moved)
+
+    def _way(self, fits: Fits, stage: Stage, axes: int) -> Frames:
+        count = len(fits)
+        tried = np.repeat(fits.frames[:, None], axes + 1, axis=1)
+        for axis in range(axes):
+            tried[:, axis + 1, axis] += stage.step * UNITS[axis]
+        agreement, sure = self._agreement(
+            tried.reshape(-1, 4), np.repeat(fits.rows, axes + 1), stage
         )
+        agreement = agreement.reshape(count, axes + 1, -1)
+        sure = sure[:: axes + 1]
+        slopes = (agreement[:, 1:] - agreement[:, :1]) / np.float32(stage.step)
+        tether = np.eye(axes, dtype=np.float32) / stage.reach**2
+        way = np.zeros((count, axes))
+        for _ in range(3):
+            here = agreement[:, 0] + np.matmul(way[:, None], slopes)[:, 0]
+            doubt = 1 / (1 + np.exp(np.clip(here, -30, 30)))
+            pull = np.matmul(slopes, (sure * doubt)[..., None])[..., 0] - way @ tether
+            bend = np.matmul(slopes * (sure * doubt * (1 - doubt))[:, None], slopes.swapaxes(1, 2))
+            step = np.linalg.solve(bend + tether, pull[..., None])[..., 0]
+            way = np.clip(way + step, -2 * stage.reach, 2 * stage.reach)
+        moves = np.zeros((count, 4))
+        moves[:, :axes] = way * UNITS[:axes]
+        return moves
 
 
-WORTH_A_LOOK = 40
-"""Of many frames, the best that are told apart."""
-
-UNITS = (1.0, 1.0, 1.0, 100.0)
-"""What a step moves side, x, y and turn by."""
-
-
-def search(score: Score, least_weight: float = 0.0) -> Iterator[list[Placed]]:
-    """The frames that fit best, and what they fit, family by family.
-
-    A family none of whose frames weighs ``least_weight`` is left out.
-    """
-    for family in families():
-        if max(map(weight_of, family.frames)) >= least_weight:
-            yield _refined(_begun(family, score), score)
+def _bounds(low: Frames, high: Frames) -> tuple[Frames, Frames]:
+    """Bounds of frames, with sides that are allowed."""
+    low[:, 0], high[:, 0] = np.maximum(low[:, 0], LEAST_SIDE), np.minimum(high[:, 0], 1.0)
+    return low, high
 
 
-def nearby(placed: Placed, score: Score) -> Placed:
-    """The frame near one that was found that fits best, once more is known of the payload."""
-    [found, *_] = _refined([Fit(0.0, placed.frame, placed.row, placed.frame, 2 * STEP)], score)
-    return found
+class PayloadTarget:
+    """The signs that a code would have if a payload carried a message, salt by salt.
 
-
-def _refined(fits: list[Fit], score: Score) -> list[Placed]:
-    for bands, step in REFINED:
-        fits = _apart(_improved(fits, step, bands, score), step)
-        fits = fits[: 2 * LEFT] if bands < 3 else fits[:LEFT]
-    return [Placed(fit.frame, weight_of(fit.frame), fit.row) for fit in fits]
-
-
-def _begun(family: Family, score: Score) -> list[Fit]:
-    """The best frames of a family, with what they fit, found by two bands or more."""
-    scores = score.every(family.frames, family.bands)
-    best = np.argsort(-scores, axis=None)[: 3 * family.kept]
-    fits = [
-        Fit(float(scores[place, row]), frame := family.frames[place], int(row), frame, family.reach)
-        for place, row in zip(*np.unravel_index(best, scores.shape), strict=True)
-    ]
-    if family.bands > 1:
-        return fits[: family.kept]
-    fits = _apart(_improved(fits, 0.016, 1, score), COARSE)[: family.kept]
-    near = [fit._replace(frame=fit.moved(offsets)) for fit in fits for offsets in SPREAD]
-    found = score.own([fit.frame for fit in near], [fit.row for fit in near], 2)
-    near = [fit._replace(score=float(s)) for fit, s in zip(near, found, strict=True)]
-    return _apart(near, 0.008)[: family.kept]
-
-
-def _apart(fits: list[Fit], distance: float) -> list[Fit]:
-    """The best fits first, without those that are close to a better one."""
-    kept: list[Fit] = []
-    for fit in sorted(fits, reverse=True)[:WORTH_A_LOOK]:
-        if all(fit.row != k.row or _distance(fit.frame, k.frame) > distance for k in kept):
-            kept.append(fit)
-    return kept
-
-
-def _distance(one: Frame, other: Frame) -> float:
-    return max(abs(a - b) / unit for a, b, unit in zip(one, other, UNITS, strict=True))
-
-
-def _improved(fits: list[Fit], step: float, bands: int, score: Score) -> list[Fit]:
-    """Each frame moved by up to ``step`` along each axis to where a parabola has its top."""
-    if not fits:
-        return []
-    stars = [[fit.frame, *_neighbours(fit, step)] for fit in fits]
-    rows = [fit.row for fit, star in zip(fits, stars, strict=True) for _ in star]
-    scores = score.own([frame for star in stars for frame in star], rows, bands)
-    by_star = np.split(scores, np.cumsum([len(star) for star in stars])[:-1])
-    moved = [
-        fit.moved([_top(s[0], s[i], s[i + 1]) * step for i in range(1, len(s), 2)])
-        for fit, s in zip(fits, by_star, strict=True)
-    ]
-    after = score.own(moved, [fit.row for fit in fits], bands)
-    return [
-        max(fit._replace(score=float(now), frame=there), fit._replace(score=float(s[0])))
-        for fit, there, now, s in zip(fits, moved, after, by_star, strict=True)
-    ]
-
-
-def _neighbours(fit: Fit, step: float) -> list[Frame]:
-    axes = 4 if fit.frame.turn else 3
-    return [
-        fit.moved([sign * step if axis == other else 0.0 for other in range(axes)])
-        for axis in range(axes)
-        for sign in (-1, 1)
-    ]
-
-
-def _top(here: float, before: float, after: float) -> float:
-    """Where the parabola through three scores has its top, in steps, at most one away."""
-    bend = before + after - 2 * here
-    if bend >= 0:
-        return 1.0 if after > before else -1.0
-    return float(np.clip((before - after) / (2 * bend), -1, 1))
-
-
-class PayloadScore:
-    """How well frames of a picture fit a payload, salt by salt.
-
-    ``wanted`` (salts, bits) has the signs that the code would have, and how sure they are. The
-    score is how likely the numbers that lock the message have them.
+    ``wanted`` (salts, bits) has the signs, and how sure they are.
     """
 
-    def __init__(
-        self, image_hash: Registering, view: Images, code_map: CodeMap, wanted: Logits
-    ) -> None:
-        self.hash, self.view, self.map, self.wanted = image_hash, view, code_map, wanted
-        self._directions: dict[int, Logits] = {}
+    def __init__(self, code_map: CodeMap, wanted: Logits) -> None:
+        self.map = code_map
+        parts = [wanted[:, band :: len(code_map.bands)] for band in range(len(code_map.bands))]
+        self.signs: list[Logits] = [np.sign(part) for part in parts]
+        self.sure: list[Logits] = [np.abs(part) for part in parts]
+        self._directions: dict[tuple[int, int], Logits] = {}
 
-    def every(self, frames: Sequence[Frame], bands: int) -> Floats:
-        """Under every salt."""
-        codes = self.hash.framed(self.view, frames, bands)
-        if bands > 1:
-            return _likelihood(self.map.seen(codes, bands), self.wanted, codes[:, None], bands)
-        wanted = self.wanted[:, :: len(self.map.bands)]
-        seen = (codes @ self._lowest).reshape(len(frames), *wanted.shape)
-        return _likelihood(seen, wanted, codes[:, None], bands)
+    def every(self, codes: Logits, band: int) -> Logits:
+        """Under every salt; numbers that agree well enough count alike."""
+        salts = range(self.map.salts)
+        if (band, 0) not in self._directions:
+            found = self.map.band_directions(band, salts)
+            self._directions.update({(band, salt): found[salt] for salt in salts})
+        together = np.stack([self._directions[band, salt] for salt in salts])
+        signed = np.matmul(codes, together).transpose(1, 0, 2)
+        signed *= self.signs[band] * np.float32(2 * LOW.sharpness if band else LOW.sharpness)
+        doubt = np.minimum(signed - np.float32(math.log(2)), 0)
+        return np.einsum("nsb,sb->ns", doubt, self.sure[band])
 
-    def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
-        """Each frame under its own salt."""
-        codes = self.hash.framed(self.view, frames, bands)
-        scores = np.empty(len(frames))
-        for salt in set(rows):
-            if salt not in self._directions:
-                self._directions[salt] = self.map.directions(salt)
-            places = [place for place, row in enumerate(rows) if row == salt]
-            seen = codes[places] @ self._directions[salt][: codes.shape[1]]
-            scores[places] = _likelihood(seen, self.wanted[salt], codes[places], bands)
-        return scores
-
-    @cached_property
-    def _lowest(self) -> Logits:
-        return self.map.low_directions()
-
-
-def _likelihood(seen: Logits, wanted: Logits, codes: Logits, bands: int) -> Floats:
-    """How likely numbers have the signs that are wanted, for what is known of the frame so far.
-
-    A number on the right side counts little more the larger it is; one on the wrong side does.
-    """
-    typical = np.sqrt(np.square(codes).mean(axis=-1, keepdims=True))
-    doubt = np.logaddexp(0, -SHARPNESS[bands] * np.sign(wanted) * seen / np.maximum(typical, 1e-9))
-    total: Floats = -(np.abs(wanted) * doubt).sum(axis=-1)
-    return total
+    def numbers(self, codes: Logits, rows: npt.NDArray[np.intp], band: int) -> Logits:
+        """Under the salt of each."""
+        found = np.empty((len(codes), self.signs[band].shape[1]), dtype=np.float32)
+        for salt in set(rows.tolist()):
+            if (band, salt) not in self._directions:
+                [self._directions[band, salt]] = self.map.band_directions(band, [salt])
+            own = rows == salt
+            found[own] = codes[own] @ self._directions[band, salt]
+        return found

@@ -10,29 +10,33 @@ thousand remembered ones can. No picture is kept.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from coverlock_sdk.arrays import Bits, Floats, Images, Logits
+from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import RegistryError
-from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.frames import WHOLE, Frame
+from coverlock_sdk.hashing.views import View
 from coverlock_sdk.locking.code_maps import LongCode
 from coverlock_sdk.locking.keys import Key, require_text
-from coverlock_sdk.locking.registration import search
+from coverlock_sdk.locking.registration import Search
 
 if TYPE_CHECKING:
     from coverlock_sdk.locking.lock import Terms
 
 LEAST_LIKENESS = 0.88
 """The share of each band of the long code that must agree: a cosine of about 0.93."""
+
+TOGETHER = 4096
+"""Records that are in memory at once while a picture is looked for among all of them."""
 
 ALIKE = 0.75
 """From this share on, another picture of the registry is worth a warning."""
@@ -137,11 +141,19 @@ class Registry:
             rows = connection.execute("SELECT DISTINCT name FROM pictures").fetchall()
         return [str(name) for [name] in rows]
 
-    def likeness(self, terms: Terms, image_hash: ImageHash, description: Any) -> Likeness | None:
+    def likeness(
+        self,
+        terms: Terms,
+        image_hash: ImageHash,
+        description: Any,
+        aspect: Callable[[], float] = lambda: 1.0,
+        thorough: bool = False,
+    ) -> Likeness | None:
         """How like a picture is to the most similar one that was marked under these terms.
 
         A hash that registers is tried in every frame, since nothing has to be paid for it: which
         frame fits is decided without looking at the payload. None where nothing was marked.
+        ``thorough`` looks for frames even where the whole picture is alike already.
         """
         if terms.name is None or terms.key is None:
             return None
@@ -154,19 +166,30 @@ class Registry:
             return None
         long = LongCode.of(terms.key, image_hash.bands)
         codes = self._unpacked([row[0] for row in rows], long)
-        whole = long.likeness(image_hash.code(description), codes)
-        best = int(whole.min(axis=1).argmax())
-        found = Likeness(tuple(map(float, whole[best])))
-        if found.accepted or not image_hash.registers:
-            return found
-        score = _RecordScore(image_hash, description, long, codes)
-        for frame, _, row in itertools.chain.from_iterable(search(score)):
-            [bands] = long.likeness(image_hash.code(description, frame), codes[row : row + 1])
-            here = Likeness(tuple(map(float, bands)), frame)
-            found = max(found, here, key=lambda likeness: likeness.least)
-            if found.accepted:
-                break
-        return found
+        return _most_alike(long, image_hash, description, aspect, codes, thorough)[0]
+
+    def found(
+        self,
+        key: Key,
+        image_hash: ImageHash,
+        description: Any,
+        aspect: Callable[[], float] = lambda: 1.0,
+    ) -> tuple[str, Likeness] | None:
+        """The name of the remembered picture that one is most like, and how like it is."""
+        with self._connection() as connection:
+            rows = connection.execute(
+                "SELECT name, code FROM pictures WHERE key = ? AND hash = ?",
+                (key.fingerprint, image_hash.name),
+            ).fetchall()
+        long = LongCode.of(key, image_hash.bands)
+        best: tuple[str, Likeness] | None = None
+        for start in range(0, len(rows), TOGETHER):
+            part = rows[start : start + TOGETHER]
+            codes = self._unpacked([code for _, code in part], long)
+            likeness, row = _most_alike(long, image_hash, description, aspect, codes)
+            if best is None or likeness.least > best[1].least:
+                best = str(part[row][0]), likeness
+        return best
 
     def alike(self, key: Key, image_hash: ImageHash, code: Logits) -> tuple[str, float] | None:
         """The remembered picture that a code (dimensions,) is most like, if it is worth a word."""
@@ -208,29 +231,48 @@ class Registry:
             ) from None
 
 
-class _RecordScore:
-    """How well frames of a picture fit remembered codes."""
+def _most_alike(
+    long: LongCode,
+    image_hash: ImageHash,
+    description: Any,
+    aspect: Callable[[], float],
+    codes: Bits,
+    thorough: bool = False,
+) -> tuple[Likeness, int]:
+    """How like a picture is to the most similar of remembered ``codes``, and which that is."""
+    whole = long.likeness(image_hash.code(description), codes)
+    best = int(whole.min(axis=1).argmax())
+    found = Likeness(tuple(map(float, whole[best])))
+    if not image_hash.registers or (found.accepted and not thorough):
+        return found, best
+    registering: Any = image_hash
+    search = Search(registering, View(description, aspect()), _Records(long, codes))
+    for frame, _, row in search.best():
+        [bands] = long.likeness(image_hash.code(description, frame), codes[row : row + 1])
+        here = Likeness(tuple(map(float, bands)), frame)
+        if not found.accepted and here.least > found.least:
+            found, best = here, row
+    return found, best
 
-    def __init__(self, image_hash: Any, view: Images, long: LongCode, codes: Bits) -> None:
-        self.hash, self.view = image_hash, view
-        self.vectors = long.vectors(codes)  # (dimensions, records)
 
-    def every(self, frames: Sequence[Frame], bands: int) -> Floats:
-        """For every record."""
-        codes = self.hash.framed(self.view, frames, bands)
-        scores: Floats = (_cosines(codes) @ self.vectors[: codes.shape[1]]).astype(np.float64)
-        return scores
+class _Records:
+    """The signs that the numbers of remembered pictures have, record by record."""
 
-    def own(self, frames: Sequence[Frame], rows: Sequence[int], bands: int) -> Floats:
-        """Each frame for its own record."""
-        codes = self.hash.framed(self.view, frames, bands)
-        vectors = self.vectors[: codes.shape[1], list(rows)]
-        products: Floats = (_cosines(codes) * vectors.T).sum(axis=1)
-        return products
+    def __init__(self, long: LongCode, codes: Bits) -> None:
+        self._directions = long.directions
+        edges = np.cumsum([part.shape[1] for part in self._directions])[:-1]
+        self.signs: list[Logits] = [
+            2 * part.astype(np.float32) - 1 for part in np.split(codes, edges, axis=1)
+        ]
+        self.sure: list[Logits] = [np.ones_like(part) for part in self.signs]
 
+    def every(self, codes: Logits, band: int) -> Logits:
+        """For every record; large numbers count alike."""
+        return np.clip(2 * (codes @ self._directions[band]), -1, 1) @ self.signs[band].T
 
-def _cosines(codes: Logits) -> Logits:
-    return codes / np.maximum(np.linalg.norm(codes, axis=1, keepdims=True), np.float32(1e-12))
+    def numbers(self, codes: Logits, rows: npt.NDArray[np.intp], band: int) -> Logits:
+        """The same for every record."""
+        return codes @ self._directions[band]
 
 
 def _now() -> str:

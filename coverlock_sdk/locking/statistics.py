@@ -74,12 +74,13 @@ def soft_tail(weights: Weights, heads: float = 0.5) -> npt.NDArray[np.float64]:
     Coins are fair, or show ``heads`` with another probability. The distribution is built coin by
     coin. Only positive numbers are added, so even a tail of 1e-70 has full relative precision.
     """
-    distribution = np.ones(1)
+    odds, length = heads / (1 - heads), 1
+    distribution = np.zeros(int(weights.sum()) + 1)
+    distribution[0] = 1.0
     for weight in np.sort(weights):
-        longer = np.zeros(distribution.size + int(weight))
-        longer[: distribution.size] = (1 - heads) * distribution
-        longer[int(weight) :] += heads * distribution
-        distribution = longer
+        distribution[weight : weight + length] += odds * distribution[:length]
+        length += int(weight)
+    distribution *= (1 - heads) ** len(weights)
     tail: npt.NDArray[np.float64] = np.cumsum(distribution[::-1])[::-1]
     return np.minimum(tail, 1.0)
 

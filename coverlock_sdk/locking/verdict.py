@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from coverlock_sdk.hashing.frames import Frame
+from coverlock_sdk.frames import Frame
 
 Rule = Literal["hard", "soft"]
 RULES: tuple[Rule, ...] = get_args(Rule)

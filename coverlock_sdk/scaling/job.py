@@ -12,10 +12,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
@@ -23,15 +22,24 @@ from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.isolation import DecodingPool
-from coverlock_sdk.images.picture import MAX_PIXELS
+from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.verdict import Verdict
-from coverlock_sdk.verifier.verifier import Verifier
+from coverlock_sdk.verifier.verifier import Settings, Verifier
 
 MOST_FILE_BYTES = 1_000_000_000
 
 Row = dict[str, Any]
 """What is reported of one picture: file, status (accepted, rejected or error), and the details."""
+
+
+class Item(NamedTuple):
+    """A picture by name, and the identifier to look for in it where it has its own."""
+
+    file: str
+    id: str | None
+    load: Callable[[], str | bytes]
+    """Gives the path of the picture's file, or its content."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class VerificationJob:
     """An identifier, or bits; None where each picture comes with an identifier of its own."""
     key_file: str | None = None
     trust: str | tuple[str, ...] | None = None
-    """Files of public keys or trust files, of which one must have signed; "any" is everybody."""
+    """Files of public keys, of which one must have signed; "any" is everybody."""
     runtime: str = "auto"
     precision: str = "fp32"
     fpr: float | None = None
@@ -69,17 +77,16 @@ class VerificationJob:
     def verifier(self) -> Verifier:
         """Open a verifier for this process."""
         bundle, _ = self.checked()
-        return Verifier.open(
-            bundle,  # whose signature was checked just now
-            self.runtime,
-            precision=self.precision,
-            key=self.key_file,
-            fpr=self.fpr,
-            registry=self.registry,
-            threads=self.threads,
+        settings = Settings(
+            self.precision,
+            self.fpr,
+            self.threads,
             max_batch=self.max_batch,
             max_pixels=self.max_pixels,
         )
+        # No trust: the signature was checked just now.
+        rights = {"key": self.key_file, "registry": self.registry}
+        return Verifier.open(bundle, self.runtime, **rights, settings=settings)
 
     def alone(self) -> VerificationJob:
         """The job for one process of several."""
@@ -116,11 +123,13 @@ class VerificationJob:
             "precision": self.precision,
         }
 
-    def check(self, worker: OpenJob, items: Sequence[str]) -> list[Row]:
-        """Verify picture files together; one that cannot be read does not stop the others."""
+    def check(self, worker: OpenJob, items: Sequence[str | Item]) -> list[Row]:
+        """Verify pictures together; one that cannot be read does not stop the others."""
         size = worker.verifier.bundle.manifest.size
-        opened = [self.prepare(file, size, worker.decoders, at_a_fraction=True) for file in items]
-        return self.judge(worker.verifier, opened, [self.message] * len(opened))
+        named = [i if isinstance(i, Item) else Item(i, None, partial(str, i)) for i in items]
+        opened = [self.prepare(i.file, size, worker.decoders, i.load, True) for i in named]
+        messages = [i.id if self.message is None else self.message for i in named]
+        return self.judge(worker.verifier, opened, messages)
 
     def prepare(
         self,
@@ -134,7 +143,7 @@ class VerificationJob:
 
         A large JPEG may be decoded ``at_a_fraction`` of its size.
         """
-        pixels, error, digest = None, None, None
+        picture, error, digest = None, None, None
         decode = partial(_decoded, size=size, max_pixels=self.max_pixels, decoders=decoders)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -143,21 +152,23 @@ class VerificationJob:
                 if self.digests:
                     source = _content(source)
                     digest = _digest(source)
-                pixels = decode(source, at_a_fraction=at_a_fraction)
+                picture = decode(source, at_a_fraction=at_a_fraction)
             except CoverLockError as problem:
                 error = _about(file, str(problem))
             except Exception as problem:  # decoders raise anything, and no picture may stop a job
                 error = f"{file} cannot be read ({type(problem).__name__}: {problem})"
-        whole = partial(decode, file, at_a_fraction=False) if at_a_fraction and size else None
-        return Prepared(file, pixels, error, tuple(str(w.message) for w in caught), whole, digest)
+        whole = (
+            partial(_whole, decode, load or partial(str, file)) if at_a_fraction and size else None
+        )
+        return Prepared(file, picture, error, tuple(str(w.message) for w in caught), whole, digest)
 
     def judge(
         self, verifier: Verifier, pictures: Sequence[Prepared], messages: Sequence[Any]
     ) -> list[Row]:
         """Rows for prepared ``pictures``, in their order."""
-        good = [(p, m) for p, m in zip(pictures, messages, strict=True) if p.pixels is not None]
+        good = [(p, m) for p, m in zip(pictures, messages, strict=True) if p.picture is not None]
         judged = iter(self._judge(verifier, good))
-        return [p.row(None) if p.pixels is None else next(judged) for p in pictures]
+        return [p.row(None) if p.picture is None else next(judged) for p in pictures]
 
     def _judge(self, verifier: Verifier, good: Sequence[tuple[Prepared, Any]]) -> list[Row]:
         """Judge pictures together, or in halves until those that cannot be judged stand alone."""
@@ -166,11 +177,11 @@ class VerificationJob:
 
         def whole(row: int) -> Any:
             picture, _ = good[row]
-            return picture.whole() if picture.whole else picture.pixels
+            return picture.whole() if picture.whole else picture.picture
 
         try:
             verdicts = verifier.verify(
-                [p.pixels for p, _ in good],
+                [p.picture for p, _ in good],
                 [m if isinstance(m, str) else np.array(m, dtype=np.uint8) for _, m in good],
                 whole=whole if any(p.whole for p, _ in good) else None,
             )
@@ -188,10 +199,10 @@ class Prepared:
     """A picture at the size of the graph, or the reason there is none."""
 
     file: str
-    pixels: npt.NDArray[np.uint8] | None
+    picture: Picture | None
     error: str | None = None
     warnings: tuple[str, ...] = ()
-    whole: Callable[[], npt.NDArray[np.uint8]] | None = None
+    whole: Callable[[], Picture] | None = None
     """Reads the file again, where it may have been decoded at a fraction of its size."""
     digest: str | None = None
     """SHA-256 of the file, where it was asked for."""
@@ -231,10 +242,14 @@ def _decoded(
     max_pixels: int,
     decoders: DecodingPool | None,
     at_a_fraction: bool,
-) -> npt.NDArray[np.uint8]:
+) -> Picture:
     if decoders is not None:
-        return decoders.pixels(_content(source), size, at_a_fraction=at_a_fraction)
-    return read(source, max_pixels, size if at_a_fraction else None).to_bytes(size)
+        return decoders.picture(_content(source), size, at_a_fraction=at_a_fraction)
+    return read(source, max_pixels, size if at_a_fraction else None).resampled(size)
+
+
+def _whole(decode: Callable[..., Picture], load: Callable[[], str | bytes]) -> Picture:
+    return decode(load(), at_a_fraction=False)
 
 
 def _about(file: str, problem: str) -> str:

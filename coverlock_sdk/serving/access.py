@@ -1,34 +1,37 @@
-"""Who may ask the service, how often, and what they may be told.
+"""Who may ask the service, how often, for how much of it, and what they may mark and be told.
 
-A p-value tells an attacker how close a forgery came, so that callers see accepted or rejected
-and nothing else unless their token says ``detail``.
+A p-value tells an attacker how close a forgery came, so callers see accepted or rejected and
+nothing else unless their token says ``detail``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
-from coverlock_sdk.documents import Document, DocumentError, read_file
+import msgspec
+
+from coverlock_sdk.documents import DocumentError, read_file
 from coverlock_sdk.errors import AccessError
 from coverlock_sdk.files import write_atomically
 
 Scope = Literal["verify", "identify", "embed", "detail", "metrics", "resolve"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+SLOWEST, FASTEST = 1e-6, 1e9
+"""Requests a second that a token can be made for."""
+
 _NAME = re.compile(r"[\w.-]{1,64}")
 
 
-@dataclass(frozen=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A holder of a token, as the token file knows them: the token itself is not kept."""
 
     name: str
@@ -38,14 +41,25 @@ class Caller:
     """Requests a second, on average."""
     burst: int = 20
     """Requests that may come at once after a pause."""
+    prefixes: tuple[str, ...] = ()
+    """What identifiers must begin with for this caller to mark them; none means any."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise AccessError(f"'{self.name}' is not a name: use up to 64 letters and digits")
         if not self.scopes or not set(self.scopes) <= set(SCOPES):
             raise AccessError(f"the scopes of '{self.name}' must be among {', '.join(SCOPES)}")
-        if self.rate <= 0 or self.burst < 1:
-            raise AccessError(f"'{self.name}' could never ask: rate and burst must be positive")
+        if not SLOWEST <= self.rate <= FASTEST or not 1 <= self.burst <= FASTEST:
+            raise AccessError(
+                f"'{self.name}' has a rate of {self.rate:g} and a burst of {self.burst}: the rate "
+                f"is {SLOWEST:g} to {FASTEST:g} requests a second, the burst at least 1"
+            )
+        if "" in self.prefixes:
+            raise AccessError(f"a prefix of '{self.name}' is empty: leave it out to allow any")
+
+    def may_mark(self, message: object) -> bool:
+        """Whether this caller may mark pictures with a message: an identifier, or bits."""
+        return not self.prefixes or (isinstance(message, str) and message.startswith(self.prefixes))
 
 
 class Callers:
@@ -63,73 +77,95 @@ class Callers:
     def load(cls, path: Path) -> Callers:
         """Read a token file."""
         try:
-            document = Document.parsed(read_file(path))
-            return cls(map(_caller, document.documents("callers")))
-        except DocumentError as error:
+            file = msgspec.json.decode(read_file(path), type=dict[str, tuple[Caller, ...]])
+            return cls(file["callers"])
+        except (DocumentError, ValueError, KeyError, RecursionError) as error:
             raise AccessError(
-                f"{path} is not a token file ({error}): "
+                f"{path} is not a token file of this version ({error}): "
                 f"make one with 'coverlock token NAME --file {path}'"
             ) from None
 
     def save(self, path: Path) -> None:
         """Write a token file that only its owner can read."""
-        document = {"callers": [asdict(caller) for caller in self.all]}
+        content = msgspec.json.format(msgspec.json.encode({"callers": self.all}))
         try:
-            write_atomically(path, json.dumps(document, indent=2).encode() + b"\n", mode=0o600)
+            write_atomically(path, content + b"\n", mode=0o600)
         except OSError as error:
             raise AccessError(f"{path} cannot be written ({error.strerror or error})") from None
 
 
-def _caller(entry: Document) -> Caller:
-    if unknown := set(entry.values) - {field.name for field in fields(Caller)}:
-        raise DocumentError(f"'{min(unknown)}' needs a newer version of coverlock-sdk")
-    return Caller(
-        entry.text("name"),
-        entry.text("sha256", 64),
-        cast("tuple[Scope, ...]", tuple(entry.texts("scopes"))),
-        entry.number("rate", 0, 1e12) if "rate" in entry else Caller.rate,
-        entry.integer("burst") if "burst" in entry else Caller.burst,
-    )
-
-
-def add_token(path: Path, name: str, scopes: tuple[Scope, ...], rate: float, burst: int) -> str:
+def add_token(
+    path: Path,
+    name: str,
+    scopes: tuple[Scope, ...],
+    rate: float,
+    burst: int,
+    prefixes: tuple[str, ...] = (),
+) -> str:
     """Make a token for ``name``, replacing the one they had, and return it: it is kept nowhere."""
     token = f"clk_{secrets.token_urlsafe(32)}"
     others = [c for c in Callers.load(path).all if c.name != name] if path.exists() else []
-    Callers([*others, Caller(name, _digest(token), scopes, rate, burst)]).save(path)
+    Callers([*others, Caller(name, _digest(token), scopes, rate, burst, prefixes)]).save(path)
     return token
-
-
-MOST_BUCKETS = 100_000
-"""Names that a limit remembers at once."""
-
-
-class RateLimit:
-    """Token buckets by name: ``burst`` at once, refilled at ``rate`` a second."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._levels: dict[Hashable, tuple[float, float]] = {}
-
-    def wait(self, name: Hashable, rate: float, burst: int, taken: int = 1) -> float:
-        """Zero when one more may proceed, which then takes ``taken``; else the seconds until then.
-
-        A bucket that is full again is forgotten, and so is the oldest of too many: strangers choose
-        some of the names, and must not fill the memory with them.
-        """
-        with self._lock:
-            now = self._clock()
-            level, since = self._levels.pop(name, (float(burst), now))
-            level = min(burst, level + (now - since) * rate)
-            allowed = level >= 1
-            level -= taken if allowed else 0
-            if level < burst:
-                self._levels[name] = (level, now)
-            if len(self._levels) > MOST_BUCKETS:
-                del self._levels[next(iter(self._levels))]  # each use puts a name last
-            return 0.0 if allowed else (1 - level) / rate
 
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of the service."""
+
+    bytes: int = 20_000_000
+    """Of a picture file."""
+    pixels: int = 16_000_000
+    """Of a picture: a small file may decode to a very large one. Phones take 12 million."""
+    in_flight: int = 64
+    """Pictures being worked on or waiting; one more is answered 503."""
+    seconds: float = 10.0
+    """For receiving a picture, and again for answering."""
+    rejections: int = 100
+    """For one message in 30 days, over all callers (see ``budgets``)."""
+    decode_seconds: float = 5.0
+    """Processor time for decoding a picture, which is stopped then."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of picture files in memory."""
+        return 4 * self.bytes
+
+
+class Deadline:
+    """When the answer to a request is due, known to the caller's side and to the worker's.
+
+    The worker calls ``commit`` before it does anything that outlives the request (a serial, a line
+    of the audit log). Whichever side comes first decides: after a commit the answer is waited for,
+    and after the time is up nothing can be committed any more.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._committed = self._over = False
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; a ``TimeoutError`` when there are none."""
+        left = self._end - time.monotonic()
+        if left <= 0 or self._over:
+            raise TimeoutError
+        return left
+
+    def commit(self) -> None:
+        """From here on the work is finished and answered, even if that takes longer."""
+        with self._lock:
+            if not self._committed:
+                assert self.left
+                self._committed = True
+
+    def give_up(self) -> bool:
+        """Stop waiting, unless the work was committed."""
+        with self._lock:
+            self._over = not self._committed
+            return self._over

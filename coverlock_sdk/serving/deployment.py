@@ -2,27 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import io
+import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.locking.identification import Identification, MessageBook
+from coverlock_sdk.images.isolation import DecodingPool
+from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.locking.identification import MessageBook
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.access import Callers
-from coverlock_sdk.serving.tracing import span
 from coverlock_sdk.verifier.verifier import Verifier
 
 if TYPE_CHECKING:
-    from coverlock_sdk.embedder.embedder import Embedder
-    from coverlock_sdk.locking.registry import Registry
-    from coverlock_sdk.provenance.resolving import Resolver
+    from fastapi import FastAPI
 
-Decode = Callable[[tuple[int, int] | None, bool], Pixels]
-"""Gives a picture at a size, from a file that may be decoded at a fraction of its own."""
+    from coverlock_sdk.embedder import Embedder
+    from coverlock_sdk.locking.registry import Registry
+    from coverlock_sdk.serving.service import Service
+
+
+class Routes(ABC):
+    """Routes of a plugin, made once for each process of a service.
+
+    A route guards itself with ``Depends(service.allow(scope))``, hands its work on a picture to
+    ``service.process``, and raises a ``RefusalError`` for every answer other than 200.
+    """
+
+    @abstractmethod
+    def add_to(self, app: FastAPI, service: Service) -> None:
+        """Add the routes to ``app``; what they lack is told now, by a ``CoverLockError``.
+
+        ``service.deployment`` is what answers now: a reload replaces it.
+        """
+
+
+Decode = Callable[[tuple[int, int] | None], Picture]
+"""Gives a picture at a size."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a deployment found in a picture; nobody is told of it until it is announced."""
+
+    verifier: Verifier
+    """Whose verdict it is."""
+    verdict: Verdict
+    label: Any = None
+    """The registered identifier, where one was looked for and found."""
+
+    def announce(self, source: dict[str, Any]) -> None:
+        """Tell audit logs and plugins."""
+        self.verifier.announce([self.verdict], Given(b""), source)
 
 
 @dataclass(frozen=True)
@@ -31,7 +70,7 @@ class Deployment:
 
     A picture is accepted if any bundle accepts it. So that this happens to an unmarked picture no
     more often than with one bundle, each of several is opened at its part of the false-positive
-    rate.
+    rate. All bundles are always asked, so the time of an answer does not tell which one accepts.
     """
 
     verifiers: tuple[Verifier, ...]
@@ -41,7 +80,8 @@ class Deployment:
     embedder: Embedder | None = None
     registry: Registry | None = None
     """Numbers and remembers the pictures that are marked."""
-    resolver: Resolver | None = None
+    routes: tuple[Routes, ...] = ()
+    """What plugins add to the service, when it starts."""
 
     @property
     def first(self) -> Verifier:
@@ -53,42 +93,31 @@ class Deployment:
         books = tuple(verifier.lock.checked_book(names) for verifier in self.verifiers)
         return replace(self, books=books)
 
-    def verify(self, decode: Decode, message: Any, source: Any) -> Verdict:
+    def verify(self, decode: Decode, message: Any) -> Finding:
         """Whether a picture carries ``message``: an identifier, or bits as many as there are."""
         able = [v for v in self.verifiers if isinstance(message, str) or v.bits == len(message)]
+        return self._best(
+            Finding(each, each.judge(decode(each.bundle.manifest.size), message)) for each in able
+        )
 
-        def verdicts() -> Iterator[Verdict]:
-            for verifier in able:
-                size = verifier.bundle.manifest.size
-                pixels = decode(size, True)
-                with span("verify"):
-                    verdict = verifier.verify(
-                        pixels, message, source=source, whole=_whole(decode, size)
-                    )
-                yield verdict
-
-        return self._corrected(_best(verdicts(), lambda verdict: verdict))
-
-    def identify(self, decode: Decode, source: dict[str, Any]) -> Identification:
+    def identify(self, decode: Decode) -> Finding:
         """Which of the registered messages a picture carries, if any."""
 
-        def found() -> Iterator[Identification]:
+        def found() -> Iterator[Finding]:
             for verifier, book in zip(self.verifiers, self.books, strict=True):
-                given = Given(decode(verifier.bundle.manifest.size, False))
-                with span("identify"):
-                    [answer] = verifier.lock.identify(*verifier.logits(given.items[0]), book)
-                    verifier.announce([answer.verdict], given, {**source, "id": answer.label})
-                yield answer
+                answer = verifier.recognise(decode(verifier.bundle.manifest.size), book)
+                yield Finding(verifier, answer.verdict, answer.label)
 
-        best = _best(found(), lambda answer: answer.verdict)
-        return replace(best, verdict=self._corrected(best.verdict))
+        return self._best(found())
 
-    def _corrected(self, verdict: Verdict) -> Verdict:
-        """The verdict of one bundle as that of all of them."""
-        tries = len(self.verifiers)
+    def _best(self, findings: Iterable[Finding]) -> Finding:
+        """The one that is accepted, or else the most probable, as the verdict of all of them."""
+        best = min(findings, key=lambda f: (not f.verdict.accepted, f.verdict.p_value))
+        tries, verdict = len(self.verifiers), best.verdict
         if tries == 1:
-            return verdict
-        return replace(verdict, p_value=min(1.0, tries * verdict.p_value), fpr=tries * verdict.fpr)
+            return best
+        p_value = min(1.0, tries * verdict.p_value)
+        return replace(best, verdict=replace(verdict, p_value=p_value, fpr=tries * verdict.fpr))
 
     def close(self) -> None:
         """Close the verifiers, which wait for calls in progress."""
@@ -127,15 +156,62 @@ class Current:
         before.close()
 
 
-def _whole(decode: Decode, size: tuple[int, int] | None) -> Callable[[int], Pixels]:
-    return lambda _: decode(size, False)
+logger = logging.getLogger(__name__)
+
+FRESH_SECONDS = 1.0
+"""How long an answer holds: strangers may ask, and must not keep the service busy with it."""
+PATIENCE_SECONDS = 3.0
 
 
-def _best(answers: Iterator[Any], verdict_of: Callable[[Any], Verdict]) -> Any:
-    """The first that is accepted, or the most probable."""
-    rejected = []
-    for answer in answers:
-        if verdict_of(answer):
-            return answer
-        rejected.append(answer)
-    return min(rejected, key=lambda answer: verdict_of(answer).p_value)
+class Readiness:
+    """Rehearses a request; one at a time, and not more often than once a second."""
+
+    def __init__(self, pool: DecodingPool) -> None:
+        self._pool = pool
+        self._picture = _picture()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="coverlock-ready")
+        self._lock = asyncio.Lock()
+        self._known: tuple[float, str | None] = (-FRESH_SECONDS, None)
+
+    async def problem(self, current: Current) -> str | None:
+        """What does not work, if anything: nothing that a stranger should not know."""
+        async with self._lock:
+            since, problem = self._known
+            if time.monotonic() - since >= FRESH_SECONDS:
+                loop = asyncio.get_running_loop()
+                attempt = loop.run_in_executor(self._thread, self._rehearse, current)
+                try:
+                    problem = await asyncio.wait_for(attempt, PATIENCE_SECONDS)
+                except asyncio.TimeoutError:
+                    problem = "an answer takes too long"
+                self._known = time.monotonic(), problem
+            return problem
+
+    def _rehearse(self, current: Current) -> str | None:
+        step = "pictures cannot be decoded"
+        try:
+            with current.use() as deployment:
+                for verifier in deployment.verifiers:
+                    step = "pictures cannot be decoded"
+                    size = verifier.bundle.manifest.size
+                    pixels = self._pool.picture(self._picture, size, "readiness")
+                    step = "pictures cannot be verified"
+                    verifier.logits(pixels)
+                step = "the audit log cannot be written"
+                deployment.first.require_audit()
+        except Exception:
+            logger.exception("not ready: %s", step)
+            return step
+        return None
+
+    def close(self) -> None:
+        """Give the thread back."""
+        self._thread.shutdown(wait=False)
+
+
+def _picture() -> bytes:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.effect_noise((64, 64), 40).save(file, format="PNG")
+    return file.getvalue()

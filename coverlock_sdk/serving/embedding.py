@@ -3,106 +3,200 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+import threading
+import time
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
-from fastapi import Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.codecs import open_image
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.images.outputs import FORMATS, KEEP
-from coverlock_sdk.images.turns import Turns
+from coverlock_sdk.images.folders import FORMATS, KEEP
+from coverlock_sdk.images.isolation import Turns
 from coverlock_sdk.locking.embedding import Marked
+from coverlock_sdk.serving.access import Deadline
 from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.refusals import RefusalError
-from coverlock_sdk.serving.tracing import span
-
-if TYPE_CHECKING:
-    from coverlock_sdk.serving.service import Service
+from coverlock_sdk.serving.judging import Bits, Identifier
+from coverlock_sdk.serving.refusals import REFUSALS, RefusalError
+from coverlock_sdk.serving.service import BODY, Service, Upload
 
 KEPT = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
 """Formats of pictures that are marked in the same one; all others become PNG."""
 TYPES = {"jpg": "image/jpeg"}
 PSNR, WARNING, SERIAL = (f"X-CoverLock-{name}" for name in ("PSNR", "Warning", "Serial"))
-HEADERS = {
-    PSNR: "Quality of the marked picture in decibels",
-    WARNING: "Given if the registry remembers a picture that is much like it",
-    SERIAL: "Its serial, percent-encoded, if pictures are numbered",
+_TEXT = {"schema": {"type": "string"}}
+MARKED = {
+    "description": "The marked picture",
+    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    "headers": {
+        PSNR: {"description": "Quality of the marked picture in decibels", **_TEXT},
+        WARNING: {"description": "Whether it is much like one that was marked before", **_TEXT},
+        SERIAL: {"description": "Its serial, percent-encoded, if it has one", **_TEXT},
+    },
 }
 ALIKE = "it is much like a picture that was marked before: a forgery between the two might pass"
 """Without the name of the other picture, which may be another caller's."""
+MOST_REMEMBERED = 64_000_000
+"""Bytes of marked pictures that are kept for callers who ask again."""
 
 
-class Embedding:
-    """The handler of ``/embed``."""
+class Made(NamedTuple):
+    """A marked picture as it is sent."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        # Marking takes seconds of a core and many times the memory of a picture.
-        self._turns = Turns(max(2, os.cpu_count() or 1))
+    file: bytes
+    kind: str
+    headers: dict[str, str]
 
-    async def answer(
-        self,
+
+class Wanted(NamedTuple):
+    """How a picture is to be marked."""
+
+    message: Any
+    kind: str
+    """Of the answer: a format, or "keep"."""
+    quality: int | None
+    source: dict[str, Any]
+    """What the audit log says of it."""
+    key: str | None
+    """The idempotency key."""
+
+
+def embedding_routes(service: Service) -> APIRouter:
+    """The route that marks pictures."""
+    router = APIRouter()
+    marking = Marking(service)
+
+    @router.post(
+        "/embed",
+        summary="The picture with a message in it",
+        response_class=Response,
+        dependencies=[Depends(service.allow("embed"))],
+        responses={**REFUSALS, 200: MARKED},
+        openapi_extra=BODY,
+    )
+    async def embed(
         request: Request,
-        id: Annotated[str | None, Query(description="Identifier to carry.")] = None,
-        bits: Annotated[str | None, Query(description="The message itself, as 0 and 1.")] = None,
+        id: Identifier = None,
+        bits: Bits = None,
         format: Annotated[
             str, Query(description=f"{', '.join(FORMATS)}, or {KEEP} for the picture's own.")
         ] = "png",
-        quality: Annotated[int | None, Query(description="Of jpg and avif, 1 to 100.")] = None,
+        quality: Annotated[
+            int | None, Query(ge=1, le=100, description="For lossy formats, 1 to 100.")
+        ] = None,
+        idempotency_key: Annotated[
+            str | None,
+            Header(
+                max_length=200,
+                description="A second request with the same key gets the same picture.",
+            ),
+        ] = None,
     ) -> Response:
-        """Mark a picture."""
-        service = self.service
-        message = service.message(request, id, bits)
+        if service.deployment.embedder is None:
+            raise RefusalError(404, "this service marks no pictures: start it with --embed")
+        message, caller = service.message(request, id, bits), request.state.caller
+        if caller is not None and not caller.may_mark(message):
+            allowed = ", ".join(f"'{prefix}...'" for prefix in caller.prefixes)
+            raise RefusalError(403, f"the token of '{caller.name}' marks only {allowed}")
         if format not in (*FORMATS, KEEP):
             raise RefusalError(400, f"the format is one of {', '.join(FORMATS)} and {KEEP}")
-        if quality is not None and not 1 <= quality <= 100:
-            raise RefusalError(400, "the quality is a number from 1 to 100")
-        source = service.source(request, id, bits)
+        source = service.source(request, message)
+        wanted = Wanted(message, format, quality, source, idempotency_key)
+        made = await service.process(request, partial(marking.made, wanted))
+        service.metrics.verdicts.labels("embedded", caller.name if caller else "").inc()
+        media_type = TYPES.get(made.kind, f"image/{made.kind}")
+        return Response(made.file, media_type=media_type, headers=made.headers)
 
-        def work(deployment: Deployment, content: bytes) -> Response:
-            # Whoever crashes a decoder does so there; here the rest of the file is needed too.
-            service.decoding(content, source["caller"])(
-                deployment.first.bundle.manifest.size, False
-            )
-            kind = _format_of(content) if format == KEEP else format
-            with self._turns.turn(source["caller"], service.limits.seconds):
-                return self._marked(deployment, content, message, kind, quality, source)
+    return router
 
-        answer = await service.process(request, work)
-        service.count(request, "embedded")
-        return answer
 
-    def _marked(
-        self,
-        deployment: Deployment,
-        content: bytes,
-        message: Any,
-        kind: str,
-        quality: int | None,
-        source: dict[str, Any],
-    ) -> Response:
-        assert deployment.embedder is not None
-        headers: dict[str, str] = {}
-        if deployment.registry is not None and isinstance(message, str):
-            message = deployment.registry.issue(message, source["request"])
-            source = {**source, "id": message}
-            headers[SERIAL] = quote(message)
-        with span("embed"):
-            file, marked = deployment.embedder.mark_content(
-                content, message, FORMATS[kind], quality
-            )
+class Marking:
+    """Marks pictures, as many at once as fit into memory; callers take turns by their work."""
+
+    def __init__(self, service: Service) -> None:
+        self._metrics = service.metrics
+        self._most_pixels = service.limits.pixels
+        self._turns = Turns(service.limits.pixels)
+        self._least = self._most_pixels // max(2, os.cpu_count() or 1)
+        self._remembered = Remembered()
+
+    def made(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:
+        """The marked picture, or the one that was made for the same idempotency key."""
+        if wanted.key is None:
+            return self._marked(wanted, deployment, upload)
+        asked = repr((upload.sha256, str(wanted.message), wanted.kind, wanted.quality))
+        return self._remembered.once(
+            (upload.caller, wanted.key),
+            asked,
+            upload.deadline,
+            lambda: self._marked(wanted, deployment, upload),
+        )
+
+    def _marked(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:
+        embedder, registry = deployment.embedder, deployment.registry
+        assert embedder is not None
+        image, own_format = upload.image()
+        kind = KEPT.get(own_format, "png") if wanted.kind == KEEP else wanted.kind
+        size = min(self._most_pixels, max(self._least, image.width * image.height))
+        message, source, headers = wanted.message, wanted.source, {}
+        with self._turns.turn(upload.caller, upload.deadline.left, size):
+            upload.deadline.commit()  # a serial is issued for a picture that its caller receives
+            start = time.thread_time()
+            if registry is not None and isinstance(message, str):
+                note = f"{upload.caller}/{wanted.key}" if wanted.key else source["request"]
+                earlier = registry.issued(message, note) if wanted.key else None
+                message = earlier or registry.issue(message, note)
+                source = {**source, "id": message}
+                headers[SERIAL] = quote(message)
+            file, marked = embedder.mark_content(image, message, FORMATS[kind], wanted.quality)
+            worked = time.thread_time() - start
+        self._turns.charge(upload.caller, worked)
+        self._metrics.work.labels(upload.caller or "").inc(worked)
         _require_strength(marked)
-        digests = {"original": content, "sha256": file}
-        made = {name: hashlib.sha256(value).hexdigest() for name, value in digests.items()}
+        made = {"original": upload.sha256, "sha256": hashlib.sha256(file).hexdigest()}
         deployment.first.announce([marked.verdict], Given(file), {**source, **made})
         headers[PSNR] = f"{marked.psnr:.2f}"
         if marked.alike:
             headers[WARNING] = ALIKE
-        return Response(file, media_type=TYPES.get(kind, f"image/{kind}"), headers=headers)
+        return Made(file, kind, headers)
+
+
+class Remembered:
+    """Marked pictures by the idempotency key they were asked for with, the latest ones."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._asked: dict[Hashable, str] = {}
+        self._made: dict[Hashable, Made] = {}
+
+    def once(self, key: Hashable, asked: str, deadline: Deadline, make: Callable[[], Made]) -> Made:
+        """What ``make`` returns, or what it returned before for the same ``key``."""
+        with self._changed:
+            while key in self._asked:
+                if self._asked[key] != asked:
+                    raise RefusalError(409, "this idempotency key was used for another request")
+                if key in self._made:
+                    return self._made[key]
+                self._changed.wait(deadline.left)
+            self._asked[key] = asked
+        made = None
+        try:
+            made = make()
+        finally:
+            with self._changed:
+                if made is None:
+                    del self._asked[key]
+                else:
+                    self._made[key] = made
+                while sum(len(each.file) for each in self._made.values()) > MOST_REMEMBERED:
+                    oldest = next(iter(self._made))
+                    del self._made[oldest], self._asked[oldest]
+                self._changed.notify_all()
+        return made
 
 
 def _require_strength(marked: Marked) -> None:
@@ -115,13 +209,3 @@ def _require_strength(marked: Marked) -> None:
             "the marked picture would not be accepted: use one with more texture or a larger "
             "size, or a format without loss"
         )
-
-
-def _format_of(content: bytes) -> str:
-    from PIL import UnidentifiedImageError
-
-    try:
-        with open_image(io.BytesIO(content)) as image:
-            return KEPT.get(image.format or "", "png")
-    except UnidentifiedImageError:  # HEIC, which is not written
-        return "png"

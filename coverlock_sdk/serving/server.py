@@ -1,4 +1,4 @@
-"""Runs the service: event loop, signals, TLS."""
+"""Runs the service with uvicorn, as it is: reload at SIGHUP, drain at SIGTERM, traces if wanted."""
 
 from __future__ import annotations
 
@@ -6,95 +6,183 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
+from fastapi import APIRouter, Depends, FastAPI, Response
+from fastapi.responses import JSONResponse
 
-from coverlock_sdk.errors import CoverLockError, LossyFormatWarning
-from coverlock_sdk.serving.app import create_app
-from coverlock_sdk.serving.connections import server_config
-from coverlock_sdk.serving.listening import Listener, allow_files
-from coverlock_sdk.serving.tracing import start_tracing
+from coverlock_sdk.errors import CoverLockError, LossyFormatWarning, needs
+from coverlock_sdk.serving.embedding import embedding_routes
+from coverlock_sdk.serving.judging import judging_routes
+from coverlock_sdk.serving.observing import Observed
+from coverlock_sdk.serving.refusals import answer_errors
+from coverlock_sdk.serving.service import Service
 
-if TYPE_CHECKING:
-    from coverlock_sdk.serving.service import Service
-    from coverlock_sdk.serving.tls import Certificate
+
+def create_app(service: Service) -> FastAPI:
+    """The service over HTTP; it closes its deployment at shutdown.
+
+    Without callers everybody may ask, and nobody is told more than accepted or rejected. There is
+    no page of documentation, since FastAPI's loads scripts from another host; ``/openapi.json``
+    describes everything.
+    """
+    app = FastAPI(
+        title="CoverLock",
+        description="Does a picture carry a message?",
+        lifespan=service.lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.add_middleware(Observed, service=service)
+    answer_errors(app)
+    for routes in (watching_routes, judging_routes, embedding_routes):
+        app.include_router(routes(service))
+    for added in service.deployment.routes:
+        added.add_to(app, service)
+    return app
+
+
+def watching_routes(service: Service) -> APIRouter:
+    """The routes for those who run the service."""
+    router = APIRouter()
+
+    @router.get("/livez", summary="Whether the service is up")
+    async def alive() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @router.get(
+        "/readyz",
+        summary="Whether the service can decode, verify and record a picture now",
+        responses={503: {"description": "Not now, or not any more; the answer says why"}},
+    )
+    async def ready() -> Response:
+        if service.draining:
+            return JSONResponse({"status": "draining"}, 503)
+        if problem := await service.readiness.problem(service.current):
+            return JSONResponse({"status": "not ready", "error": problem}, 503)
+        verifier = service.deployment.first
+        manifest = verifier.bundle.manifest
+        content: dict[str, Any] = {  # nothing here that a stranger should not know
+            "status": "ok",
+            "watermark": manifest.watermark,
+            "hash": manifest.hash,
+            "runtime": verifier.runtime.name,
+            "precision": verifier.precision,
+        }
+        return JSONResponse(content)
+
+    @router.get(
+        "/metrics",
+        summary="Counters and timings for Prometheus",
+        response_class=Response,
+        dependencies=[Depends(service.allow("metrics"))],
+    )
+    async def metrics() -> Response:
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return router
+
 
 logger = logging.getLogger(__name__)
 
-RELOAD = getattr(signal, "SIGHUP", None)
+TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""OpenTelemetry's own variable, which says where traces go."""
 
 
-class ServiceServer(uvicorn.Server):
-    """A server that reloads when it is told to (SIGHUP), and waits for no handshake for long."""
-
-    def __init__(self, service: Service, certificate: Certificate | None = None) -> None:
-        super().__init__(server_config(create_app(service), service.limits))
-        self.service = service
-        self.certificate = certificate
-        self.config.load()
-        if certificate is not None:
-            self.config.ssl = certificate.context()
-
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until told to stop."""
-        loop = _Loop(self.service.limits.idle_seconds)
-        try:
-            bound: list[socket.socket] = [
-                Listener(each, self.service.limits) for each in sockets or ()
-            ]
-            loop.run_until_complete(self.serve(bound))
-        finally:
-            loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, also to signals if this is where they arrive."""
-        await super().startup(sockets)
-        if RELOAD is not None:
-            with contextlib.suppress(ValueError, RuntimeError):  # not the main thread
-                asyncio.get_running_loop().add_signal_handler(RELOAD, self._begin_reload)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, [RELOAD])  # see Workers
-
-    def _begin_reload(self) -> None:
-        asyncio.get_running_loop().run_in_executor(None, self.reload)
-
-    def reload(self) -> None:
-        """Take in what changed in files; what cannot be used changes nothing."""
-        try:
-            if self.certificate is not None and self.config.ssl is not None:
-                self.certificate.load(self.config.ssl)
-            self.service.reload()
-        except CoverLockError as error:
-            logger.warning("not reloaded, the service goes on as before: %s", error)
-        except Exception:
-            logger.exception("not reloaded, the service goes on as before")
+def make_server(service: Service) -> uvicorn.Server:
+    """A server that is not running yet."""
+    app = create_app(service)
+    if os.environ.get(TRACES):
+        trace(app)
+    config = uvicorn.Config(
+        app,
+        ws="none",
+        log_config=None,
+        log_level="warning",
+        access_log=False,  # identifiers are in the query
+        server_header=False,
+        proxy_headers=False,  # nothing here depends on what they say
+        timeout_keep_alive=75,  # longer than proxies keep connections, so that they close first
+        timeout_graceful_shutdown=int(2 * service.limits.seconds) + 1,
+    )
+    return uvicorn.Server(config)
 
 
-class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that accepts connections by the methods of a ``Listener``."""
-
-    def __init__(self, handshake_seconds: float) -> None:
-        super().__init__()
-        self._handshake_seconds = handshake_seconds
-
-    async def create_server(self, *arguments: Any, **settings: Any) -> Any:
-        """Listen; whoever does not finish the handshake of TLS is not waited for."""
-        if settings.get("ssl") is not None:
-            settings["ssl_handshake_timeout"] = self._handshake_seconds
-        return await super().create_server(*arguments, **settings)
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise CoverLockError(
+            f"the service cannot listen on {host}, port {port} ({error.strerror or error}): "
+            "choose others with --host and --port"
+        ) from None
 
 
-def run(
-    service: Service, sockets: list[socket.socket], certificate: Certificate | None = None
-) -> None:
+def run(service: Service, bound: socket.socket, drain_seconds: float) -> None:
     """Serve in this process, which is there for nothing else, until it is told to stop."""
-    allow_files(service.limits)
-    start_tracing()
     warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
-    server = ServiceServer(service, certificate)
+    server = make_server(service)
     gc.freeze()  # what is there by now stays, and need not be looked through again and again
-    server.run(sockets)
+    asyncio.run(_serve(server, service, bound, drain_seconds))
+
+
+async def _serve(
+    server: uvicorn.Server, service: Service, bound: socket.socket, drain_seconds: float
+) -> None:
+    serving = asyncio.create_task(server.serve([bound]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    loop = asyncio.get_running_loop()
+
+    def drain() -> None:
+        if service.draining:
+            server.should_exit = True  # told twice: at once
+        service.draining = True
+        loop.call_later(drain_seconds, setattr, server, "should_exit", True)
+
+    def reload() -> None:
+        loop.run_in_executor(None, reload_files, service)
+
+    for name, act in {"SIGTERM": drain, "SIGHUP": reload}.items():
+        with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has neither
+            loop.add_signal_handler(getattr(signal, name), act)
+    await serving
+
+
+def reload_files(service: Service) -> None:
+    """Take in what changed in files; what cannot be used changes nothing."""
+    try:
+        service.reload()
+        logger.warning("reloaded")
+    except CoverLockError as error:
+        logger.warning("not reloaded, the service goes on as before: %s", error)
+    except Exception:
+        logger.exception("not reloaded, the service goes on as before")
+
+
+def trace(app: FastAPI) -> None:
+    """Send traces of requests where OpenTelemetry's variables say, without identifiers."""
+    with needs("sending traces", "OpenTelemetry", "otel"):
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    FastAPIInstrumentor.instrument_app(app, server_request_hook=without_query)
+
+
+def without_query(span: Any, scope: dict[str, Any]) -> None:
+    """Take the query, which names identifiers, out of a span."""
+    for name in ("http.url", "http.target", "url.full", "url.query"):
+        if name in (span.attributes or {}):
+            span.set_attribute(name, "" if name == "url.query" else scope["path"])

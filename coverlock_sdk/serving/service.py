@@ -1,4 +1,4 @@
-"""What the service does with a request.
+"""What the service does with a request, and what guards it.
 
 A request is a picture file as the body and a message in the query. Each step that could hold the
 service up has a limit: size of the body, time to send it, pixels, time and memory to decode them,
@@ -9,36 +9,127 @@ and clearly, and no caller gets so much of the service that others have to wait.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-import time
+import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from fastapi import Depends, FastAPI, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import Depends, FastAPI, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from python_multipart.exceptions import MultipartParseError
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
+from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.messages import as_bits
-from coverlock_sdk.locking.verdict import Verdict
-from coverlock_sdk.serving.access import Caller, RateLimit, Scope
-from coverlock_sdk.serving.admission import Limits, Shares, Stay
-from coverlock_sdk.serving.decoding import decoding, decoding_pool
-from coverlock_sdk.serving.deployment import Current, Decode, Deployment
-from coverlock_sdk.serving.ledger import Ledger, SharedRates, SharedShares
-from coverlock_sdk.serving.metrics import Metrics
-from coverlock_sdk.serving.readiness import Readiness
+from coverlock_sdk.serving.access import Caller, Deadline, Limits, Scope
+from coverlock_sdk.serving.budgets import MEMORY, Budgets, Rejected
+from coverlock_sdk.serving.deployment import Current, Deployment, Readiness
+from coverlock_sdk.serving.observing import Message, Metrics
 from coverlock_sdk.serving.refusals import HANG_UP, RefusalError, explained
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
+
+
+_ENVELOPE = 8192
+"""Bytes of a multipart body besides the file in it."""
+
+BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "The picture file (PNG, JPEG, WebP, TIFF, ...), as it is or in a form.",
+        "content": {
+            "image/*": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                    "required": ["file"],
+                }
+            },
+        },
+    }
+}
+"""How OpenAPI describes what ``received`` takes."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """The body of a request, and until when it must be answered."""
+
+    content: bytes
+    caller: str | None
+    deadline: Deadline
+    decoders: DecodingPool
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the file."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def picture(self, size: tuple[int, int] | None) -> Picture:
+        """The picture at ``size``, decoded entirely, so that every picture takes the same steps."""
+        return self.decoders.picture(self.content, size, self.caller, patience=self.deadline.left)
+
+    def image(self) -> tuple[PilImage, str]:
+        """All of the picture, and the format of its file."""
+        return self.decoders.image(self.content, self.caller, patience=self.deadline.left)
+
+
+async def received(request: Request, limits: Limits, take: Callable[[int], None]) -> bytes:
+    """The picture file that a request carries; ``take`` makes room for some bytes of it."""
+    try:
+        body = await asyncio.wait_for(_body(request, limits.bytes, take), limits.seconds)
+    except asyncio.TimeoutError:
+        raise RefusalError(408, "the picture did not arrive in time") from None
+    except ClientDisconnect:
+        raise RefusalError(HANG_UP, "the client hung up") from None
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        return await _file_in_form(request, body)
+    return body
+
+
+async def _body(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
+    too_large = RefusalError(413, f"a picture file has at most {limit:,} bytes here")
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limit + _ENVELOPE:
+        raise too_large
+    content = bytearray()
+    async for chunk in request.stream():
+        if len(content) + len(chunk) > limit + _ENVELOPE:
+            raise too_large
+        explained(partial(take, len(chunk)))
+        content.extend(chunk)
+    return bytes(content)
+
+
+async def _file_in_form(request: Request, body: bytes) -> bytes:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    problem = RefusalError(400, "a form must have one file, as in curl -F file=@photo.jpg")
+    try:
+        async with Request(request.scope, receive).form(max_files=1, max_fields=0) as form:
+            files = [part for part in form.values() if isinstance(part, UploadFile)]
+            if len(files) != 1:
+                raise problem
+            return await files[0].read()
+    except (HTTPException, MultipartParseError, ValueError, KeyError):
+        raise problem from None
+
 
 Result = TypeVar("Result")
 
 _BEARER = HTTPBearer(auto_error=False)
 
-MESSAGES = ("id", "bits")
 LONGEST_MESSAGE = 1024
 
 
@@ -50,27 +141,26 @@ class Service:
         deployment: Deployment,
         limits: Limits,
         reopen: Callable[[], Deployment] | None = None,
-        ledger: Ledger | None = None,
+        storage: str = MEMORY,
     ) -> None:
         self.current = Current(deployment)
         self.limits = limits
+        self.draining = False
+        """Whether the service is about to end, and sends its callers elsewhere."""
         self._reopen = reopen
         self.metrics = Metrics()
-        # Of what holds for all processes together the ledger keeps account.
-        self.rate_limit = SharedRates(ledger, "rate") if ledger else RateLimit()
-        self.rejections = SharedRates(ledger, "rejections") if ledger else RateLimit()
-        in_flight = limits.in_flight
-        self.places = SharedShares(ledger, "places", in_flight) if ledger else Shares(in_flight)
-        processes = ledger.processes if ledger else 1
-        self.requests = Shares(limits.connections, 2 * in_flight)
-        self.buffered = Shares(limits.buffered // processes)
-        self._share_out()
+        self.budgets = Budgets(limits.rejections, storage)
+        self.places = Turns(limits.in_flight)
+        self.buffered = Turns(limits.buffered)
+        self._take_in()
         # A thread waits for the batch of its picture, so that there is one for each.
-        self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock-verify")
-        self.decoders = decoding_pool(limits, processes)
+        self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock")
+        self.decoders = DecodingPool(
+            PROCESSES, limits.decode_seconds, limits.pixels, limits.seconds, self.metrics.decoded
+        )
         self.readiness = Readiness(self.decoders)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         """Serve; then let what is under way finish, and give everything back."""
         await self.readiness.problem(self.current)  # the first caller need not wait for a process
@@ -84,209 +174,135 @@ class Service:
         """Answer from now on with what files say now; raises if that cannot be used."""
         if self._reopen is not None:
             self.current.replace(self._reopen())
-            self._share_out()
+            self._take_in()
 
-    def _share_out(self) -> None:
+    def _take_in(self) -> None:
+        """Adapt to a new deployment."""
         callers = self.deployment.callers
-        several = callers is not None and len(callers.all) > 1
-        for shares in (self.places, self.buffered):
-            shares.each = max(1, shares.total // 2) if several else shares.total
+        for turns in (self.places, self.buffered):
+            turns.shared = callers is not None and len(callers.all) > 1
+        for verifier in self.deployment.verifiers:
+            verifier.observe_batches(self.metrics.batches.observe)
 
     @property
     def deployment(self) -> Deployment:
         """What answers now."""
         return self.current.deployment
 
-    def admitted(self, request: Request) -> Caller | None:
-        """Who sends a request, within their rate; None where nobody needs a token."""
-        callers = self.deployment.callers
-        if callers is None:
-            return None
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        caller = callers.holder(token.strip()) if kind.lower() == "bearer" else None
-        if caller is None:
-            raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
-        request.state.caller = caller  # so that a refusal is counted as theirs
-        wait = self.rate_limit.wait(caller.name, caller.rate, caller.burst)
-        if wait:
-            raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
-        return caller
-
     def allow(self, scope: Scope) -> Callable[..., Awaitable[None]]:
-        """A dependency that lets through callers with ``scope``."""
+        """A dependency that lets through callers with ``scope``, as often as they may ask."""
 
         async def check(
             request: Request,
             credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
         ) -> None:
-            if not hasattr(request.state, "caller"):  # it came without a body, past the gate
-                request.state.caller = self.admitted(request)
-            caller: Caller | None = request.state.caller
-            if caller is not None and scope not in caller.scopes:
+            request.state.caller = None
+            callers = self.deployment.callers
+            if callers is None:
+                return
+            caller = callers.holder(credentials.credentials) if credentials else None
+            if caller is None:
+                raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
+            request.state.caller = caller  # so that a refusal is counted as theirs
+            await self.budgets.admit(caller)
+            if scope not in caller.scopes:
                 raise RefusalError(403, f"the token of '{caller.name}' does not allow '{scope}'")
 
         return check
 
-    async def alive(self) -> Response:
-        """For whoever restarts the service when it hangs."""
-        return JSONResponse({"status": "ok"})
+    @contextlib.asynccontextmanager
+    async def asking(self, request: Request, message: Any) -> AsyncIterator[Rejected]:
+        """Ask about a message, or None for any, while its budget of rejections lasts.
 
-    async def ready(self) -> Response:
-        """For load balancers; nothing here that a stranger should not know."""
-        if problem := await self.readiness.problem(self.current):
-            return JSONResponse({"status": "not ready", "error": problem}, 503)
-        verifier = self.deployment.first
-        manifest = verifier.bundle.manifest
-        content = {
-            "status": "ok",
-            "watermark": manifest.watermark,
-            "hash": manifest.hash,
-            "runtime": verifier.runtime.name,
-            "precision": verifier.precision,
-        }
-        return JSONResponse(content)
-
-    async def metrics_text(self) -> Response:
-        """For Prometheus."""
-        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
-
-    async def answer(
-        self,
-        request: Request,
-        id: Annotated[
-            str | None, Query(description="Identifier that the picture should carry.")
-        ] = None,
-        bits: Annotated[str | None, Query(description="The message itself, as 0 and 1.")] = None,
-    ) -> Response:
-        """The handler of ``/verify``."""
+        Call what is yielded when a picture was rejected (see ``Budgets.asking``).
+        Callers who see p-values have no budget: with those they need no rejections to search.
+        """
         caller: Caller | None = request.state.caller
-        message = self.message(request, id, bits)
-        asked = (caller.name if caller else None, id, bits)
-        self.budget(asked, taken=0)
-        source = self.source(request, id, bits)
+        if caller is not None and "detail" in caller.scopes:
 
-        def work(deployment: Deployment, content: bytes) -> Verdict:
-            digest = hashlib.sha256(content).hexdigest()
-            decode = self.decoding(content, source["caller"])
-            return deployment.verify(decode, message, {**source, "sha256": digest})
+            async def rejected() -> None:
+                pass
 
-        verdict = await self.process(request, work)
-        if not verdict:
-            self.budget(asked, taken=1)
-        self.count(request, "accepted" if verdict else "rejected")
-        detailed = caller is not None and "detail" in caller.scopes
-        return JSONResponse(verdict.to_dict() if detailed else {"accepted": verdict.accepted})
-
-    def decoding(self, content: bytes, caller: str | None) -> Decode:
-        """How a picture file of a caller is decoded, in a process of its own."""
-        return decoding(self.decoders, content, caller)
+            yield rejected
+            return
+        async with self.budgets.asking(caller.name if caller else "", canonical(message)) as spend:
+            yield spend
 
     async def process(
-        self, request: Request, work: Callable[[Deployment, bytes], Result]
+        self, request: Request, work: Callable[[Deployment, Upload], Result]
     ) -> Result:
         """Receive a picture file and let a thread work on it, or raise a ``RefusalError``."""
         caller: Caller | None = request.state.caller
-        stay = Stay(caller.name if caller else None)
+        name = caller.name if caller else None
+        stay = contextlib.ExitStack()  # what the picture holds until it is done
         job: asyncio.Future[Result] | None = None
         try:
-            content = await self._body(request, stay)
-            if not stay.take(self.places):  # only now: a slow sender keeps nobody waiting
-                raise RefusalError(503, "too many pictures are waiting: try again later", 1)
+            room = partial(self.buffered.turn, name, 0)
+            content = await received(
+                request, self.limits, lambda size: stay.enter_context(room(size))
+            )
+            # Only now: a slow sender keeps nobody waiting.
+            explained(lambda: stay.enter_context(self.places.turn(name, 0)))
+            deadline = Deadline(self.limits.seconds)
+            upload = Upload(content, name, deadline, self.decoders)
             self.metrics.in_flight.inc()
-            start = time.perf_counter()
-            loop = asyncio.get_running_loop()
-            in_thread = partial(copy_context().run, explained, partial(self._work, work, content))
-            job = loop.run_in_executor(self.threads, in_thread)
-            # A thread cannot be stopped: one that is too late keeps its place until it is done.
+            in_thread = partial(copy_context().run, explained, partial(self._work, work, upload))
+            job = asyncio.get_running_loop().run_in_executor(self.threads, in_thread)
             job.add_done_callback(lambda done: self._leave(stay, done))
-            result = await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)
-        except asyncio.TimeoutError:
-            raise RefusalError(504, "the verdict took too long: try again later") from None
+            try:
+                return await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)
+            except (asyncio.TimeoutError, TimeoutError):
+                if not deadline.give_up():
+                    return await job
+                raise RefusalError(504, "the answer took too long: try again later") from None
         finally:
             if job is None:
-                stay.leave()
-        self.metrics.seconds.observe(time.perf_counter() - start)
-        return result
+                stay.close()
 
-    def _work(self, work: Callable[[Deployment, bytes], Result], content: bytes) -> Result:
+    def _work(self, work: Callable[[Deployment, Upload], Result], upload: Upload) -> Result:
         with self.current.use() as deployment:
-            return work(deployment, content)
+            return work(deployment, upload)
 
-    def budget(self, asked: tuple[str | None, ...], taken: int) -> None:
-        """Refuse a caller who had too many pictures rejected for the same message."""
-        allowed = self.limits.rejections
-        wait = self.rejections.wait(asked, allowed / 3600, allowed, taken)
-        if wait and not taken:
-            raise RefusalError(
-                429, "too many pictures were rejected for this message", retry_after=wait
-            )
-
-    def _leave(self, stay: Stay, job: asyncio.Future[Any]) -> None:
-        stay.leave()
+    def _leave(self, stay: contextlib.ExitStack, job: asyncio.Future[Any]) -> None:
+        """Give back what a picture held: it may be done long after its caller was answered."""
+        stay.close()
         self.metrics.in_flight.dec()
         if not job.cancelled():
             job.exception()  # looked at, so that a late failure is not reported as forgotten
 
-    async def _body(self, request: Request, stay: Stay) -> bytes:
-        limit = self.limits.bytes
-        too_large = RefusalError(413, f"a picture file has at most {limit:,} bytes here")
-        announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > limit:
-            raise too_large
-        content = bytearray()
-
-        async def receive() -> None:
-            async for chunk in request.stream():
-                if len(content) + len(chunk) > limit:
-                    raise too_large
-                if not stay.take(self.buffered, len(chunk)):
-                    raise RefusalError(503, "too many pictures are being received", retry_after=1)
-                content.extend(chunk)
-
-        try:
-            await asyncio.wait_for(receive(), self.limits.seconds)
-        except asyncio.TimeoutError:
-            raise RefusalError(408, "the picture did not arrive in time") from None
-        except ClientDisconnect:
-            raise RefusalError(HANG_UP, "the client hung up") from None
-        return bytes(content)
-
-    async def refuse(self, request: Request, refusal: Exception) -> Response:
-        """Answer a ``RefusalError``; whoever is still sending can finish, and then sees it."""
-        assert isinstance(refusal, RefusalError)
-        self.count(request, str(refusal.status))
-        return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
-
-    async def fail(self, request: Request, error: Exception) -> Response:
-        """Answer an unexpected error; the server logs it, and the caller learns no details."""
-        self.count(request, "500")
-        problem = {"error": "verification failed: the service's log says why"}
-        return JSONResponse(problem, 500, {"Connection": "close"})  # as the server will
-
-    def count(self, request: Request, outcome: str) -> None:
-        """Count an answer."""
-        caller = getattr(request.state, "caller", None)
-        if request.method == "POST":
-            self.metrics.answers.labels(outcome, caller.name if caller else "").inc()
-
     def message(self, request: Request, identifier: str | None, bits: str | None) -> Any:
         """The message that a request names: an identifier, or bits."""
-        given = [value for name, value in request.query_params.multi_items() if name in MESSAGES]
-        if len(given) != 1:
+        named = [value for n, value in request.query_params.multi_items() if n in ("id", "bits")]
+        if len(named) != 1:
             raise RefusalError(400, "name the message once, by either ?id= or ?bits=")
-        if not given[0] or len(given[0]) > LONGEST_MESSAGE:
+        if not named[0] or len(named[0]) > LONGEST_MESSAGE:
             raise RefusalError(400, f"a message has 1 to {LONGEST_MESSAGE:,} characters")
         if identifier is not None:
+            if any(unicodedata.category(character) in ("Cc", "Cs") for character in identifier):
+                raise RefusalError(400, "an identifier has no control characters")
             return identifier
         lengths = [verifier.bits for verifier in self.deployment.verifiers]
-        length = len(given[0]) if len(given[0]) in lengths else lengths[0]
+        length = len(named[0]) if len(named[0]) in lengths else lengths[0]
         return explained(lambda: as_bits(bits, 1, length)[0])
 
-    def source(
-        self, request: Request, identifier: str | None = None, bits: str | None = None
-    ) -> dict[str, Any]:
+    def source(self, request: Request, message: Any = None) -> dict[str, Any]:
         """Who asks, and for what: with the digest of the picture it ties an audit line to them."""
         caller: Caller | None = request.state.caller
-        named = {"caller": caller.name if caller else None, "request": request.state.request_id}
-        message = {"id": identifier, "bits": bits}
-        return {**named, **{name: value for name, value in message.items() if value is not None}}
+        source = {"caller": caller.name if caller else None, "request": request.state.request_id}
+        if isinstance(message, str):
+            source["id"] = message
+        elif message is not None:
+            source["bits"] = "".join(map(str, message))
+        return source
+
+
+def canonical(message: Any) -> str:
+    """One text for all spellings of a message, as which its rejections are counted.
+
+    None stands for whichever message a picture carries.
+    """
+    if message is None:
+        return "any"
+    if isinstance(message, str):
+        return "id:" + unicodedata.normalize("NFKC", message).casefold().strip()
+    return "bits:" + "".join(str(int(bit)) for bit in message)

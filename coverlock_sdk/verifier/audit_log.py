@@ -13,6 +13,7 @@ import errno
 import hashlib
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -29,6 +30,7 @@ FIRST = "0" * 64
 """The ``previous`` of the first line."""
 
 _ROOM = 16_384  # bytes that must fit on the disk
+_LONGEST = 1_000_000  # bytes of a line
 _TAIL = 65_536  # bytes from the end that are searched first for the last line
 
 
@@ -91,13 +93,8 @@ class AuditLog:
         """Raise unless a line could be appended now: the log is whole, and the disk has room."""
         with self._lock, self._opened() as file, _exclusive(file):
             _last_digest(file, self.path)
-            beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.probe")
-            probe = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            try:
-                _append(probe, bytes(_ROOM))
-            finally:
-                os.close(probe)
-                beside.unlink()
+            with tempfile.TemporaryFile(dir=self.path.parent) as probe:  # a name nobody can guess
+                _append(probe.fileno(), bytes(_ROOM))
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
@@ -123,11 +120,7 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
     ``noted`` is a digest that this function returned before: the chain must still lead there.
     """
     expected, count, found = FIRST, 0, noted == FIRST
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise CoverLockError(f"{path} cannot be read ({error})") from None
-    for count, line in enumerate(content.splitlines(), start=1):
+    for count, line in enumerate(_lines(path), start=1):
         try:
             previous = Document.parsed(line).text("previous")
         except DocumentError:
@@ -145,6 +138,16 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
             "since it was noted, lines were cut off or the log was written anew"
         )
     return count, expected
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The lines of a file, one at a time; longer ones than we write are cut."""
+    try:
+        with Path(path).open("rb") as file:
+            while line := file.readline(_LONGEST):
+                yield line.removesuffix(b"\n")
+    except (OSError, ValueError) as error:
+        raise CoverLockError(f"{path} cannot be read ({error})") from None
 
 
 def _text(bits: Iterable[Any]) -> str:

@@ -17,14 +17,13 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.bundles.compiled_engines import MODULES, Engine, engines_of
-from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
+from coverlock_sdk.bundles.engines import MODULES, Engine, Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
 
 
 def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> TensorRtRuntime:
     """The first engine of the bundle that belongs on this machine."""
-    engines = list(engines_of(bundle, "verify", precision))
+    engines = bundle.engines("verify", precision)
     if not engines:
         raise RuntimeUnavailableError(
             f"{bundle.path} has no TensorRT engine in {precision}: "

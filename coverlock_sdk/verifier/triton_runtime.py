@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_sdk.addresses import is_loopback
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import CoverLockError, OverloadedError, RuntimeUnavailableError, needs
 
 ADDRESS_VARIABLE = "COVERLOCK_TRITON"
+CERTIFICATES_VARIABLE = "COVERLOCK_TRITON_CERTIFICATES"
+SECURE = "grpcs://"
 MODEL = "coverlock_verify"
 """What the model is called in the repository."""
 
@@ -56,6 +59,8 @@ class TritonRuntime:
                 ) from None
             raise CoverLockError(f"Triton failed on {len(images)} pictures: {error}") from None
         decoded, described = (np.asarray(answer.as_numpy(name), np.float32) for name in OUTPUTS)
+        if not len(decoded) == len(described) == len(images):
+            raise CoverLockError(f"Triton answered {len(decoded)} of {len(images)} pictures")
         return decoded, described
 
     def close(self) -> None:
@@ -68,11 +73,12 @@ def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRu
     address = os.environ.get(ADDRESS_VARIABLE)
     if not address:
         raise RuntimeUnavailableError(
-            f"no Triton server is named: set {ADDRESS_VARIABLE} to its gRPC address, HOST:PORT"
+            f"no Triton server is named: set {ADDRESS_VARIABLE} to its gRPC address, "
+            f"{SECURE}HOST:PORT, or HOST:PORT on this machine"
         )
     with needs("this runtime", "the Triton client", "triton", RuntimeUnavailableError):
         import tritonclient.grpc as library
-    client = library.InferenceServerClient(address)
+    client = library.InferenceServerClient(address.removeprefix(SECURE), **_security(address))
     try:
         metadata = client.get_model_metadata(MODEL, as_json=True, client_timeout=TIMEOUT)
         config = client.get_model_config(MODEL, as_json=True, client_timeout=TIMEOUT)["config"]
@@ -92,3 +98,15 @@ def open_triton(bundle: Bundle, precision: str, threads: int | None) -> TritonRu
         )
     max_batch = int(config.get("max_batch_size", 0)) or sys.maxsize  # 0 is no limit
     return TritonRuntime(library, client, address, max_batch)
+
+
+def _security(address: str) -> dict[str, Any]:
+    """How a server is spoken to: with TLS, unless it is on this machine."""
+    if address.startswith(SECURE):
+        return {"ssl": True, "root_certificates": os.environ.get(CERTIFICATES_VARIABLE)}
+    if is_loopback(address.rpartition(":")[0]):
+        return {}
+    raise RuntimeUnavailableError(
+        f"whoever is between here and {address} could answer for Triton: use {SECURE}{address} "
+        "and let the server speak TLS"
+    )

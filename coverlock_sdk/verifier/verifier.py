@@ -1,13 +1,13 @@
 """The production verifier: a bundle, a key and a runtime, and no PyTorch.
 
 It has the methods of what ``wrap`` returns, and both turn logits into verdicts by the same code.
-8-bit pictures of the graph's size get the same logits up to float rounding. Other sizes are
-resampled on the host, by the operation that the graph itself uses, and rounded to 8 bits; an
-export measures on photos what that changes.
+Both give their networks the same 8-bit pictures.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,49 @@ from coverlock_sdk.arrays import Descriptions, Logits
 from coverlock_sdk.bundles.bundle import Bundle, PathLike
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.frames import Frame
+from coverlock_sdk.frames import Frame
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.locking.picture_verifier import PictureVerifier
+from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.locking.identification import Identification, MessageBook
+from coverlock_sdk.locking.picture_verifier import Looks, PictureVerifier
 from coverlock_sdk.locking.registry import Registry
+from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.verifier.audit_log import AuditLog
-from coverlock_sdk.verifier.graph_runner import GraphRunner
+from coverlock_sdk.verifier.graph_runner import Batcher, GraphRunner, open_decoder
 from coverlock_sdk.verifier.runtimes import AUTO, Runtime, choose
 
 if TYPE_CHECKING:
     from coverlock_sdk.contract import Watermark
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a ``Verifier`` works: what only some deployments need to change."""
+
+    precision: str = "fp32"
+    fpr: float | None = None
+    """False-positive rate; None for the bundle's own."""
+    threads: int | None = None
+    """Threads of the runtime; None for what OMP_NUM_THREADS says, or all."""
+    max_batch: int = 32
+    """Pictures that run together."""
+    max_delay_ms: float = 2.0
+    """How long a single picture waits for others."""
+    max_queue: int = 256
+    """Single pictures that may wait; one more is refused."""
+    max_pixels: int = PictureVerifier.max_pixels
+    """Larger picture files are refused."""
+    audit: PathLike | None = None
+    """File that gets a line for every verdict."""
+    watermark: Watermark | None = None
+    """The plugin with options, for a bundle that decodes with a plugin: it does not hold them."""
+
+    def __post_init__(self) -> None:
+        if self.max_batch < 1 or self.max_queue < 1 or self.max_delay_ms < 0:
+            raise CoverLockError(
+                f"max_batch {self.max_batch} and max_queue {self.max_queue} must be at least 1, "
+                f"and max_delay_ms {self.max_delay_ms} not negative"
+            )
 
 
 class Verifier(PictureVerifier):
@@ -38,7 +71,7 @@ class Verifier(PictureVerifier):
     bundle: Bundle
     precision: str
     passed_over: dict[str, str]
-    """Why "auto" did not choose each runtime that it prefers to this one."""
+    """Why "auto" did not choose each other runtime that it looked at."""
     _audit: AuditLog | None
     _runner: GraphRunner
 
@@ -48,54 +81,38 @@ class Verifier(PictureVerifier):
         bundle: PathLike | Bundle,
         runtime: str = AUTO,
         *,
-        precision: str = "fp32",
         key: Any = None,
         trust: Any = None,
-        fpr: float | None = None,
         registry: str | Path | Registry | None = None,
-        threads: int | None = None,
-        max_batch: int = 32,
-        max_delay_ms: float = 2.0,
-        max_queue: int = 256,
-        audit: PathLike | None = None,
-        warm_up: bool = True,
-        max_pixels: int = PictureVerifier.max_pixels,
-        watermark: Watermark | None = None,
+        settings: Settings = Settings(),
     ) -> Verifier:
         """Open the bundle in a folder.
 
-        ``runtime`` is "tensorrt", "cuda", "openvino", "cpu", or "auto" for the first of these
-        that works here. ``key`` is a ``Key``, a ``Keyring`` or a key file, and never comes from
-        the bundle; ``trust`` names the public keys or trust files of which one must have signed
-        it, or "any" for a bundle that needs no check. ``fpr`` replaces that of the bundle.
-        ``registry`` is that of ``wrap``: a picture must also be one that it remembers. ``threads``
-        limits the runtime (OMP_NUM_THREADS does too). Single pictures wait for up to ``max_batch``
-        others for at most ``max_delay_ms``; one more than ``max_queue`` waiting ones is refused.
-        ``audit`` names a file that gets a line for every verdict. Picture files of more than
-        ``max_pixels`` are refused. A bundle whose watermark is not a network decodes with the
-        installed plugin; ``watermark`` is that plugin with options, which a bundle does not hold.
+        ``runtime`` is "tensorrt", "cuda", "openvino", "cpu" or "triton"; "auto" takes a GPU where
+        there is one, and otherwise the processor's fastest. ``key`` is a ``Key``, a ``Keyring`` or
+        a key file, and never comes from the bundle. ``trust`` names the public keys of which one
+        must have signed it, or "any" for a bundle that needs no check. ``registry`` is that of
+        ``wrap``: a picture must also be one that it remembers.
         """
-        if max_batch < 1 or max_queue < 1 or max_delay_ms < 0:
-            raise CoverLockError(
-                f"max_batch {max_batch} and max_queue {max_queue} must be at least 1, "
-                f"and max_delay_ms {max_delay_ms} not negative"
-            )
         bundle = Bundle.given(bundle, trust)
-        lock = bundle_lock(bundle, key, fpr, registry)
-        log = AuditLog(audit, bundle.manifest.version) if audit is not None else None
-        choice = choose(bundle, runtime, precision, threads)
+        lock = bundle_lock(bundle, key, settings.fpr, registry)
+        log = None
+        if settings.audit is not None:
+            log = AuditLog(settings.audit, bundle.manifest.version)
+        choice = choose(bundle, runtime, settings.precision, settings.threads)
         verifier = cls(lock, bundle.manifest.watermark, [log] if log else [])
-        verifier.bundle, verifier.precision, verifier._audit = bundle, precision, log
-        verifier.passed_over, verifier.max_pixels = choice.passed_over, max_pixels
-        verifier._runner = GraphRunner(
-            bundle, choice.runtime, max_batch, max_delay_ms, max_queue, watermark
+        verifier.bundle, verifier.precision, verifier._audit = bundle, settings.precision, log
+        verifier.passed_over, verifier.max_pixels = choice.passed_over, settings.max_pixels
+        batcher = Batcher(
+            choice.runtime, settings.max_batch, settings.max_delay_ms, settings.max_queue
         )
-        if warm_up:
-            try:
-                verifier.warm_up()
-            except BaseException:
-                verifier.close()
-                raise
+        decoder = open_decoder(bundle.manifest, settings.watermark)
+        verifier._runner = GraphRunner(bundle, batcher, decoder)
+        try:
+            verifier.warm_up()
+        except BaseException:
+            verifier.close()
+            raise
         return verifier
 
     def __repr__(self) -> str:
@@ -114,7 +131,7 @@ class Verifier(PictureVerifier):
     @property
     def runtime(self) -> Runtime:
         """What runs the graph."""
-        return self._runner.runtime
+        return self._runner.batcher.runtime
 
     def warm_up(self, batch: int = 1) -> None:
         """Run a blank batch, so that the first caller does not wait for the set-up.
@@ -122,6 +139,27 @@ class Verifier(PictureVerifier):
         ``open`` does it with one picture. On a GPU do it with ``max_batch`` too.
         """
         self._runner.warm_up(batch)
+
+    def judge(self, picture: Any, message: Any) -> Verdict:
+        """The verdict on one picture, announced to nobody yet.
+
+        The same work is done whatever the verdict, so that time tells a caller nothing.
+        """
+        given = Given(picture, self.max_pixels)
+        [verdict] = self.lock.verify(
+            *self._logits(given), message, Looks(self, given), thorough=True
+        )
+        return verdict
+
+    def recognise(self, picture: Any, book: MessageBook) -> Identification:
+        """Which message of a book one picture carries, announced to nobody yet."""
+        given = Given(picture, self.max_pixels)
+        [answer] = self.lock.identify(*self._logits(given), book, Looks(self, given))
+        return answer
+
+    def observe_batches(self, observe: Callable[[int], None]) -> None:
+        """Let ``observe`` know how many pictures run together each time."""
+        self._runner.batcher.observe = observe
 
     def require_audit(self) -> None:
         """Raise unless the audit log, where there is one, could be written now."""
@@ -136,8 +174,9 @@ class Verifier(PictureVerifier):
     def _seen_at(self) -> tuple[int, int] | None:
         return self.bundle.manifest.size
 
-    def _decode_placed(self, given: Given, row: int, frame: Frame) -> Logits:
-        return self._runner.decoded_in(given.picture(row), frame)
+    def decode_placed(self, picture: Picture, frame: Frame) -> Logits:
+        """The decoder logits of one picture, put back in its place in a frame."""
+        return self._runner.decoded_in(picture, frame)
 
     def _logits(self, given: Given) -> tuple[Logits, Descriptions]:
         return self._runner.logits(given)

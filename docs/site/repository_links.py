@@ -16,6 +16,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
         climbs = match.group(0).count("../")
         if climbs <= own_depth:  # still inside the docs
             return match.group(0)
-        return f"]({config.repo_url.rstrip('/')}/blob/main/{match.group(1)})"
+        return f"]({config.extra['repository']}/blob/main/{match.group(1)})"
 
     return _OUTSIDE.sub(to_repository, markdown)

@@ -13,9 +13,7 @@ from coverlock_sdk.hookspecs import hookimpl
 @hookimpl
 def register_commands(cli: click.Group) -> None:
     """``coverlock export``, and what is done with bundles afterwards."""
-    from coverlock_export.compile_command import compile_command
-    from coverlock_export.export_command import export
-    from coverlock_export.triton_command import triton
+    from coverlock_export.commands import compile_command, export, triton
 
     for command in (export, compile_command, triton):
         cli.add_command(command)

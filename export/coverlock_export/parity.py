@@ -14,10 +14,9 @@ from coverlock_sdk.arrays import Bits, Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.plugin_calls import fixed_size, working_size
-from coverlock_sdk.verifier.verifier import Verifier
+from coverlock_sdk.plugin_calls import working_size
+from coverlock_sdk.verifier.verifier import Settings, Verifier
 
 Run = Callable[[Pixels], tuple[Logits, Descriptions]]
 
@@ -30,9 +29,6 @@ MARKED = slice(0, None, 2)
 TOGETHER = 4
 """Pictures that are run at once; more would only cost memory."""
 
-MOST_OTHER_SIZES = 50
-"""Photos that are compared at sizes other than the graph's."""
-
 
 class Limit(NamedTuple):
     """What a graph must reach."""
@@ -44,19 +40,10 @@ class Limit(NamedTuple):
 
 
 EXACT, REDUCED = Limit("all_bits", 0.9999, 1.0), Limit("bits", 0.99, 0.999)
-ROUNDED = Limit("bits", 0.995, 0.95)
-LIMITS = {
-    "torch": EXACT,
-    "fp32": EXACT,
-    "fp16": REDUCED,
-    "int8": REDUCED,
-    "other_sizes": ROUNDED,
-}
+LIMITS = {"torch": EXACT, "fp32": EXACT, "fp16": REDUCED, "int8": REDUCED}
 REMEDIES = {
     EXACT: "decoder_module() or the hash's module() computes something else than the plugin itself",
     REDUCED: "leave it out with --precision, calibrate on other --images, or insist with --force",
-    ROUNDED: "a Verifier rounds resampled pictures to 8 bits, which this decoder or hash does not "
-    "survive; verify pictures of the graph's size only and insist with --force",
 }
 
 
@@ -73,7 +60,8 @@ class Trial:
         cls, lock: LockedWatermark, photos: Sequence[Path], seed: int, advance: Callable[[], None]
     ) -> Trial:
         """Mark every other of ``photos`` with a random message."""
-        messages = _messages(lock, len(photos), seed)
+        shape = len(photos), lock.bits
+        messages = np.random.default_rng(seed).integers(0, 2, shape, dtype=np.uint8)
         images = [read(photo).to_bytes(working_size(lock.watermark)) for photo in photos]
         for row in range(len(photos))[MARKED]:
             images[row] = lock.mark(images[row], messages[row]).picture
@@ -154,79 +142,25 @@ def host_parity(
     force: bool,
     steps: Steps,
 ) -> dict[str, Any]:
-    """How far a bundle that names a plugin agrees with the SDK, each precision of the hash.
-
-    The plugin itself is the same on both sides. Where it takes pictures of any size, the host
-    resamples them for the hash and rounds, which is measured as at other sizes.
-    """
+    """How far a bundle that names a plugin agrees with the SDK, in each precision of the hash."""
     trial = Trial.prepare(lock, photos, seed, steps("marking every other photo", len(photos) // 2))
     reference = trial.run(lock.logits, steps("running the SDK", len(photos)))
     figures: dict[str, Any] = {}
     for precision in bundle.manifest.graphs[bundle.graph]:
-        with Verifier.open(
-            bundle, "cpu", precision=precision, key=lock.keyring, watermark=lock.watermark
-        ) as verifier:
+        settings = Settings(precision, watermark=lock.watermark)
+        with Verifier.open(bundle, "cpu", key=lock.keyring, settings=settings) as verifier:
             answers = trial.run(verifier.logits, steps(f"running {precision}", len(photos)))
             figures[precision] = answers.compared(reference)
-            if precision == "fp32" and lock.watermark.native_size:
-                resized = photos[:MOST_OTHER_SIZES]
-                advance = steps("comparing other sizes", len(resized))
-                other_sizes = compared_at_other_sizes(lock, resized, verifier.logits, seed, advance)
-    if lock.watermark.native_size is None:
-        other_sizes = figures.pop("fp32")
-    hold_to_limits({**figures, "other_sizes": other_sizes}, force)
-    return {"photos": len(photos), "seed": seed, "graphs": figures, "other_sizes": other_sizes}
+    hold_to_limits(figures, force)
+    return {"photos": len(photos), "seed": seed, "graphs": figures}
 
 
 def _share(*equal: npt.NDArray[np.bool_]) -> float:
     return sum(int(part.sum()) for part in equal) / sum(part.size for part in equal)
 
 
-def compared_at_other_sizes(
-    lock: LockedWatermark,
-    photos: Sequence[Path],
-    graph: Run,
-    seed: int,
-    advance: Callable[[], None],
-) -> dict[str, Any]:
-    """How far ``graph`` agrees with the SDK on pictures that do not have its size.
-
-    Both resample them on the host with the same weights. That much is exact. The SDK then looks at
-    floats, and a graph takes bytes, so a ``Verifier`` rounds to 8 bits: logits near zero may change
-    sign. Photos are taken at their own size; one that happens to have the graph's is enlarged by
-    half. Every other one is marked at that size.
-    """
-    size = fixed_size(lock.watermark, "a graph")
-    messages = _messages(lock, len(photos), seed)
-    marked = range(len(photos))[MARKED]
-    expected, found = [], []
-    for row, photo in enumerate(photos):
-        pixels = _of_another_size(read(photo), size)
-        if row in marked:
-            pixels = lock.mark(pixels, messages[row]).picture
-        expected.append(lock.logits(pixels))
-        found.append(graph(Picture(pixels).to_bytes(size)[None]))
-        advance()
-    return Answers.collected(lock, found, messages).compared(
-        Answers.collected(lock, expected, messages)
-    )
-
-
-def _of_another_size(photo: Picture, size: tuple[int, int]) -> Pixels:
-    if photo.size != size:
-        return photo.to_bytes()
-    return photo.to_bytes((size[0] * 3 // 2, size[1] * 3 // 2))
-
-
-def _messages(lock: LockedWatermark, count: int, seed: int) -> Bits:
-    return np.random.default_rng(seed).integers(0, 2, (count, lock.bits), dtype=np.uint8)
-
-
 def hold_to_limits(figures: Mapping[str, Mapping[str, Any]], force: bool) -> None:
-    """Fail an export that changes answers.
-
-    ``force`` lets reduced precisions, and rounding at other sizes, pass all the same.
-    """
+    """Fail an export that changes answers; ``force`` lets reduced precisions pass all the same."""
     for name, agreement in figures.items():
         limit = LIMITS[name]
         bits, verdicts = agreement[limit.figure], agreement["verdicts"]

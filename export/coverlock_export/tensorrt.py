@@ -8,23 +8,14 @@ which TensorRT 11 always is and 10 is when told so.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import logging
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.compiled_engines import MODULES, PORTABLE, Engine, Target
-from coverlock_sdk.bundles.gpu import NoGpuError, first_gpu
+from coverlock_sdk.bundles.engines import MODULES, PORTABLE, Engine, NoGpuError, Target, first_gpu
 from coverlock_sdk.errors import EngineError, MissingModelError, install
-from coverlock_sdk.files import write_atomically
-from coverlock_sdk.models.assets import cache_folder
-
-logger = logging.getLogger(__name__)
 
 _HINTS: dict[Target, str] = {
     "tensorrt": f"{install('tensorrt')} with NVIDIA's package index",
@@ -80,8 +71,6 @@ class Compiled:
 
     engine: Engine
     built: bool
-    command: str
-    """What builds the same engine with NVIDIA's own tool."""
 
 
 def compile_bundle(
@@ -109,16 +98,9 @@ def compile_bundle(
             )
             built = engine.file not in bundle.manifest.files
             if built:
-                content = build_engine(bundle.read(file), file, settings, timing_cache(engine))
-                bundle = bundle.with_engine(content, engine.to_entry())
-            shapes = input_shapes(bundle.read(file), file, settings.target)
-            command = trtexec_line(bundle.path / file, bundle.path / engine.file, settings, shapes)
-            yield Compiled(engine, built, command)
-
-
-def timing_cache(engine: Engine) -> Path:
-    """Where TensorRT keeps what it measured on this GPU, for the next build."""
-    return cache_folder() / "tensorrt" / f"timings-{engine.version}-{engine.architecture}"
+                content = build_engine(bundle.read(file), file, settings)
+                bundle = bundle.with_engine(content, engine)
+            yield Compiled(engine, built)
 
 
 def load_library(target: Target) -> Any:
@@ -129,10 +111,8 @@ def load_library(target: Target) -> Any:
         raise MissingModelError(f"{target} is not installed ({error}): {_HINTS[target]}") from None
 
 
-def build_engine(
-    graph: bytes, name: str, settings: BuildSettings, timings: Path | None = None
-) -> bytes:
-    """Compile an ONNX graph; ``name`` is for messages, ``timings`` remembers kernel timings."""
+def build_engine(graph: bytes, name: str, settings: BuildSettings) -> bytes:
+    """Compile an ONNX graph; ``name`` is for messages."""
     trt = load_library(settings.target)
     if settings.target == "tensorrt":
         _gpu_to_build_on()  # TensorRT's builder crashes rather than fails without one
@@ -147,40 +127,11 @@ def build_engine(
             config.hardware_compatibility_level = trt.HardwareCompatibilityLevel.AMPERE_PLUS
         if settings.version_compatible:
             config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE)
-        _restore_timings(config, timings)
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         reasons = "; ".join(problems.messages) or "no reason given"
         raise EngineError(f"{settings.target} could not build {name}: {reasons}")
-    if settings.target == "tensorrt" and timings is not None:
-        _keep_timings(config, timings)
     return bytes(plan)
-
-
-def input_shapes(graph: bytes, name: str, target: Target) -> dict[str, tuple[int, ...]]:
-    """The inputs of an ONNX graph as NVIDIA's parser sees them, without the batch."""
-    trt = load_library(target)
-    problems = _problem_log(trt)
-    network, _parser = _parsed(trt, trt.Builder(problems), problems, graph, name, target)
-    return {tensor.name: tuple(tensor.shape)[1:] for tensor in _inputs(network)}
-
-
-def trtexec_line(
-    graph: Path, engine: Path, settings: BuildSettings, shapes: Mapping[str, tuple[int, ...]]
-) -> str:
-    """The command that builds the same engine with NVIDIA's own tool."""
-    rtx = settings.target == "tensorrt-rtx"
-    words = ["tensorrt_rtx" if rtx else "trtexec", f"--onnx={graph}", "--skipInference"]
-    if not rtx:
-        words += ["--stronglyTyped", f"--builderOptimizationLevel={settings.optimization_level}"]
-    for option, size in zip(("min", "opt", "max"), settings.batches, strict=True):
-        inputs = (f"{n}:{'x'.join(map(str, (size, *fixed)))}" for n, fixed in shapes.items())
-        words.append(f"--{option}Shapes={','.join(inputs)}")
-    if settings.portable and not rtx:
-        words.append("--hardwareCompatibilityLevel=ampere+")
-    if settings.version_compatible:
-        words.append("--versionCompatible")
-    return shlex.join([*words, f"--saveEngine={engine}"])
 
 
 def _parsed(
@@ -208,26 +159,6 @@ def _profile(builder: Any, network: Any, batches: tuple[int, int, int]) -> Any:
             raise EngineError(f"only the batch size of '{tensor.name}' may vary, not {fixed}")
         profile.set_shape(tensor.name, *((size, *fixed) for size in batches))
     return profile
-
-
-def _keep_timings(config: Any, timings: Path) -> None:
-    """Remember kernel timings for the next build; without them it only takes longer."""
-    try:
-        timings.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(timings, bytes(config.get_timing_cache().serialize()))
-    except OSError as error:
-        reason = error.strerror or error
-        logger.warning("%s cannot be written (%s): the next build starts anew", timings, reason)
-
-
-def _restore_timings(config: Any, timings: Path | None) -> None:
-    known = b""
-    if timings is not None:
-        with contextlib.suppress(OSError):
-            known = timings.read_bytes()
-    # Timings of another GPU or version are refused by TensorRT, which then starts from nothing.
-    if not config.set_timing_cache(config.create_timing_cache(known), ignore_mismatch=False):
-        config.set_timing_cache(config.create_timing_cache(b""), ignore_mismatch=False)
 
 
 def _problem_log(trt: Any) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.bundles.compiled_engines import Engine, engines_of
+from coverlock_sdk.bundles.engines import Engine
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.verifier.triton_runtime import MODEL
 
@@ -90,7 +90,7 @@ def model_config(bundle: Bundle, engine: Engine | None, instances: int = 1) -> s
 def _engine(bundle: Bundle, precision: str) -> tuple[Engine | None, dict[str, str]]:
     """The first engine that Triton can and may run, and why none before it."""
     passed_over: dict[str, str] = {}
-    for engine in engines_of(bundle, "verify", precision):
+    for engine in bundle.engines("verify", precision):
         misfit = _misfit(engine, bundle)
         if misfit is None:
             return engine, passed_over

@@ -18,7 +18,6 @@ from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 
 pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
 pytest.importorskip("skimage")
 
@@ -30,9 +29,6 @@ TINY = presets.Preset(
     rt_targets=3,
     rt_messages=2,
     locked_sources=4,
-    seeds=(0,),
-    variants=(),
-    defenses=("none", "coverlock"),
 )
 
 
@@ -102,6 +98,8 @@ def folder(tmp_path_factory):
 
 def audit(folder, out, *options, watermark="checkers"):
     arguments = ["audit", watermark, "--images", str(folder), "-o", str(out), "--preset", "smoke"]
+    if "-d" not in options:
+        options = (*options, "-d", "none", "-d", "coverlock")
     return CliRunner().invoke(build_cli(), [*arguments, *options])
 
 
@@ -116,11 +114,9 @@ def test_rt_is_measured_at_every_size_that_the_photos_have(folder, tmp_path):
     assert figures["metrics"]["rt_256px"] > 0.5
     assert figures["metrics"]["rt_512px"] > 0.5
     assert "the photos are too small: 0 of 23 have 1024 pixels" in sizes["1024"]["not_measured"]
-    words = " ".join(result.output.split())
-    assert "1,024 pixels not measured (the photos are too small" in words
     page = (tmp_path / "report.html").read_text()
     assert "pictures of any size" in page
-    assert "By the size of pictures" in page
+    assert "at 512 pixels" in page
     assert "the photos are too small" in page
 
 
@@ -131,8 +127,8 @@ def test_distortions_of_plugins_are_measured_too(folder, tmp_path):
     genuine = document["figures"]["security"]["none"]["genuine"]
     assert list(genuine)[-2:] == ["jpeg-20", "stripes"]
     assert len(genuine) == 1 + 6 + 2
-    assert genuine["stripes"]["tpr"]["soft"]["trials"] == 4
-    assert "<th>jpeg-20</th>" in (tmp_path / "report.html").read_text()
+    assert genuine["stripes"]["tpr"]["trials"] == 4
+    assert "after jpeg-20" in (tmp_path / "report.html").read_text()
     assert "tpr_distorted" in document["figures"]["metrics"]
 
 

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coverlock_bench.attacks.averaging import AveragedResidual, PairedAveragedResidual
+from coverlock_bench.attacks.averaging import AveragedResidual
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_bench.attacks.denoise import DenoisedResidual, wiener
-from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.attacks.same_scene import PastedObject
 from coverlock_sdk import load_attack
 from coverlock_sdk.errors import CoverLockError
@@ -35,14 +34,6 @@ def test_averaging_finds_a_fixed_mark_without_originals(additive, released):
     marked, _, message = released
     attack = AveragedResidual(pictures(40, seed=4), references=40)
     assert accuracy(additive, attack.forge(marked, pictures(4, seed=5)), message) > 0.9
-
-
-def test_paired_averaging_is_the_ground_truth_average(released):
-    marked, originals, _ = released
-    targets = pictures(2, seed=5)
-    paired = PairedAveragedResidual(references=40).forge(marked, targets, originals=originals)
-    truth = GroundTruthResidual(sources=40).forge(marked, targets, originals=originals)
-    np.testing.assert_allclose(paired, truth, atol=1e-5)
 
 
 def test_averaging_resizes_its_pattern_to_the_targets(released):

@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from PIL import Image
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_sdk import load_attack
-from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
 from tests.bench_runs import bench
 
@@ -26,24 +21,10 @@ def test_calibration_counts_matches_of_unmarked_photos(photo_folder):
     assert sum(public["match_histogram"]) == 4 * 2
     assert 0 <= public["variance_ratio"]["low"] < public["variance_ratio"]["high"]
     assert "match_histogram" not in figures["locked"]  # which only the key's owner could count
-    rare = figures["locked"]["exceedance"]["hard"]["0.0001"]
+    rare = figures["locked"]["exceedance"]["1e-05"]
     assert (rare["observed"], rare["low"]) == (0, 0)
     assert rare["high"] == pytest.approx(1 - 0.025 ** (1 / 4))  # none of four photos
     assert rare["at_most_expected"]
-
-
-def test_result_files_are_drawn(photo_folder):
-    pytest.importorskip("scipy")
-    pytest.importorskip("matplotlib")
-    bench("calibration", photo_folder, "--messages", "2")
-    result = CliRunner().invoke(build_cli(), ["bench", "draw", "r.json", "calibration.png"])
-    assert result.exit_code == 0, result.output
-    with Image.open(photo_folder.parent / "calibration.png") as picture:
-        assert picture.width > 600
-    (photo_folder.parent / "r.json").write_text(json.dumps({"command": "bench nonsense"}))
-    result = CliRunner().invoke(build_cli(), ["bench", "draw", "r.json", "nonsense.png"])
-    assert result.exit_code == 2
-    assert "no picture for 'bench nonsense'" in result.output
 
 
 def test_the_oracle_adds_the_mean_residual():

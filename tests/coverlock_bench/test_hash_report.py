@@ -17,7 +17,7 @@ from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_manager import plugin_manager
-from experiments.doc_tables import render
+from experiments.tables import render
 
 
 @pytest.fixture(autouse=True)
@@ -51,8 +51,7 @@ def bench(folder, *options):
 
 
 def test_a_report_has_every_figure_of_every_hash_named(folder):
-    pytest.importorskip("matplotlib")
-    document, result = bench(folder, "--hash", "octave", "--count", "3", "--picture", "p/hash.png")
+    document, result = bench(folder, "--hash", "octave", "--count", "3")
     assert document["command"] == "bench hash"
     assert document["config"]["photos"] == 3
     assert document["config"]["thresholds"]["256"] == 167
@@ -65,8 +64,6 @@ def test_a_report_has_every_figure_of_every_hash_named(folder):
     assert (octave["dimensions"], octave["parameters"] > 100_000) == (1024, True)
     assert octave["milliseconds"] > 0
     assert "| octave |" in result.output
-    with Image.open(folder.parent / "p" / "hash.png") as picture:
-        assert picture.width > 1000
 
 
 def test_a_hash_that_registers_is_told_the_part_that_a_picture_shows(photos):

@@ -10,16 +10,16 @@ from PIL import Image
 
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.training.kinds import collection
-from coverlock_sdk.training.kinds.catalogue import KINDS
-from experiments.doc_tables import render
+from coverlock_training.kinds import collection
+from coverlock_training.kinds.catalogue import KINDS
+from experiments.tables import render
 
 pytest.importorskip("matplotlib")
 
 
 def test_a_report_compares_pictures_of_every_kind(tmp_path, photos, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    few = {name: KINDS[name] for name in ("QR codes", "logos")}
+    few = {name: KINDS[name] for name in ("bar codes", "portraits")}
     monkeypatch.setattr(collection, "KINDS", few)
     (tmp_path / "photos").mkdir()
     for index, photo in enumerate(photos[:4]):
@@ -28,10 +28,10 @@ def test_a_report_compares_pictures_of_every_kind(tmp_path, photos, monkeypatch)
     result = CliRunner().invoke(build_cli(), [*arguments, "--kinds", "3"])
     assert result.exit_code == 0, result.output
     kinds = json.loads((tmp_path / "hash.json").read_text())["figures"]["kinds"]["octave"]
-    assert kinds["QR codes"]["pairs"] == 2 * 3  # two templates, three pictures each
-    assert kinds["QR codes"]["one_template"]
-    assert list(kinds["QR codes"]["bit_error"]) == list(EVALUATION)
-    assert kinds["logos"]["pairs"] == 3
-    assert "| QR codes (one template) |" in result.output
+    assert kinds["bar codes"]["pairs"] == 2 * 3  # two templates, three pictures each
+    assert kinds["bar codes"]["one_template"]
+    assert list(kinds["bar codes"]["bit_error"]) == list(EVALUATION)
+    assert kinds["portraits"]["pairs"] == 3
+    assert "| bar codes (one template) |" in result.output
     table = render("<!-- table: hash-kinds -->\n<!-- end of table -->", tmp_path)
-    assert "| QR codes (one template) |" in table
+    assert "| bar codes (one template) |" in table

@@ -52,8 +52,8 @@ def test_the_definition_by_hand(additive, photos):
     assert result.rt == pytest.approx(max(2 * result.accuracy - 1, 0))
     again = residual_transferability(additive, photos, sources=1, targets=4, messages=2)
     assert result == again
-    other = residual_transferability(additive, photos, 1, 4, 2, seed=1, eight_bit=False)
-    assert (other.sources, other.targets, other.messages, other.eight_bit) == (1, 4, 2, False)
+    other = residual_transferability(additive, photos, 1, 4, 2, seed=1)
+    assert (other.sources, other.targets, other.messages) == (1, 4, 2)
 
 
 def test_too_few_pictures_are_explained(additive, photos):
@@ -64,12 +64,7 @@ def test_too_few_pictures_are_explained(additive, photos):
 def test_a_curve_goes_as_far_as_the_pictures_do(additive, photos):
     curve = transferability_curve(additive, photos, counts=(1, 4, 100), targets=4, messages=2)
     assert curve.missing == {100: 92}
-    assert [(p.sources, p.eight_bit) for p in curve.points] == [
-        (1, True),
-        (4, True),
-        (1, False),
-        (4, False),
-    ]
+    assert [point.sources for point in curve.points] == [1, 4]
     alone = residual_transferability(additive, photos, sources=4, targets=4, messages=2)
     assert curve.at(4).rt == pytest.approx(alone.rt, abs=0.05)
     assert curve.at(100) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,6 @@ pytest.importorskip("tensorrt_rtx", reason="pip install 'coverlock-sdk[rtx]'")
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
-from coverlock_bench.deployment.latency.subjects import write_random_hash
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_export.tensorrt import BuildSettings, compile_bundle
 from coverlock_sdk import wrap
@@ -32,6 +32,22 @@ def locked(name: str, image_hash: str, folder: Path):
         return wrap(ExportableMark() if name == "additive" else name, hash=chosen)
     except MissingModelError as error:
         pytest.skip(str(error))
+
+
+def write_random_hash(shape: str, folder: Path, seed: int = 0) -> None:
+    """The folder of a DINOv2 hash, as fetched and trained ones are, with random weights."""
+    import torch
+
+    from coverlock_sdk.hashing.dinov2 import VARIANTS, WEIGHTS
+    from coverlock_sdk.hashing.dinov2_network import Dinov2
+    from coverlock_sdk.hashing.network import HashHead
+    from coverlock_sdk.models.checkpoints import write_weights
+
+    variant = VARIANTS[shape]
+    torch.manual_seed(seed)
+    write_weights(folder / WEIGHTS, Dinov2(**variant.shape).state_dict())
+    write_weights(folder / "head.safetensors", HashHead(2 * variant.width).state_dict())
+    (folder / "head.json").write_text(json.dumps({"calibration": {"scale": 1.0, "power": 1.0}}))
 
 
 def shallow_dinov2(folder: Path) -> Dinov2Hash:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,12 +10,10 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
-from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle, trtexec_line
+from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.compiled_engines import PORTABLE, Engine, engines_of
-from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
-from coverlock_sdk.bundles.signatures import SIGNATURE
-from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
+from coverlock_sdk.bundles.engines import PORTABLE, Engine, Gpu, NoGpuError, first_gpu
+from coverlock_sdk.bundles.signing import SIGNATURE, generate_signing_key
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError, EngineError
 from tests.toy_bundle import write_toy_bundle
@@ -58,10 +55,9 @@ def test_a_real_engine_is_built_recorded_and_not_built_twice(rtx, bundle):
     [report] = json.loads(first.stdout)
     assert report["built"]
     assert report["architecture"] == PORTABLE
-    assert "--optShapes=images:8x128x128x3" in report["command"]
 
     opened = Bundle.open(bundle.path)
-    [found] = engines_of(opened, "verify", "fp32")
+    [found] = opened.engines("verify", "fp32")
     assert len(opened.read(found.file)) > 1_000_000
     assert found.source == opened.manifest.files["verify.onnx"]
 
@@ -75,7 +71,6 @@ def test_what_a_signed_bundle_holds_is_kept_only_if_its_signature_holds(
 ):
     pytest.importorskip("cryptography")
     monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: trt)
-    monkeypatch.setattr("coverlock_export.tensorrt.input_shapes", lambda *_: {"images": (8, 8, 3)})
     trt = SimpleNamespace(__version__="1.7.1")
     there = engine(
         precision="fp32",
@@ -85,10 +80,10 @@ def test_what_a_signed_bundle_holds_is_kept_only_if_its_signature_holds(
         architecture=PORTABLE,
     )
     public = generate_signing_key(tmp_path / "release.pem")
-    sign_bundle(bundle.path, tmp_path / "release.pem")
+    Bundle.open(bundle.path).sign(tmp_path / "release.pem")
     line = ["compile", str(bundle.path), "--target", "tensorrt-rtx"]
     signature = (bundle.path / SIGNATURE).read_bytes()
-    bundle.with_engine(b"planted", there.to_entry())
+    bundle.with_engine(b"planted", there)
     (bundle.path / SIGNATURE).write_bytes(signature)
     for trust, complaint in (([], "name the public key"), (["--trust", str(public)], "altered")):
         refused = CliRunner().invoke(build_cli(), [*line, *trust])
@@ -97,7 +92,7 @@ def test_what_a_signed_bundle_holds_is_kept_only_if_its_signature_holds(
         assert "sign it again" not in refused.stderr
     assert (bundle.path / SIGNATURE).read_bytes() == signature
 
-    sign_bundle(bundle.path, tmp_path / "release.pem")
+    Bundle.open(bundle.path).sign(tmp_path / "release.pem")
     kept = CliRunner().invoke(build_cli(), [*line, "--trust", str(public)])
     assert kept.exit_code == 0, kept.output
     assert f"kept  {there.file}" in kept.stdout
@@ -180,32 +175,9 @@ def test_each_thing_an_engine_depends_on_gives_it_another_file(change):
     assert engine(**change).file != engine().file
 
 
-def test_an_entry_survives_json_and_an_altered_one_is_refused():
-    entry = json.loads(json.dumps(engine().to_entry()))
-    assert Engine.from_entry(entry) == engine()
-    with pytest.raises(BundleError, match="damaged"):
-        Engine.from_entry({**entry, "architecture": "sm90"})
-
-
 def test_batch_sizes_have_an_order():
     with pytest.raises(EngineError, match="8, 4, 32 are not in order"):
         BuildSettings("tensorrt", (8, 4, 32))
-
-
-def test_the_line_for_nvidias_own_tool(tmp_path):
-    settings = BuildSettings("tensorrt", (1, 4, 16), portable=True, version_compatible=True)
-    line = trtexec_line(tmp_path / "v.onnx", tmp_path / "v.plan", settings, {"images": (8, 8, 3)})
-    assert line.startswith("trtexec --onnx=")
-    for option in (
-        "--stronglyTyped",
-        "--minShapes=images:1x8x8x3",
-        "--optShapes=images:4x8x8x3",
-        "--maxShapes=images:16x8x8x3",
-        "--hardwareCompatibilityLevel=ampere+",
-        "--versionCompatible",
-    ):
-        assert option in line
-    assert not re.search("--(fp16|int8|best)", line)
 
 
 def test_tensorrt_without_a_gpu_says_what_to_do(bundle, monkeypatch):
@@ -213,62 +185,6 @@ def test_tensorrt_without_a_gpu_says_what_to_do(bundle, monkeypatch):
     monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: np)
     with pytest.raises(EngineError, match="use '--target tensorrt-rtx', which needs no GPU"):
         list(compile_bundle(bundle, BuildSettings("tensorrt"), {"verify": ["fp32"]}))
-
-
-class PretendedTensorRt:
-    """A builder that accepts everything at once, and the timings it leaves behind."""
-
-    class ILogger:
-        ERROR = 1
-
-    NetworkDefinitionCreationFlag = SimpleNamespace(STRONGLY_TYPED=1)
-
-    def __init__(self):
-        self.known = None
-
-    def Builder(self, log):
-        return SimpleNamespace(
-            create_network=lambda flags: SimpleNamespace(num_inputs=0),
-            create_builder_config=self.config,
-            create_optimization_profile=lambda: None,
-            build_serialized_network=lambda network, config: b"an engine",
-        )
-
-    def OnnxParser(self, network, log):
-        return SimpleNamespace(parse=lambda graph: True)
-
-    def config(self):
-        return SimpleNamespace(
-            add_optimization_profile=lambda profile: None,
-            create_timing_cache=self.remember,
-            set_timing_cache=lambda cache, ignore_mismatch: True,
-            get_timing_cache=lambda: SimpleNamespace(serialize=lambda: b"timings"),
-        )
-
-    def remember(self, known):
-        self.known = known
-
-
-@pytest.fixture
-def pretended(monkeypatch):
-    trt = PretendedTensorRt()
-    monkeypatch.setattr("coverlock_export.tensorrt.first_gpu", lambda: ADA)
-    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: trt)
-    return trt
-
-
-def test_kernel_timings_are_kept_for_the_next_build(pretended, tmp_path):
-    timings = tmp_path / "models" / "timings"
-    for known in (b"", b"timings"):
-        assert build_engine(b"", "a graph", BuildSettings("tensorrt"), timings) == b"an engine"
-        assert pretended.known == known
-
-
-def test_a_finished_engine_is_not_lost_where_timings_cannot_be_kept(pretended, tmp_path, caplog):
-    (tmp_path / "models").write_text("not a folder")
-    timings = tmp_path / "models" / "timings"
-    assert build_engine(b"", "a graph", BuildSettings("tensorrt"), timings) == b"an engine"
-    assert "the next build starts anew" in caplog.text
 
 
 def _no_gpu() -> Gpu:

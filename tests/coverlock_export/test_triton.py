@@ -18,12 +18,13 @@ from click.testing import CliRunner
 from coverlock_export.triton import MODEL, model_config, write_model_repository
 from coverlock_sdk import Verifier
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.compiled_engines import Engine
-from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
+from coverlock_sdk.bundles.engines import Engine
+from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.verifier import triton_runtime
+from coverlock_sdk.verifier.verifier import Settings
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
@@ -35,7 +36,7 @@ def bundle(tmp_path) -> Bundle:
 def with_engine(bundle: Bundle, target: str) -> Bundle:
     source = bundle.manifest.files["verify.onnx"]
     engine = Engine("verify", "fp32", source, target, "11.4.0", "sm89", (1, 16, 64), 3, False)
-    return bundle.with_engine(b"a plan", engine.to_entry())
+    return bundle.with_engine(b"a plan", engine)
 
 
 def parsed(text: str):
@@ -79,7 +80,7 @@ def release(bundle, tmp_path) -> Path:
     pytest.importorskip("cryptography")
     with_engine(bundle, "tensorrt")
     public = generate_signing_key(tmp_path / "release.pem")
-    sign_bundle(bundle.path, tmp_path / "release.pem")
+    Bundle.open(bundle.path).sign(tmp_path / "release.pem")
     return public
 
 
@@ -120,7 +121,7 @@ def test_triton_does_not_run_engines_of_tensorrt_rtx(bundle, tmp_path):
 def test_an_engine_that_takes_no_single_picture_is_not_for_triton(bundle, tmp_path):
     source = bundle.manifest.files["verify.onnx"]
     large = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (4, 16, 64), 3, False)
-    signed = replace(bundle.with_engine(b"a plan", large.to_entry()), signed=True)
+    signed = replace(bundle.with_engine(b"a plan", large), signed=True)
     model = write_model_repository(signed, tmp_path / "repo")
     assert (model.folder / "1" / "model.onnx").exists()
     assert "no fewer than 4 pictures" in model.passed_over[large.file]
@@ -301,7 +302,9 @@ def test_a_real_server_gives_the_verdicts_of_the_sdk(server, photos, monkeypatch
         with ThreadPoolExecutor(16) as threads:
             answers = list(threads.map(lambda p: remote.verify(p, "alice"), marked * 8))
     assert all(answers)
-    with Verifier.open(bundle, "triton", max_batch=64) as remote:  # the server takes 32
+    with Verifier.open(
+        bundle, "triton", settings=Settings(max_batch=64)
+    ) as remote:  # the server takes 32
         assert all(remote.verify(marked * 4, "alice"))
 
 

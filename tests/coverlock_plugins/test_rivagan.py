@@ -12,7 +12,6 @@ import pytest
 
 from coverlock_plugins.rivagan import ASSET, DECODER, ENCODER, RivaGan
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError
-from coverlock_sdk.models.assets import locate
 from tests.coverlock_plugins import published_layouts
 from tests.coverlock_plugins.scenes import eight_bit, scenes
 
@@ -94,7 +93,7 @@ def initializers(graph: bytes) -> dict[str, npt.NDArray[np.float32]]:
 
 @pytest.mark.parametrize(("part", "graph"), [("encoder", ENCODER), ("decoder", DECODER)])
 def test_the_graphs_have_the_published_layout(watermark: RivaGan, part: str, graph: str) -> None:
-    held = initializers((locate(ASSET) / graph).read_bytes())
+    held = initializers((ASSET.locate() / graph).read_bytes())
     shapes = {name: values.shape for name, values in held.items() if not name.isdigit()}
     layout = dict(published_layouts.rivagan(part))
     assert shapes == {n: s for n, s in layout.items() if not n.endswith("num_batches_tracked")}
@@ -105,7 +104,7 @@ def test_weights_go_into_the_graphs_and_come_back(watermark: RivaGan, tmp_path: 
     pytest.importorskip("onnx")
     from coverlock_plugins.rivagan.network import RivaganNetwork, from_onnx, into_onnx
 
-    graphs = {"encoder": locate(ASSET) / ENCODER, "decoder": locate(ASSET) / DECODER}
+    graphs = {"encoder": ASSET.locate() / ENCODER, "decoder": ASSET.locate() / DECODER}
     published, trained = watermark.network(), RivaganNetwork()
     for part, graph in graphs.items():
         before = initializers(graph.read_bytes())
@@ -172,7 +171,7 @@ def test_damaged_graphs_are_refused(folder: Path, content: bytes | None) -> None
 def test_a_truncated_graph_is_refused(
     watermark: RivaGan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = {graph: (locate(ASSET) / graph).read_bytes() for graph in (ENCODER, DECODER)}
+    whole = {graph: (ASSET.locate() / graph).read_bytes() for graph in (ENCODER, DECODER)}
     folder = tmp_path / f"rivagan-{ASSET.sha256[:12]}"
     folder.mkdir()
     (folder / ENCODER).write_bytes(whole[ENCODER])

@@ -18,7 +18,6 @@ import pytest
 from coverlock_plugins.steganogan import ASSET, WEIGHTS, SteganoGan, flips, network
 from coverlock_plugins.steganogan.legacy import MAGIC, PROTOCOL, read_checkpoint
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.models.assets import locate
 from tests.coverlock_plugins.scenes import eight_bit, scenes
 
 
@@ -136,7 +135,7 @@ def test_damaged_weights_are_refused(
 def test_truncated_weights_are_refused(
     watermark: SteganoGan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = (locate(ASSET) / WEIGHTS).read_bytes()
+    whole = (ASSET.locate() / WEIGHTS).read_bytes()
     test_damaged_weights_are_refused(whole[: len(whole) // 2], tmp_path, monkeypatch)
 
 

@@ -13,6 +13,7 @@ diffusers = pytest.importorskip("diffusers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from coverlock_plugins.networks.weights import save_network  # noqa: E402
 from coverlock_plugins.vine import Vine, import_official, weights  # noqa: E402
 from coverlock_plugins.vine.network import (  # noqa: E402
     SKIPS,
@@ -26,14 +27,13 @@ from coverlock_plugins.vine.network import (  # noqa: E402
     denoised,
     encode_pictures,
 )
+from coverlock_sdk.calibration import Calibration  # noqa: E402
 from coverlock_sdk.errors import (  # noqa: E402
     CorruptModelError,
     CoverLockError,
     MissingModelError,
 )
-from coverlock_sdk.locking.calibration import Calibration  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
-from coverlock_sdk.watermarking.weights import save_network  # noqa: E402
 from tests.coverlock_plugins.scenes import scenes  # noqa: E402
 
 TINY: dict[str, Any] = {

@@ -23,7 +23,7 @@ pytest.importorskip("diffusers")
 
 from coverlock_plugins.vine import Vine, weights  # noqa: E402
 from coverlock_plugins.vine.network import Decoder, Encoder, Layout  # noqa: E402
-from coverlock_sdk.locking.calibration import Calibration  # noqa: E402
+from coverlock_sdk.calibration import Calibration  # noqa: E402
 from coverlock_sdk.testing.test_pictures import *  # noqa: E402, F403
 from coverlock_sdk.testing.test_pictures import test_greyscale as promised_greyscale  # noqa: E402
 from coverlock_sdk.testing.test_watermark import *  # noqa: E402, F403

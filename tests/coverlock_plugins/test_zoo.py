@@ -21,16 +21,16 @@ from coverlock_plugins.hidden import convert as convert_hidden  # noqa: E402
 from coverlock_plugins.hidden.network import HiddenNetwork  # noqa: E402
 from coverlock_plugins.mbrs import convert as convert_mbrs  # noqa: E402
 from coverlock_plugins.mbrs.network import MbrsNetwork  # noqa: E402
+from coverlock_plugins.networks.network import NoiseLayer, WatermarkNetwork  # noqa: E402
+from coverlock_plugins.networks.weights import load_network, save_network  # noqa: E402
 from coverlock_plugins.rivagan.network import RivaganNetwork  # noqa: E402
 from coverlock_sdk import load_watermark  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError  # noqa: E402
 from coverlock_sdk.images.resampling import resample  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
-from coverlock_sdk.training.watermarks.noise import Identity, Mixed, NoiseLayer, RealJpeg  # noqa: E402
-from coverlock_sdk.training.watermarks.trainer import WatermarkTraining  # noqa: E402
-from coverlock_sdk.watermarking.network import WatermarkNetwork  # noqa: E402
-from coverlock_sdk.watermarking.weights import load_network, save_network  # noqa: E402
+from coverlock_training.watermarks.noise import Identity, Mixed, RealJpeg  # noqa: E402
+from coverlock_training.watermarks.trainer import WatermarkTraining  # noqa: E402
 from tests.coverlock_plugins import published_layouts  # noqa: E402
 from tests.coverlock_plugins.scenes import eight_bit, scenes  # noqa: E402
 

@@ -18,6 +18,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from coverlock_plugins.hidden.network import HiddenNetwork  # noqa: E402
+from coverlock_plugins.networks.weights import save_network  # noqa: E402
 from coverlock_sdk import Watermark, load_watermark  # noqa: E402
 from coverlock_sdk.errors import MissingModelError  # noqa: E402
 from coverlock_sdk.testing.test_pictures import *  # noqa: E402, F403
@@ -26,7 +27,6 @@ from coverlock_sdk.testing.test_watermark import *  # noqa: E402, F403
 from coverlock_sdk.testing.test_watermark import (  # noqa: E402
     test_bit_accuracy as promised_bit_accuracy,
 )
-from coverlock_sdk.watermarking.weights import save_network  # noqa: E402
 
 BITS, SIZE, CELLS = 32, 32, 16
 STRENGTH = 0.3

@@ -40,7 +40,6 @@ def test_entries_have_their_type_and_their_range():
         b'"half": "\\ud800", "none": null}'
     )
     assert (document.text("t"), document.integer("i"), document.number("n")) == ("x", 3, 0.5)
-    assert document.boolean("b")
     assert "t" in document
     assert "none" not in document
     refused = {
@@ -69,7 +68,7 @@ def test_any_json_is_read_or_refused_and_so_is_each_entry(value):
     except DocumentError:
         return
     for name in [*document.values, "missing"]:
-        for kind in ("text", "integer", "number", "boolean", "document", "documents", "mapping"):
+        for kind in ("text", "integer", "number", "document", "documents", "mapping"):
             try:
                 getattr(document, kind)(name)
             except DocumentError:

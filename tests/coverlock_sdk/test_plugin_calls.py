@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import CoverLock, ImageHash, NoDefense, wrap
-from coverlock_sdk.cli.calibrate import fit_decoder
+from coverlock_sdk.cli.models import fit_decoder
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
 from coverlock_sdk.plugin_calls import Networks, decode, embed, hash_logits
 from coverlock_sdk.testing import natural_pictures

@@ -40,7 +40,7 @@ def install(tmp_path, monkeypatch):
     """Puts a plugin package with metadata on the path, as pip would."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def put(name: str, source: str, requires: str = "") -> None:
+    def put(name: str, source: str, requires: str = "", groups=("coverlock",)) -> None:
         module = f"{name.replace('-', '_')}_plugin"
         (tmp_path / f"{module}.py").write_text(textwrap.dedent(source))
         monkeypatch.delitem(sys.modules, module, raising=False)
@@ -49,10 +49,14 @@ def install(tmp_path, monkeypatch):
         metadata = f"Metadata-Version: 2.1\nName: {name}-dist\nVersion: 1.0\n"
         metadata += f"Requires-Dist: {requires}\n" if requires else ""
         (info / "METADATA").write_text(metadata)
-        (info / "entry_points.txt").write_text(f"[coverlock]\n{name} = {module}\n")
+        entries = [f"[{group}]\n{name} = {module}\n" for group in groups]
+        (info / "entry_points.txt").write_text("".join(entries))
         importlib.invalidate_caches()
 
     return put
+
+
+GROUPS = ["coverlock", "coverlock.listeners"]
 
 
 def plugin(manager: PluginManager, name: str):
@@ -101,6 +105,7 @@ def test_a_broken_plugin_is_reported_by_name_and_harms_no_other(case, install, c
     install("tiny", GOOD.format(name="tiny"))
     with caplog.at_level(logging.WARNING):
         manager = PluginManager()
+        manager.names("watermark")
     assert re.search(reason, plugin(manager, "broken").failure)
     assert "'broken' was skipped" in caplog.text
     assert "tiny" in manager.names("watermark")
@@ -141,8 +146,10 @@ def test_the_environment_restricts_what_is_loaded(install, monkeypatch):
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(UnknownNameError, match="no watermark 'rivagann'; did you mean 'rivagan'"):
         wrap("rivagann")
-    with pytest.raises(UnknownNameError, match="there is no attack 'zzz'; there are: "):
+    with pytest.raises(UnknownNameError, match="'zzz' on this machine: install the .* or use"):
         plugin_manager().get("attack", "zzz")
+    with pytest.raises(UnknownNameError, match="'quantmark' on this machine: install the package"):
+        wrap("quantmark")
 
 
 def test_a_plugin_that_was_skipped_is_named_when_it_is_asked_for(install):
@@ -169,6 +176,12 @@ def test_an_unknown_option_is_refused_with_those_that_are_known(install):
         PluginManager().create("attack", "gt", {"source": 1})
 
 
+def test_text_where_an_option_is_a_number_is_refused():
+    reason = "the option 'sources' of the attack 'gt' is a number such as .*, not 'abc'"
+    with pytest.raises(PluginError, match=reason):
+        PluginManager().create("attack", "gt", {"sources": "abc"})
+
+
 def test_verdicts_are_announced_and_a_failing_listener_is_only_logged(
     additive, photos, install, caplog, monkeypatch, tmp_path
 ):
@@ -182,6 +195,7 @@ def test_verdicts_are_announced_and_a_failing_listener_is_only_logged(
             HEARD.append((verdict, watermark, hash, source))
             raise RuntimeError("disk full")
         """,
+        groups=["coverlock.listeners"],
     )
     from PIL import Image
 
@@ -199,6 +213,41 @@ def test_verdicts_are_announced_and_a_failing_listener_is_only_logged(
         assert "failed in verdict_reached" in caplog.text
     finally:
         plugin_manager.cache_clear()
+
+
+def test_a_listener_in_the_wrong_group_is_told_where_it_belongs(install):
+    listening = "from coverlock_sdk import hookimpl\n@hookimpl\ndef verdict_reached(verdict): ...\n"
+    install("deaf", listening)
+    install("both", listening + GOOD.format(name="both"), groups=GROUPS)
+    manager = PluginManager()
+    assert "'coverlock.listeners' only: name its module there" in plugin(manager, "deaf").failure
+    assert manager.create("watermark", "both", {}).bits == 24
+    assert [p.group for p in manager.plugins if p.name == "both" and not p.failure] == GROUPS
+
+
+def test_only_the_entry_point_of_the_name_that_is_asked_for_is_imported(install):
+    for name in ("tiny", "other"):
+        install(name, GOOD.format(name=name))
+    manager = PluginManager()
+    assert manager.create("watermark", "tiny", {}).bits == 24
+    assert manager.provider("watermark", "tiny") == "tiny-dist 1.0"
+    manager.get("hash", "octave")
+    assert "other_plugin" not in sys.modules
+    assert {"tiny", "other"} <= set(manager.names("watermark"))
+    assert "other_plugin" in sys.modules
+
+
+def test_a_name_belongs_to_the_sdk_then_to_the_plugin_of_that_name(install):
+    """Which plugins were imported before makes no difference."""
+    octave = "from coverlock_sdk import hookimpl\n@hookimpl\ndef register_hashes(register):\n"
+    install("thief", octave + "    register(lambda: None, 'octave')")
+    install("tiny", GOOD.format(name="tiny"))
+    install("other", GOOD.format(name="tiny"))
+    manager = PluginManager()
+    for _ in range(2):
+        assert manager.provider("watermark", "tiny") == "tiny-dist 1.0"
+        assert manager.provider("hash", "octave").startswith("coverlock-sdk ")
+        manager.names("watermark")
 
 
 def test_an_application_can_add_a_plugin_object_of_its_own():
@@ -219,7 +268,7 @@ def test_an_application_can_add_a_plugin_object_of_its_own():
 
 
 def test_every_hook_is_documented():
-    docs = "\n".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    docs = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     hooks = [n for n, v in vars(hookspecs).items() if hasattr(v, "coverlock_spec")]
     assert len(hooks) >= 8
     undocumented = [name for name in hooks if name not in docs]

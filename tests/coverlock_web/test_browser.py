@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import threading
 from collections.abc import Iterator
@@ -13,12 +14,21 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import Verdict, Verifier, wrap
+from coverlock_sdk.images.colours import (
+    P3_PRIMARIES,
+    SRGB_CURVE,
+    SRGB_PRIMARIES,
+    matrix_profile,
+)
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.testing import natural_pictures
 from coverlock_web.runtime import RUNTIME
 from coverlock_web.samples import IDENTIFIER
 from coverlock_web.site import packed, write_site
+from tests import disguises
 from tests.coverlock_web.chromium import Page, browsing, find_chromium
+from tests.disguises import DISGUISES, encoded
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 pytestmark = pytest.mark.browser
@@ -144,7 +154,7 @@ def test_the_first_verdict_comes_within_three_seconds_of_one_core(
     print(f"rejected, once all frames were tried, in {searched - judged:.1f} s")
     assert accepted
     assert 0 < judged - loaded < 3
-    assert searched - judged < 10
+    assert searched - judged < 5
 
 
 def forty(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> list[Path]:
@@ -289,6 +299,7 @@ def wait_for_error(page: Page, sentence: str) -> None:
     [
         ("notes.png", b"not a picture", "is not a picture that this browser can open"),
         ("empty.png", b"", "is empty"),
+        ("cut.jpg", encoded(natural_pictures(1, (256, 256))[0], "JPEG")[:600], "is not a picture"),
     ],
 )
 def test_a_bad_file_is_one_sentence_in_the_place_of_the_verdict(
@@ -299,6 +310,63 @@ def test_a_bad_file_is_one_sentence_in_the_place_of_the_verdict(
     wait_for_error(accepted, sentence)
     entered(accepted)
     accepted.wait_for(f"{SHOWN} === 'No picture yet.'")
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_marked_picture_that_shows_another_is_not_accepted(
+    accepted: Page, lock: LockedWatermark, tmp_path: Path, disguise: str
+) -> None:
+    photo, other = natural_pictures(2, (256, 256), seed=3)
+    content = DISGUISES[disguise](lock.embed(photo, IDENTIFIER), other)
+    format = {b"\xff\xd8": "jpg", b"RI": "webp", b"BM": "bmp"}.get(content[:2], "png")
+    (tmp_path / f"disguised.{format}").write_bytes(content)
+    accepted.choose_file("#picture", tmp_path / f"disguised.{format}")
+    accepted.wait_for(f"{SHOWN} && !{SHOWN}.includes('Verifying')")
+    assert not accepted.evaluate(f"Boolean({ACCEPTED})")
+
+
+SHOWN_FILES = {
+    "plain.png": lambda p: encoded(p),
+    "srgb.png": lambda p: encoded(p, icc_profile=matrix_profile(SRGB_PRIMARIES, SRGB_CURVE)),
+    "p3.png": lambda p: encoded(p, icc_profile=matrix_profile(P3_PRIMARIES, SRGB_CURVE)),
+    "p3.jpg": lambda p: encoded(p, "JPEG", icc_profile=matrix_profile(P3_PRIMARIES, SRGB_CURVE)),
+    "p3.webp": lambda p: encoded(
+        p, "WEBP", lossless=True, icc_profile=matrix_profile(P3_PRIMARIES, SRGB_CURVE)
+    ),
+    "gamma-1.8.png": lambda p: disguises.png(p, disguises.gamma_chunk(1 / 1.8)),
+    "gamma-2.2.png": lambda p: disguises.png(p, disguises.gamma_chunk(0.45455)),
+    "code-points.png": lambda p: disguises.png(p, disguises.chunk(b"cICP", bytes((12, 13, 0, 1)))),
+    "grey.png": lambda p: encoded(
+        p[..., 0], icc_profile=disguises.grey_profile(disguises.power_curve(1.8))
+    ),
+    "grey-with-rgb.jpg": lambda p: encoded(
+        p[..., 0], "JPEG", icc_profile=matrix_profile(SRGB_PRIMARIES, (1.8,))
+    ),
+    "deep.png": lambda p: disguises.png(p.astype(int) * 257, depth=16),
+    "alpha.png": lambda p: encoded(np.dstack([p, np.full_like(p[..., 0], 240)])),
+    "turned.jpg": lambda p: encoded(p, "JPEG", exif=UPSIDE_DOWN),
+    "turned.png": lambda p: encoded(p, exif=UPSIDE_DOWN),
+    "turned.webp": lambda p: encoded(p, "WEBP", lossless=True, exif=UPSIDE_DOWN),
+}
+UPSIDE_DOWN = Image.Exif()
+UPSIDE_DOWN[0x0112] = 3
+
+
+@pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.DepthWarning")
+@pytest.mark.parametrize("name", SHOWN_FILES)
+def test_python_reads_what_the_browser_shows(page: Page, name: str) -> None:
+    content = SHOWN_FILES[name](natural_pictures(1, (64, 96), seed=3)[0])
+    shown = page.evaluate(
+        "(async () => { const image = new Image();"
+        f"image.src = 'data:;base64,{base64.b64encode(content).decode()}';"
+        "await image.decode();"
+        "const context = new OffscreenCanvas(image.width, image.height).getContext('2d');"
+        "context.fillStyle = 'white'; context.fillRect(0, 0, image.width, image.height);"
+        "context.drawImage(image, 0, 0);"
+        "return [...context.getImageData(0, 0, image.width, image.height).data] })()"
+    )
+    levels = np.reshape(shown, (64, 96, 4))[..., :3]
+    assert np.abs(levels - read(content).to_bytes().astype(int)).max() <= 2
 
 
 def test_a_thumbnail_is_refused(ready: Page, tmp_path: Path) -> None:

@@ -7,20 +7,19 @@ import json
 import shutil
 import subprocess
 from functools import lru_cache
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash
-from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.hashing.octave import OctaveCode
-from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.images.placing import placed
+from coverlock_sdk.hashing.views import View, rows_of
+from coverlock_sdk.images.picture import Picture, placed
 from coverlock_sdk.locking import registration
-from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.keys import PUBLIC_SECRET, codeword
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.statistics import soft_tail
@@ -123,31 +122,31 @@ FRAMES = (
     Frame(0.9),
     Frame(0.8, 0.45, 0.56),
     Frame(0.8, 0.45, 0.52),
-    Frame(0.93, turn=2.5),
-    Frame(0.9, 0.49, 0.52, -4.0),
+    Frame(0.93, turn=2.5, aspect=1.25),
+    Frame(0.9, 0.49, 0.52, -4.0, aspect=1.25),
 )
 
 
-@pytest.mark.parametrize("bands", [1, 2, 3])
-def test_codes_of_frames_are_those_of_the_hash(bands: int) -> None:
+@pytest.mark.parametrize(("bands", "size"), [(1, 32), (2, 64), (3, 128), (3, None)])
+def test_codes_of_frames_are_those_of_the_hash(bands: int, size: int | None) -> None:
     image_hash = OctaveCode()
     view = thumbnail(photos(2, 5)[0])
     program = (
-        f"{OPENED} const view = octave.view(given.view);"
-        "const codes = octave.framed(view, given.frames, given.bands);"
+        f"{OPENED} const view = octave.view(given.view, given.aspect);"
+        "const codes = octave.framed(view, given.frames, given.bands, given.size);"
         "return codes.map(({numbers}) => Array.from(numbers))"
     )
     frames = [frame._asdict() for frame in FRAMES]
     lock = Lock(64, Calibration(), image_hash)
-    given = opened(lock, view=view.ravel().tolist(), frames=frames, bands=bands)
-    parts = run("octave.js", program, given)
+    given = {"view": view.ravel().tolist(), "aspect": 1.25, "bands": bands, "size": size}
+    parts = run("octave.js", program, opened(lock, **given, frames=frames))
     codes = np.concatenate([np.reshape(part, (len(FRAMES), -1)) for part in parts], axis=1)
-    expected = image_hash.framed(view, FRAMES, bands)
+    expected = image_hash.framed(View(view, 1.25), rows_of(*FRAMES), bands, size)
     assert codes == pytest.approx(expected, rel=0, abs=2e-5 * float(np.abs(expected).max()))
 
 
 def test_frames_weigh_the_same() -> None:
-    frames = [frame for family in registration.families() for frame in family.frames]
+    frames = [Frame(*row) for family in registration.families() for row in family.frames]
     frames += [WHOLE, Frame(0.9, 0.503, 0.5), Frame(0.75, 0.6, 0.44), Frame(0.999, 0.4, 0.5)]
     program = "return given.frames.map((frame) => m.weightOf(frame, given.settings))"
     given = {"frames": [f._asdict() for f in frames], "settings": registration_settings()}
@@ -155,40 +154,34 @@ def test_frames_weigh_the_same() -> None:
     assert weights == pytest.approx([registration.weight_of(f) for f in frames], rel=1e-12)
 
 
-class Bowl:
-    """A score whose top lies in one frame, the steeper the more bands are compared."""
-
-    def __init__(self, top: Frame) -> None:
-        self.top = top
-
-    def every(self, frames: Any, bands: int) -> np.ndarray:
-        return self.own(frames, [0] * len(frames), bands)[:, None]
-
-    def own(self, frames: Any, rows: Any, bands: int) -> np.ndarray:
-        apart = np.subtract(frames, self.top) * (1, 1, 1, 0.01)
-        return -bands * np.log1p((apart**2).sum(axis=1) * 1000)
+SEARCHED = (
+    f"{OPENED} const {{ aspect, wanted, settings }} = given;"
+    "const view = octave.view(given.view, aspect);"
+    "const search = new m.Search(octave, view, directions, wanted, settings.registration);"
+    "const found = search.best(given.leastWeight);"
+    "return [...found, search.near(found[0])]"
+)
 
 
 @pytest.mark.parametrize("least_weight", [0.0, 1e-4])
-@pytest.mark.parametrize("top", FRAMES)
-def test_searches_end_in_the_same_frames(top: Frame, least_weight: float) -> None:
-    program = (
-        "const score = (frames, bands) => frames.map((frame) => {"
-        "const apart = (axis) => frame[axis] - given.top[axis];"
-        "const square = apart('side') ** 2 + apart('x') ** 2 + apart('y') ** 2;"
-        "return -bands * Math.log1p((square + (apart('turn') * 0.01) ** 2) * 1000) });"
-        "const found = [...m.search(score, given.settings, given.leastWeight)];"
-        "return [...found, [m.nearby(found[0][0], score, given.settings)]]"
+@pytest.mark.parametrize("frame", FRAMES)
+def test_searches_end_in_the_same_frames(frame: Frame, least_weight: float) -> None:
+    lock, photo = Lock(256, Calibration(), OctaveCode()), photos(2, 5)[1]
+    code = lock.terms("acme-photos", None).code_map
+    wanted = np.tanh(code.seen(lock.hash.code(thumbnail(photo)))[0])
+    view = thumbnail(cropped(photo, frame))
+    aspect = photo.width / photo.height
+    search = registration.Search(
+        lock.hash, View(view, aspect), registration.PayloadTarget(code, wanted)
     )
-    settings = registration_settings()
-    given = {"top": top._asdict(), "settings": settings, "leastWeight": least_weight}
-    families = run("registration.js", program, given)
-    expected = list(registration.search(Bowl(top), least_weight))
-    expected.append([registration.nearby(expected[0][0], Bowl(top))])
-    assert [len(family) for family in families] == [len(family) for family in expected]
-    for found, wanted in zip(chain(*families), chain(*expected), strict=True):
-        assert moved(found["frame"], wanted.frame) < 1e-5
-        assert found["weight"] == pytest.approx(wanted.weight)
+    expected = search.best(least_weight)
+    expected.append(search.near(expected[0]))
+    given = {"view": view.ravel().tolist(), "aspect": aspect, "wanted": wanted[0].tolist()}
+    found = run("registration.js", SEARCHED, opened(lock, **given, leastWeight=least_weight))
+    assert len(found) == len(expected)
+    for shown, wanted in zip(found, expected, strict=True):
+        assert moved(shown["frame"], wanted.frame) < 1e-5
+        assert shown["weight"] == pytest.approx(wanted.weight)
 
 
 def assert_same(shown: dict[str, Any], verdict: Verdict) -> None:
@@ -213,32 +206,39 @@ def decoded_of(payload: np.ndarray, flips: float, seed: int) -> np.ndarray:
 
 VERIFIED = (
     f"{OPENED} const lock = new m.Lock(given.settings, directions, octave);"
-    "const decode = given.again && (() => given.again);"
+    "const { aspect, again } = given, decode = again && (() => again);"
     "return Promise.all(given.pictures.map(({decoded, description}) =>"
-    "lock.verify(decoded, Float32Array.from(description), given.message, decode)))"
+    "lock.verify(decoded, Float32Array.from(description), given.message, { aspect, decode })))"
 )
 
 
-def compare(
-    lock: Lock,
-    decoded: list[np.ndarray],
-    views: list[np.ndarray],
-    again: np.ndarray | None = None,
-) -> list[Verdict]:
-    """The verdicts on pictures for "acme-photos", once the page gave the same.
+class Again(NamedTuple):
+    """Looks at pictures of one aspect, whose logits are the same in every place."""
 
-    ``again`` is what is decoded of any of them once it is put back in its place.
-    """
+    width_over_height: float
+    logits: np.ndarray
+
+    def aspect(self, row: int) -> float:
+        return self.width_over_height
+
+    def placed(self, row: int, frame: Frame) -> np.ndarray:
+        return self.logits
+
+
+def compare(
+    lock: Lock, decoded: list[np.ndarray], views: list[np.ndarray], looks: Again | None = None
+) -> list[Verdict]:
+    """The verdicts on pictures for "acme-photos", once the page gave the same."""
     pictures = [
         {"decoded": logits.tolist(), "description": view.ravel().tolist()}
         for logits, view in zip(decoded, views, strict=True)
     ]
     message = codeword("acme-photos", None, lock.bits).tolist()
-    given = {"pictures": pictures, "message": message}
-    given["again"] = None if again is None else again.tolist()
+    given: dict[str, Any] = {"pictures": pictures, "message": message}
+    if looks is not None:
+        given |= {"aspect": looks.width_over_height, "again": looks.logits.tolist()}
     found = run("lock.js", VERIFIED, opened(lock, **given))
-    decode = None if again is None else lambda row, frame: again
-    verdicts = lock.verify(np.stack(decoded), views, "acme-photos", decode)
+    verdicts = lock.verify(np.stack(decoded), views, "acme-photos", looks)
     for shown, verdict in zip(found, verdicts, strict=True):
         assert_same(shown, verdict)
         if verdict.frame is None:
@@ -250,7 +250,7 @@ def compare(
 
 def moved(shown: dict[str, float], frame: Frame) -> float:
     """How far two frames are apart; a turn by how far it moves the rim."""
-    return float(np.abs(np.subtract(list(shown.values()), frame) * (1, 1, 1, 0.01)).max())
+    return float(np.abs(np.subtract(list(shown.values()), frame) * (1, 1, 1, 0.01, 1)).max())
 
 
 def payload_of(lock: Lock, view: np.ndarray) -> np.ndarray:
@@ -274,23 +274,24 @@ def test_verdicts_on_whole_pictures_are_those_of_the_lock(payload_bits: int) -> 
 
 
 @pytest.mark.parametrize(
-    "frame", [Frame(0.9), Frame(0.83), Frame(0.85, 0.46, 0.55), Frame(0.93, turn=3.0)]
+    "frame",
+    [Frame(0.9), Frame(0.83), Frame(0.85, 0.46, 0.55), Frame(0.92, turn=3.0, aspect=1.25)],
 )
 def test_cropped_and_turned_pictures_are_found_in_the_same_frame(frame: Frame) -> None:
     lock = Lock(256, Calibration(), OctaveCode())
-    photo = photos(2, 5)[1].resize((256, 256), Image.Resampling.BICUBIC)
+    photo = photos(2, 5)[1]
     decoded = decoded_of(payload_of(lock, thumbnail(photo)), 0.02, 3)
-    [verdict] = compare(lock, [decoded], [thumbnail(cropped(photo, frame))])
+    [verdict] = compare(lock, [decoded], [thumbnail(cropped(photo, frame))], Again(1.25, decoded))
     assert verdict
     assert moved(frame._asdict(), verdict.frame) < 0.03
 
 
 def test_a_crop_that_is_read_again_in_its_place_gets_the_same_verdict() -> None:
     lock, frame = Lock(256, Calibration(), OctaveCode()), Frame(0.85, 0.46, 0.55)
-    photo = photos(2, 5)[1].resize((256, 256), Image.Resampling.BICUBIC)
+    photo = photos(2, 5)[1]
     payload, view = payload_of(lock, thumbnail(photo)), thumbnail(cropped(photo, frame))
     weak, again = decoded_of(payload, 0.3, 3), decoded_of(payload, 0.02, 4)
-    [verdict] = compare(lock, [weak], [view], again)
+    [verdict] = compare(lock, [weak], [view], Again(1.25, again))
     assert verdict
     assert moved(frame._asdict(), verdict.frame) < 0.03
     [alone] = compare(lock, [weak], [view])

@@ -18,7 +18,7 @@ from coverlock_sdk.errors import BundleError, MissingModelError
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_web.command import web
 from coverlock_web.inlining import PAGE
-from coverlock_web.runtime import BINARY, MODULE
+from coverlock_web.runtime import BINARY, MODULE, RUNTIME
 from coverlock_web.site import MODULES, rate_text, require_page, write_site
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -30,7 +30,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     (folder / MODULE).write_text("export const none = true;")
     (folder / BINARY).write_bytes(b"\0asm")
-    monkeypatch.setattr("coverlock_web.site.locate", lambda asset: folder)
+    monkeypatch.setattr(type(RUNTIME), "locate", lambda asset: folder)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from coverlock_sdk.testing import natural_pictures
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "vendor_plugin"
 GUIDE = ROOT / "docs" / "writing-a-plugin.md"
+HOOKS = ROOT / "docs" / "reference" / "hooks.md"
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,10 @@ def test_without_a_lock_the_forgery_passes(spreadmark):
     assert unlocked.verify(forged, "order-4711")
 
 
-@pytest.mark.parametrize("hook", re.findall(r"^### (\w+)$", GUIDE.read_text(), re.M))
-def test_hook_examples_of_the_guide_are_accepted(spreadmark, hook, monkeypatch):
+@pytest.mark.parametrize("hook", re.findall(r"^### (\w+)$", HOOKS.read_text(), re.M))
+def test_examples_of_hooks_are_accepted(spreadmark, hook, monkeypatch):
     monkeypatch.setitem(sys.modules, "spreadmark", spreadmark)
-    section = GUIDE.read_text().partition(f"### {hook}\n")[2]
+    section = HOOKS.read_text().partition(f"### {hook}\n")[2]
     code = re.search(r"```python\n(.*?)```", section, re.S)[1]
     plugin = types.ModuleType("plugin_of_the_guide")
     exec(code, vars(plugin))

@@ -9,27 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from PIL import Image
 
 pytest.importorskip("torch")
 pytest.importorskip("kornia")
-pytest.importorskip("matplotlib")
-
-from matplotlib.container import ErrorbarContainer
 
 from coverlock_bench import rt
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.testing import natural_pictures
-from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
+from coverlock_training.watermarks.trainer import WatermarkRecipe
 from experiments import interventions, trained, training_factors
-from experiments.commands import references_command, transferability_command
-from experiments.intervention_picture import draw_interventions, interventions_figure
-from experiments.references import references
-from experiments.tables import INTERVENTIONS, REFERENCES, TRAINING_FACTORS
+from experiments.tables import INTERVENTIONS, TRAINING_FACTORS
 from experiments.trained import Variant
 
-REFERENCES_FILE = Path(__file__).parents[2] / "bench" / "results" / "references.json"
 TINY = Variant(
     "mbrs",
     "mbrs",
@@ -83,23 +75,7 @@ def test_variants_are_trained_and_measured_once(
     again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
     assert weights.stat().st_mtime_ns == first
     assert again["trained"]["mbrs"]["seeds"]["0"] == run
-    low = "mbrs-with-broadcast-gap"
-    mbrs = figures["trained"]["mbrs"]
-    older = {name: value for name, value in mbrs["recipe"].items() if name != "piece"}
-    kept = figures["trained"] | {"mbrs": {**mbrs, "recipe": older, "seeds": {"7": run}}}
-    again = interventions.interventions(
-        ["mbrs"], photos, images, tmp_path, [0], bfloat16=False, earlier={"trained": kept}
-    )
-    assert set(again["trained"]["mbrs"]["seeds"]) == {"0", "7"}
-    assert again["trained"][low] == figures["trained"][low]
-    kept["mbrs"]["settings"] = {"bits": 256}
-    again = interventions.interventions(
-        ["mbrs"], photos, images, tmp_path, [0], bfloat16=False, earlier={"trained": kept}
-    )
-    assert set(again["trained"]["mbrs"]["seeds"]) == {"0"}  # those of other settings do not stay
     assert "vine with broadcast gap | - | 0" in INTERVENTIONS.markdown(figures)
-    draw_interventions(figures, tmp_path / "picture.png")
-    assert Image.open(tmp_path / "picture.png").width > 1000
     json.dumps(figures)
 
 
@@ -136,16 +112,6 @@ def test_the_paper_stands_beside_what_was_measured() -> None:
     assert "| - (0.600) | - (6.97 dB) | - (training failure) |" in failed
 
 
-def test_the_picture_shows_the_spread_of_seeds_and_counts_covers() -> None:
-    bars, curves = interventions_figure(FIGURES).axes
-    [spread] = [c for c in bars.containers if isinstance(c, ErrorbarContainer)]  # of the twins
-    [[(place, low), (_, high)]] = spread[2][0].get_segments()
-    assert (place, low, high) == pytest.approx((1, 0.3 - 0.02**0.5, 0.3 + 0.02**0.5))
-    one, twins = curves.get_lines()
-    assert list(one.get_xdata()) == [2000, 4000]
-    assert list(twins.get_xdata()) == [1000, 2000]
-
-
 @pytest.mark.usefixtures("tiny")
 def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path) -> None:
     runs = training_factors.factors("mbrs")
@@ -176,60 +142,6 @@ def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, tmp_path:
 def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(CoverLockError, match="no variant 'hiden': use hidden"):
         interventions.interventions(["hiden"], photos, [], tmp_path, [0], bfloat16=False)
-
-
-def test_references_are_their_cards_and_what_is_measured(photos: Path, tmp_path: Path) -> None:
-    earlier, out = tmp_path / "earlier.json", tmp_path / "references.json"
-    config = {"images": photos.name, "measured_on": len(list(photos.iterdir())), "seed": 0}
-    others = json.loads(REFERENCES_FILE.read_text())["figures"]
-    earlier.write_text(json.dumps({"config": config, "figures": others}))
-    options = ["-w", "mbrs", "--images", str(photos), "--keep", str(earlier), "-o", str(out)]
-    result = CliRunner().invoke(references_command, options)
-    assert result.exit_code == 0, result.output
-    kept, figures = (json.loads(file.read_text())["figures"] for file in (earlier, out))
-    assert kept.pop("mbrs") != figures["mbrs"]
-    assert {name: row for name, row in figures.items() if name != "mbrs"} == kept
-    assert figures["mbrs"]["bit_accuracy"] > 0.95
-    assert figures["mbrs"]["accuracy_under_distortion"]["crop"] < 1
-    assert set(figures["mbrs"]["rt"]) == {"1", "10"}
-    assert figures["mbrs"]["rt"]["1"]["rt"] > 0.9
-    [line] = [line for line in REFERENCES.markdown(figures).splitlines() if "| mbrs |" in line]
-    assert line.startswith("| mbrs | 64 at 128 px |")
-    assert line.endswith("| - |")
-
-
-def test_transferability_is_measured_for_any_number_of_sources(
-    photos: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "rt.json"
-    options = ["-w", "mbrs", "--images", str(photos), "--sources", "2", "--sources", "900"]
-    result = CliRunner().invoke(transferability_command, [*options, "-o", str(out)])
-    assert result.exit_code == 0, result.output
-    row = json.loads(out.read_text())["figures"]["mbrs"]
-    assert list(row["rt"]) == ["2"]
-    assert row["rt"]["2"]["rt"] > 0.9
-
-
-@pytest.mark.usefixtures("additive_plugin")
-def test_transferability_of_other_watermarks_is_kept(photos: Path, tmp_path: Path) -> None:
-    earlier, out = tmp_path / "earlier.json", tmp_path / "rt.json"
-    config = {"images": photos.name, "measured_on": len(list(photos.iterdir())), "seed": 0}
-    other = {"config": config, "figures": {"other": {"bits": 1, "side": 2, "rt": {}}}}
-    earlier.write_text(json.dumps(other))
-    options = ["-w", "additive", "--images", str(photos), "--sources", "1", "--keep", str(earlier)]
-    options += ["-o", str(out)]
-    result = CliRunner().invoke(transferability_command, options)
-    assert result.exit_code == 0, result.output
-    assert list(json.loads(out.read_text())["figures"]) == ["other", "additive"]
-    refused = CliRunner().invoke(transferability_command, [*options, "--seed", "1"])
-    assert isinstance(refused.exception, CoverLockError)
-    assert "cannot stay beside the new ones" in str(refused.exception)
-
-
-@pytest.mark.usefixtures("additive_plugin")
-def test_a_watermark_without_a_card_is_no_reference(photos: Path) -> None:
-    with pytest.raises(CoverLockError, match="'additive' come without a card"):
-        references(["additive"], sorted(photos.iterdir()), seed=0)
 
 
 @pytest.mark.usefixtures("tiny")

@@ -185,7 +185,7 @@ def test_the_command_writes_all_attackers_down(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "dictionary, 16 salts, 40" in result.output
     document = json.loads(out.read_text())
-    assert document["command"] == "bench key-learners"
+    assert document["command"] == "experiments key-learners"
     assert {"told", "hidden", "originals", "serials", "safe"} <= set(document["figures"])
     assert document["figures"]["safe"]["hidden"] == {"64": 30}
 

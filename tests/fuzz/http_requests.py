@@ -1,4 +1,4 @@
-"""Damaged HTTP requests, given to the service's own connections without a network in between."""
+"""Damaged HTTP requests, given to the service without a network in between."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from uvicorn.server import ServerState
 
 from coverlock_sdk import Verifier
-from coverlock_sdk.serving.admission import Limits
-from coverlock_sdk.serving.app import create_app
-from coverlock_sdk.serving.connections import server_config
+from coverlock_sdk.serving.access import Limits
 from coverlock_sdk.serving.deployment import Deployment
+from coverlock_sdk.serving.server import make_server
 from coverlock_sdk.serving.service import Service
+from coverlock_sdk.verifier.verifier import Settings
 from tests.fuzz.mutations import damaged_bytes
 from tests.served import CALLERS, PLAIN
 
@@ -25,7 +25,7 @@ REQUESTS = [
     f"POST /verify?id=a&id=b HTTP/1.1\r\n{_TOKEN}Content-Length: 4\r\n\r\nabcd",
     f"POST /verify?bits={'01' * 24} HTTP/1.1\r\n{_TOKEN}Transfer-Encoding: chunked\r\n\r\n"
     "4\r\nabcd\r\n0\r\n\r\n",
-    "GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /docs HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n",
     f"GET /metrics HTTP/1.1\r\n{_TOKEN}X-Request-ID: a.b\r\nExpect: 100-continue\r\n\r\n",
     "GET /openapi.json HTTP/1.0\r\nConnection: close\r\n\r\n",
 ]
@@ -69,10 +69,10 @@ class NoNetwork(asyncio.Transport):
 def http_reader(bundle: Path) -> Any:
     """A reader that sends one damaged request; an answer of 500 is a finding."""
     loop = asyncio.new_event_loop()
-    limits = Limits(seconds=0.5, idle_seconds=0.5)
-    verifier = Verifier.open(bundle, "cpu", threads=1)
-    app = create_app(Service(Deployment((verifier,), CALLERS), limits))
-    config = server_config(app, limits, lifespan="off")
+    limits = Limits(seconds=0.5)
+    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
+    config = make_server(Service(Deployment((verifier,), CALLERS), limits)).config
+    config.lifespan = "off"
     config.load()
 
     async def ask(request: bytes, pieces: int) -> bytes:

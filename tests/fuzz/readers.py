@@ -14,18 +14,17 @@ import random
 import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from PIL import Image
 
 from coverlock_sdk import Key
 from coverlock_sdk.bundles.bundle import Bundle, Manifest, stamped
-from coverlock_sdk.bundles.compiled_engines import engines_of
-from coverlock_sdk.bundles.signatures import SIGNATURE, check_signature
-from coverlock_sdk.bundles.trust import Trust
+from coverlock_sdk.bundles.engines import Engine
+from coverlock_sdk.bundles.signing import SIGNATURE, check_signature
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import Keyring
@@ -124,7 +123,11 @@ def odd_pictures(scratch: Path) -> Reader:
 def manifests(scratch: Path) -> Reader:
     bundle = write_toy_bundle(scratch / "bundle")
     document = json.loads((bundle.path / "manifest.json").read_bytes())
-    document["engines"] = [{"file": "engines/a.plan", "batches": [1, 8, 32], "graph": "verify"}]
+    document["engines"] = [
+        asdict(
+            Engine("verify", "fp32", "0" * 64, "tensorrt", "10.13", "sm89", (1, 8, 32), 3, False)
+        )
+    ]
     document["plugin"] = {"distribution": "a", "version": "1", "probe": [0.5, 1]}
     del document["sha256"], document["schema"]
 
@@ -148,7 +151,7 @@ def bundles(scratch: Path) -> Reader:
         (folder / name).write_bytes(damaged_bytes(good[name], rng))
         try:
             bundle = Bundle.open(folder)
-            list(engines_of(bundle, "verify", "fp32"))
+            bundle.engines("verify", "fp32")
         finally:
             (folder / name).write_bytes(good[name])
 
@@ -174,7 +177,9 @@ def keys(scratch: Path) -> Reader:
 
 
 def tokens(scratch: Path) -> Reader:
-    callers = [asdict(Caller(name, name * 64, ("verify", "detail"))) for name in "ab"]
+    callers = [
+        msgspec.structs.asdict(Caller(name, name * 64, ("verify", "detail"))) for name in "ab"
+    ]
     return _file(scratch / "tokens.json", {"callers": callers}, Callers.load)
 
 
@@ -255,16 +260,15 @@ def jobs(scratch: Path) -> Reader:
 
     folder = scratch / "results"
     terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6}
-    with Results(folder, terms):
-        pass
-    return _file(folder / JOB, terms, lambda _: Results(folder, terms).done())
+    Results(folder, terms).write(0, [])
+    return _file(folder / JOB, terms, lambda _: Results(folder, terms).counts())
 
 
 def parquet(scratch: Path) -> Reader:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from coverlock_sdk.scaling.inputs import find_parts
+    from coverlock_sdk.scaling.inputs import find_shards
     from coverlock_sdk.scaling.job import VerificationJob
 
     path, job = scratch / "rows.parquet", VerificationJob("", max_pixels=4_000_000)
@@ -287,7 +291,7 @@ def parquet(scratch: Path) -> Reader:
         else:
             rows = {**columns, rng.choice(["file", "path", "id", "x"]): rng.choices(strange, k=2)}
             pq.write_table(pa.table(rows), path)
-        for part in find_parts([str(path)], with_message=True):
+        for part in find_shards([str(path)], with_message=True):
             for item in part.items():
                 job.prepare(item.file, SIZE, load=item.load)
 
@@ -311,11 +315,11 @@ def audit_logs(scratch: Path) -> Reader:
 
 
 def signing_keys(scratch: Path) -> Reader:
-    from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
+    from coverlock_sdk.bundles.signing import generate_signing_key
 
     folder = write_toy_bundle(scratch / "signed").path
     public = generate_signing_key(scratch / "release.key")
-    signature = sign_bundle(folder, scratch / "release.key").read_bytes()
+    signature = Bundle.open(folder).sign(scratch / "release.key").read_bytes()
     content, good, path = (
         (folder / "manifest.json").read_bytes(),
         public.read_bytes(),
@@ -325,40 +329,7 @@ def signing_keys(scratch: Path) -> Reader:
     def reader(rng: random.Random) -> None:
         path.write_bytes(damaged_bytes(good, rng) if rng.random() < 0.7 else good)
         (folder / SIGNATURE).write_bytes(damaged_bytes(signature, rng))
-        check_signature(folder, content, Trust.of(path))
-
-    return reader
-
-
-def trust_files(scratch: Path) -> Reader:
-    from coverlock_sdk.bundles.signing import generate_signing_key
-
-    formats: tuple[Any, ...] = ("coverlock", "model-signing")
-    pems = [
-        generate_signing_key(scratch / f"{format}.key", format=format).read_text()
-        for format in formats
-    ]
-    entries = [{"name": pem[-40:-30], "public_key": pem, "revoked": None} for pem in pems]
-    document = {"coverlock_trust": 1, "keys": [*entries, {**entries[0], "revoked": "2026-01-01"}]}
-    return _file(scratch / "trust.json", document, lambda path: Trust.load(path).save(path))
-
-
-def openssf_signatures(scratch: Path) -> Reader:
-    from coverlock_sdk.bundles.openssf import MODEL_SIGNATURE
-    from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
-
-    folder = write_toy_bundle(scratch / "openssf").path
-    public = generate_signing_key(scratch / "curve.key", format="model-signing")
-    signature = sign_bundle(folder, scratch / "curve.key", format="model-signing").read_bytes()
-    document, trust = json.loads(signature), Trust.of(public)
-    content = (folder / "manifest.json").read_bytes()
-
-    def reader(rng: random.Random) -> None:
-        damaged = damaged_json(document, rng)
-        (folder / MODEL_SIGNATURE).write_bytes(
-            damaged if rng.random() < 0.5 else damaged_bytes(signature, rng)
-        )
-        check_signature(folder, content, trust)
+        check_signature(folder, content, path)
 
     return reader
 
@@ -383,13 +354,9 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "parquet": parquet,
     "audit logs": audit_logs,
     "signing keys": signing_keys,
-    "trust files": trust_files,
     "HTTP": http,
 }
 """What makes each reader, given a folder for its files."""
-
-if find_spec("model_signing"):
-    READERS["OpenSSF signatures"] = openssf_signatures
 
 
 def seed_of(reader: str, number: int, seed: int) -> random.Random:

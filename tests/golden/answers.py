@@ -10,52 +10,84 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 import warnings
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageEnhance
 
-from coverlock_sdk import Key, Verdict, load_watermark, wrap
+from coverlock_sdk import Key, Verdict, Verifier, load_watermark, wrap
 from coverlock_sdk.arrays import Pixels
-from coverlock_sdk.errors import LookalikeWarning, WeakMarkWarning
+from coverlock_sdk.embedder import Embedder
+from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.images.distortions import Rotation
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.testing import natural_pictures
 from tests.conftest import AdditiveMark
+from tests.served import DETAILED, ask, png, served
+from tests.toy_bundle import write_toy_bundle
 
 FILE = Path(__file__).with_name("answers.jsonl")
 
-KEYS = {"keyless": None, "keyed": Key(bytes(range(32)), id="golden", created="")}
+KEY = Key(bytes(range(32)), id="golden", created="")
 NAMES = ("order-4711", "order-4711/000001", "order-4712")
-CHANGES = ("none", "JPEG", "half size", "brighter")
+CHANGES = ("none", "JPEG", "half size", "brighter", "cropped", "turned")
 
 Answer = dict[str, Any]
 
 
 def answers() -> Iterator[Answer]:
-    """Every answer, in a fixed order: a quick watermark on all pictures, a network on one."""
+    """Every answer, in a fixed order."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield from _of_locks(Path(folder))
+        yield from _of_a_bundle(Path(folder))
+
+
+def _of_locks(folder: Path) -> Iterator[Answer]:
+    """A quick watermark on all pictures, a network on one."""
     every = pictures()
-    watermarks = [AdditiveMark(), load_watermark("mbrs")]
-    for watermark, (key_name, key) in product(watermarks, KEYS.items()):
-        lock = wrap(watermark, key=key)
-        for kind in every if watermark.name == "additive" else ("native",):
-            for answer in _about(lock, every[kind]):
-                yield {"watermark": watermark.name, "key": key_name, "picture": kind, **answer}
-    unmarked = _said(lock.verify(every["native"], NAMES[0]))
-    yield {"watermark": watermark.name, "picture": "native", "asked": "verify", **unmarked}
+    for watermark in (AdditiveMark(), load_watermark("mbrs")):
+        locks = {
+            "keyless": wrap(watermark),
+            "keyed": wrap(watermark, key=KEY),
+            "registry": wrap(watermark, key=KEY, registry=folder / f"{watermark.name}.db"),
+        }
+        for name, lock in locks.items():
+            for kind in every if watermark.name == "additive" else ("native",):
+                for answer in _about(lock, every[kind]):
+                    yield {"watermark": watermark.name, "lock": name, "picture": kind, **answer}
+            unmarked = _said(lock.verify(every["native"], NAMES[2]))
+            yield {"watermark": watermark.name, "lock": name, "asked": "unmarked", **unmarked}
+
+
+def _of_a_bundle(folder: Path) -> Iterator[Answer]:
+    """What a verifier, an embedder and the service say of the same pictures."""
+    bundle = write_toy_bundle(folder / "bundle", embedding=True, image_hash=OctaveCode())
+    with Verifier.open(bundle, "cpu", key=KEY) as verifier:
+        embedder = Embedder.open(bundle, key=KEY)
+        with served(verifier, embedder=embedder, names=NAMES) as client:
+            for kind, picture in pictures().items():
+                marked = embedder.mark(picture.convert("RGB"), NAMES[0])
+                about = {"bundle": "toy", "picture": kind}
+                yield {**about, "asked": "mark", "pixels": _checksum(np.asarray(marked.picture))}
+                for change in CHANGES:
+                    seen = _changed(marked.picture, change)
+                    yield {**about, "asked": change, **_said(verifier.verify(seen, NAMES[0]))}
+                    content = png(np.asarray(seen))
+                    told = ask(client, content, token=DETAILED, id=NAMES[0]).json()
+                    kept = {name: told[name] for name in ("accepted", "bits", "fpr", "key_id")}
+                    yield {**about, "asked": f"service, {change}", **kept}
 
 
 def _about(lock: LockedWatermark, picture: Image.Image) -> Iterator[Answer]:
     """The answers about one picture, marked with each kind of message."""
     bits = np.arange(lock.bits) // 3 % 2
     for kind, message in {"identifier": NAMES[0], "serial": NAMES[1], "bits": bits}.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LookalikeWarning)
-            warnings.simplefilter("ignore", WeakMarkWarning)
-            marked = lock.mark(picture, message)
+        marked = lock.mark(picture, message)
         about = {"message": kind}
         yield {
             **about,
@@ -77,7 +109,13 @@ def _said(verdict: Verdict) -> Answer:
     """What is kept of a verdict: how near to passing a rejected picture came may change."""
     if not verdict:
         return {"accepted": False}
-    return {"accepted": True, "matches": verdict.matches, "p_value": verdict.p_value}
+    frame = [round(value, 2) for value in verdict.frame[:4]] if verdict.frame else None
+    return {
+        "accepted": True,
+        "matches": verdict.matches,
+        "p_value": verdict.p_value,
+        "frame": frame,
+    }
 
 
 def _checksum(pixels: Pixels) -> int:
@@ -92,13 +130,15 @@ def pictures() -> dict[str, Image.Image]:
         natural_pictures(1, size, seed=seed)[0]
         for seed, size in enumerate([(256, 256), (400, 520), (300, 280), (280, 320), (360, 300)])
     )
-    clear = np.clip(np.add.outer(np.arange(280), np.arange(320)), 60, 255).astype(np.uint8)
+    clear = np.clip(np.add.outer(np.arange(280), np.arange(320)), 240, 255).astype(np.uint8)
     return {
         "native": Image.fromarray(small),
         "large": Image.fromarray(large),
         "grey": Image.fromarray(grey).convert("L"),
         "alpha": Image.fromarray(np.dstack([alpha, clear])),
         "jpeg": _jpeg(Image.fromarray(jpeg), 80),
+        "palette": Image.fromarray(small[:, ::-1]).quantize(200),
+        "upright": Image.fromarray(np.ascontiguousarray(large.transpose(1, 0, 2))),
     }
 
 
@@ -107,6 +147,12 @@ def _changed(image: Image.Image, change: str) -> Image.Image:
         return _jpeg(image.convert("RGB"), 90)
     if change == "half size":
         return image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
+    if change == "cropped":
+        return image.crop((8, 0, 8 + round(0.94 * image.width), round(0.94 * image.height)))
+    if change == "turned":
+        mode = "RGBA" if image.mode == "RGBA" else "RGB"
+        turned = Rotation(2.0)(np.asarray(image.convert(mode)), np.random.default_rng(0))
+        return Image.fromarray(turned)
     return ImageEnhance.Brightness(image).enhance(1.1) if change == "brighter" else image
 
 

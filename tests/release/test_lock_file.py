@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "docker" / "service.lock"
-EXTRAS = ("cpu", "serve", "sign")
+EXTRAS = ("cpu", "redis", "serve", "sign")
 
 
 def wanted() -> list[Requirement]:

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.cli.opening import open_lock
-from coverlock_sdk.cli.options import Trusted, trust_option
+from coverlock_sdk.cli.options import Trusted, open_lock, trust_option
 
 
 @click.command()
@@ -23,7 +22,7 @@ from coverlock_sdk.cli.options import Trusted, trust_option
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @trust_option
 def web(folder: Path, out: Path, watermark: str | None, open_page: bool, trust: Trusted) -> None:
-    """Write BUNDLE as one HTML file that verifies pictures in a browser, offline.
+    """Write BUNDLE as one HTML page that verifies pictures offline.
 
     Only bundles without a key: a page never holds one. Needs 'coverlock fetch onnxruntime-web'.
     """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from coverlock_sdk.arrays import Logits
-from coverlock_sdk.hashing import octave
+from coverlock_sdk.calibration import MAX_CONFIDENCE
+from coverlock_sdk.frames import Frame
+from coverlock_sdk.hashing import octave, views
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking import readings, registration
-from coverlock_sdk.locking.calibration import MAX_CONFIDENCE
 from coverlock_sdk.locking.code_maps import code_map
 from coverlock_sdk.locking.keys import PUBLIC_SECRET
 from coverlock_sdk.locking.lock import FAINT, PROMISING, Lock
@@ -36,6 +38,7 @@ def lock_settings(lock: Lock) -> dict[str, Any]:
             "bandForger": floors.band_forger,
             "bandOdds": floors.band_odds,
             "searched": readings.SEARCHED,
+            "leastCentred": readings.LEAST_CENTRED,
             "steps": readings.STEPS,
         },
         "octave": octave_settings() if isinstance(lock.hash, OctaveCode) else None,
@@ -52,11 +55,11 @@ def lock_numbers(lock: Lock) -> bytes:
 def octave_settings() -> dict[str, Any]:
     """What the page computes the hash ``octave`` by, besides its matrices."""
     return {
-        "side": octave.SIDE,
+        "side": views.SIDE,
         "octaves": octave.OCTAVES,
         "colours": octave.COLOURS,
-        "opponent": octave.OPPONENT.tolist(),
-        "taper": octave.TAPER,
+        "opponent": views.OPPONENT.tolist(),
+        "taper": views.TAPER,
     }
 
 
@@ -75,28 +78,39 @@ def registration_settings() -> dict[str, Any]:
             "turned": registration.TURNED_WEIGHT,
             "anywhere": registration.ANYWHERE_WEIGHT,
         },
-        "popular": [frame._asdict() for frame in registration.POPULAR],
-        "families": [
-            {**family._asdict(), "frames": [frame._asdict() for frame in family.frames]}
-            for family in registration.families()
-        ],
-        "spread": registration.SPREAD,
+        "popular": [frame.side for frame in registration.POPULAR],
+        "families": [_family(family) for family in registration.families()],
+        "stages": {name: stage._asdict() for name, stage in STAGES.items()},
+        "wider": registration.WIDER.tolist(),
         "left": registration.LEFT,
-        "worthALook": registration.WORTH_A_LOOK,
-        "refined": registration.REFINED,
-        "sharpness": registration.SHARPNESS,
     }
+
+
+STAGES = {"low": registration.LOW, "middle": registration.MIDDLE, "fine": registration.FINE}
+
+
+def _family(family: registration.Family) -> dict[str, Any]:
+    """A family of frames of a square picture; the page makes its turns fit other proportions."""
+    [stage] = [name for name, stage in STAGES.items() if stage == family.stage]
+    return {
+        "frames": [_named(row) for row in family.frames.tolist()],
+        "weight": family.weights[0],
+        "stage": stage,
+        "begin": family.begin,
+        "kept": family.kept,
+        "reach": _named(family.reach),
+    }
+
+
+def _named(numbers: Sequence[float]) -> dict[str, float]:
+    """Numbers by what they are of a frame, the first ones first."""
+    return dict(zip(Frame._fields, numbers, strict=False))
 
 
 def _matrices(lock: Lock) -> list[Logits]:
     """Per band the directions (bits, dimensions) of the public map, then (dimensions, features)."""
     assert lock.hash is not None
     public = code_map(None, "", lock.bits, lock.hash.bands)
-    directions = [
-        rotation.directions(0, count, size)
-        for rotation, count, size in zip(
-            public.rotations, public.counts(), public.bands, strict=True
-        )
-    ]
+    directions = [public.band_directions(band, [0])[0] for band in range(len(public.bands))]
     whitening = lock.hash.whitening if isinstance(lock.hash, OctaveCode) else []
     return [matrix.T for matrix in (*directions, *whitening)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coverlock_sdk.models.npm_registry import NpmAsset
+from coverlock_sdk.models.assets import NpmAsset
 
 VERSION = "1.30.0"
 MODULE = "ort.wasm.bundle.min.mjs"

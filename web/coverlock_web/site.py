@@ -18,7 +18,6 @@ from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.models.assets import locate
 from coverlock_web.inlining import inlined, source
 from coverlock_web.lock_settings import lock_numbers, lock_settings
 from coverlock_web.runtime import BINARY, MODULE, RUNTIME, VERSION
@@ -29,16 +28,18 @@ MODULES = (
     "messages.js",
     "frames.js",
     "matrices.js",
+    "statistics.js",
     "turning.js",
+    "views.js",
     "octave.js",
     "code_map.js",
-    "statistics.js",
-    "readings.js",
     "registration.js",
+    "readings.js",
     "lock.js",
     "resampling.js",
     "placing.js",
     "picture.js",
+    "shown.js",
     "residual.js",
     "bundle.js",
     "verifier.js",
@@ -85,7 +86,7 @@ def require_page(lock: LockedWatermark) -> None:
             f"'{lock.watermark_name}' is not a network, so no page can decode it: verify its "
             "pictures with 'coverlock serve'"
         )
-    locate(RUNTIME)
+    RUNTIME.locate()
 
 
 def _alike(exported: Lock, lock: Lock) -> bool:
@@ -136,7 +137,7 @@ def _page(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> str:
 
 def _data(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> str:
     """The elements that hold modules, settings, runtime and graph."""
-    runtime = locate(RUNTIME)
+    runtime = RUNTIME.locate()
     settings = json.dumps(_settings(bundle, exported, lock)).replace("<", "\\u003c")
     binaries = {
         "graph": bundle.read(bundle.file()),

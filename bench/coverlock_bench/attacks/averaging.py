@@ -1,7 +1,7 @@
 """Averaging (Yang et al. 2024): what many marked pictures have in common is the mark.
 
 Marked pictures of the same message are averaged until their contents wash out, and the average of
-natural pictures, or of the very originals, is subtracted.
+natural pictures is subtracted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from coverlock_sdk import Attack, OracleAttack
+from coverlock_sdk import Attack
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import resample
@@ -36,25 +36,6 @@ class AveragedResidual(Attack):
         naturals = resample(_first(self.naturals, self.references, "natural"), size)
         marked = _first(references, self.references, "marked")
         pattern = marked.mean(axis=0) - naturals.mean(axis=0)
-        return np.clip(targets + resample(pattern, targets.shape[-2:]), 0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class PairedAveragedResidual(OracleAttack):
-    """Grey-box: marked pictures against their own originals.
-
-    Contents cancel exactly, so the arithmetic is that of GT@s; the authors count it as an attack
-    because some services hand out both versions.
-    """
-
-    name: ClassVar[str] = "averaging-paired"
-
-    references: int = REFERENCES
-
-    def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:
-        """Add the average difference to every target."""
-        marked = _first(references, self.references, "marked")
-        pattern = (marked - _first(originals, self.references, "original")).mean(axis=0)
         return np.clip(targets + resample(pattern, targets.shape[-2:]), 0.0, 1.0)
 
 

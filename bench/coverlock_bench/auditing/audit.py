@@ -1,32 +1,20 @@
-"""``coverlock audit``: how forgeable is this watermark, by what, and what would a lock change?"""
+"""``coverlock audit``: how forgeable is this watermark, by whom, and what would a lock change?"""
 
 from __future__ import annotations
 
 import json
 import shlex
-import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
-from coverlock_bench.auditing.assessment import Assessment, Plan
+from coverlock_bench.auditing.assessment import Assessment
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
 from coverlock_bench.auditing.exhibits import Exhibit, exhibits
-from coverlock_bench.auditing.findings import (
-    Findings,
-    Level,
-    findings,
-    given,
-    metric_names,
-    metrics,
-)
-from coverlock_bench.auditing.gate import Condition
-from coverlock_bench.auditing.options import planned
-from coverlock_bench.auditing.schedule import audit_stages
-from coverlock_bench.forecast import OverallProgress
+from coverlock_bench.auditing.presets import Plan, planned
+from coverlock_bench.auditing.verdict import Condition, Findings, Level, findings, metrics
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import FOLDER
 from coverlock_bench.results import result_document, write_document
@@ -45,37 +33,26 @@ COLOURS: dict[Level, str] = {
     "resisted": "green",
     "unmeasured": "yellow",
 }
-FIRST_SHARE = 0.25
-"""Of the pictures, on which everything is measured once before a run with little time goes on."""
+TONES = {"bad": "red", "good": "green", "unknown": "yellow"}
 
 
 @click.command()
 @click.argument("watermark")
-@click.option(
-    "--images",
-    type=FOLDER,
-    required=True,
-    help="Folder of photos of any size.",
-)
+@click.option("--images", type=FOLDER, required=True, help="Folder of photos of any size.")
 @click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Folder for report.html, results.json and pictures; an interrupted audit goes on there.",
+    help="Folder for report.html, results.json and pictures; an interrupted audit resumes there.",
 )
 @planned
-@click.option(
-    "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Begin nothing new after this time, and report what there is.",
-)
 @click.option(
     "--fail-if",
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with code 1 if this holds, for example 'asr>0.01'. May be repeated.",
+    help="Exit with code 1 if this holds, for example 'locked_asr_high>0.1'. May be repeated.",
 )
 @json_option
 def audit(
@@ -83,78 +60,68 @@ def audit(
     images: Path,
     out: Path,
     plan: Plan,
-    minutes: float | None,
     conditions: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Find out how forgeable WATERMARK is, and what locking it would change.
+    """Find out how forgeable WATERMARK is, with and without a lock.
 
-    WATERMARK is NAME or NAME:OPTION=VALUE,... Any installed plugin, any folder of photos. The exit
-    code is 0, or 1 when a condition of --fail-if holds, or 2 when the audit could not be made.
+    WATERMARK is NAME or NAME:OPTION=VALUE,... of any installed plugin. The exit code is 0, 1 when
+    a condition of --fail-if holds, or 2 when the audit could not be made.
     """
     from coverlock_bench.auditing.report import require_packages
 
     require_packages()
-    started = time.monotonic()
     gates = [Condition.parse(text) for text in conditions]
-    system = named_watermark(watermark)
     for gate in gates:
-        if gate.metric not in metric_names(plan):
-            names = ", ".join(metric_names(plan))
-            raise CoverLockError(f"there is no metric '{gate.metric}': use one of {names}")
-    side = max(SIDE, *working_size(system))
-    wanted, naturals = plan.preset.pictures, plan.preset.naturals
-    with resumable(out):
-        collection = collect(images, wanted, naturals, side, quiet=False, outside=out)
-    if len(collection.pictures) < FEWEST_PICTURES:
-        raise CoverLockError(
-            f"an audit needs at least {FEWEST_PICTURES} pictures, half to steal from and half to "
-            f"forge, and '{plan.preset.name}' uses {wanted}: {images} has "
-            f"{len(collection.pictures)} that can be read"
-        )
-    deadline = None if minutes is None else started + 60 * minutes
-    stages = audit_stages(system, plan, hurried=minutes is not None)
-    with resumable(out), OverallProgress("audit", stages, deadline) as overall:
-        session = Session(Ledger(out / "measurements.sqlite"), deadline, overall=overall)
+        gate.require_known(plan)
+    system = named_watermark(watermark)
+    session = Session(Ledger(out / "measurements.sqlite"), quiet=False)
+    with resumable(out, session):
+        collection = _photos(images, plan, max(SIDE, *working_size(system)), out)
         assessment = Assessment(system, plan, session)
+        session.stages = assessment.stages + 1  # the pictures
         figures = _measure(assessment, collection)
-        shown, left_out = exhibits(assessment, collection)
-    figures["not_shown"] = left_out
-    figures["out_of_time"] = session.out_of_time
-    verdict = findings(figures)
-    document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)
-    document["verdict"] = {**asdict(verdict), "paragraph": verdict.paragraph}
+        shown, figures["not_shown"] = exhibits(assessment, collection)
+    found = findings(figures)
     decided = [gate for gate in gates if gate.metric in figures["metrics"]]
     failed = [gate for gate in decided if gate.holds(figures["metrics"])]
-    document["failed"] = [str(gate) for gate in failed]
-    _write(out, document, verdict, shown, _command(images, watermark))
+    document = result_document("audit", {**plan.to_dict(), "watermark": watermark}, figures)
+    document |= {"verdict": found.to_dict(), "failed": [str(gate) for gate in failed]}
+    _write(out, document, found, shown, _command(images, watermark))
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
-        _print(verdict, out, session, failed)
+        _print(found, out, failed)
     for gate in gates:
         gate.holds(figures["metrics"])  # one that cannot be decided is an error, not a pass
     if failed:
         raise click.exceptions.Exit(1)
 
 
+def _photos(images: Path, plan: Plan, side: int, out: Path) -> Collection:
+    wanted, naturals = plan.preset.pictures, plan.preset.naturals
+    collection = collect(images, wanted, naturals, side, quiet=False, outside=out)
+    if len(collection.pictures) < FEWEST_PICTURES:
+        raise CoverLockError(
+            f"an audit needs at least {FEWEST_PICTURES} pictures, half to steal from and half to "
+            f"forge, and '{plan.preset.name}' uses {wanted}: {images} has "
+            f"{len(collection.pictures)} that can be read"
+        )
+    return collection
+
+
 def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
     figures = assessment.description()
-    if assessment.session.deadline is not None:
-        assessment.security(collection, share=FIRST_SHARE)
     figures["rt"] = assessment.transferability(collection)
     figures["signatures"] = assessment.signatures(collection)
     figures["security"] = assessment.security(collection)
-    figures["defenses"] = [str(defense) for defense in assessment.plan.defenses]
-    attacks = [str(attack) for attack in assessment.plan.attacks]
-    figures["given"] = {attack: given(attack) for attack in attacks}
     figures["pictures"] = {"name": collection.name, **collection.described()}
     figures["metrics"] = metrics(figures)
     return figures
 
 
 def _write(
-    out: Path, document: dict[str, Any], verdict: Findings, shown: list[Exhibit], command: str
+    out: Path, document: dict[str, Any], found: Findings, shown: list[Exhibit], command: str
 ) -> None:
     from coverlock_bench.auditing.report import render
 
@@ -163,7 +130,7 @@ def _write(
     pictures.mkdir(parents=True, exist_ok=True)
     for exhibit in shown:
         write_file(pictures / f"{exhibit.name}.png", exhibit.content())
-    write_file(out / "report.html", render(document, verdict, shown, command).encode())
+    write_file(out / "report.html", render(document, found, shown, command).encode())
 
 
 def _command(images: Path, watermark: str) -> str:
@@ -177,12 +144,12 @@ def _command(images: Path, watermark: str) -> str:
     return shlex.join([*words, "--out", "audit"])
 
 
-def _print(verdict: Findings, out: Path, session: Session, failed: list[Condition]) -> None:
-    console = Console(soft_wrap=False)
-    console.print(f"[bold {COLOURS[verdict.level]}]{verdict.headline}[/]", highlight=False)
-    console.print(verdict.paragraph, highlight=False, markup=False)
-    if session.out_of_time:
-        console.print("Time ran out: the same command goes on from here.", highlight=False)
+def _print(found: Findings, out: Path, failed: list[Condition]) -> None:
+    console = Console(highlight=False)
+    console.print(f"[bold {COLOURS[found.level]}]{found.verdict}[/]")
+    console.print(found.advice, markup=False)
+    for tile in found.tiles:
+        console.print(f"  {tile.title}: [{TONES[tile.tone]}]{tile.count}[/] ({tile.note})")
     for gate in failed:
-        console.print(f"[red]failed:[/] {gate}", highlight=False)
-    console.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
+        console.print(f"[red]failed:[/] {gate}")
+    console.print(f"report: {out / 'report.html'}", soft_wrap=True)

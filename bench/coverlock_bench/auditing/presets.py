@@ -1,13 +1,23 @@
-"""How much is measured: a minute, two hours, or the paper's sizes."""
+"""What an audit runs: its size, its attacks, its defences, and the options that choose them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import wraps
+from typing import Any
 
-from coverlock_bench.settings import KEYLESS, LOCK, UNHARDENED, Setting
+import click
 
-DEFENSES = ("none", "convnext", "mhdw", LOCK, KEYLESS)
-WITH_UNHARDENED = (*DEFENSES, UNHARDENED)
+from coverlock_bench.attacks.reembedding import AGAINST_LOCKS
+from coverlock_bench.settings import KEYLESS, LOCK, Setting
+from coverlock_sdk.cli.options import together
+from coverlock_sdk.images.distortions import EVALUATION, Distortion
+from coverlock_sdk.loading import load_distortion
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.plugin_manager import BUILTIN, plugin_manager
+
+DEFENSES = ("none", LOCK, KEYLESS)
 
 
 @dataclass(frozen=True)
@@ -23,11 +33,6 @@ class Preset:
     rt_targets: int
     rt_messages: int
     locked_sources: int
-    seeds: tuple[int, ...]
-    variants: tuple[str, ...]
-    """Further settings of CoverLock, of which only the trade-off is measured."""
-    defenses: tuple[str, ...] = DEFENSES
-    """Those that are at hand are put to every attack."""
 
     @property
     def pictures(self) -> int:
@@ -39,10 +44,6 @@ class Preset:
     def naturals(self) -> int:
         """Unmarked pictures beyond those, for attackers who bring their own."""
         return self.pairs
-
-    def settings(self) -> dict[Setting, int]:
-        """The attacks as settings, with their number of targets."""
-        return {Setting.parse(text): count for text, count in self.attacks.items()}
 
 
 PRESETS = {
@@ -64,8 +65,6 @@ PRESETS = {
             rt_targets=8,
             rt_messages=2,
             locked_sources=12,
-            seeds=(0,),
-            variants=(),
         ),
         Preset(
             name="standard",
@@ -73,19 +72,16 @@ PRESETS = {
             attacks={
                 "gt": 100,
                 "averaging": 100,
-                "wmforger": 25,
-                "denoise": 25,
+                "wmforger": 50,
+                "denoise": 50,
                 "re-embedding": 100,
                 "re-locking": 100,
-                "optimisation": 10,
+                "optimisation": 50,
             },
             rt_sources=(1, 10, 100),
             rt_targets=100,
             rt_messages=20,
             locked_sources=100,
-            seeds=(0,),
-            variants=(),
-            defenses=WITH_UNHARDENED,
         ),
         Preset(
             name="full",
@@ -93,7 +89,6 @@ PRESETS = {
             attacks={
                 "gt": 1000,
                 "averaging": 1000,
-                "averaging-paired": 1000,
                 "wmforger": 1000,
                 "denoise": 1000,
                 "gt:sources=100": 1000,
@@ -105,9 +100,112 @@ PRESETS = {
             rt_targets=100,
             rt_messages=20,
             locked_sources=1000,
-            seeds=(0, 1, 2),
-            variants=("coverlock:hash=phash", "coverlock:hash=pdq"),
-            defenses=WITH_UNHARDENED,
         ),
     )
 }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run: sizes, attacks, defences, and the false-positive rate they are held to."""
+
+    preset: Preset
+    attacks: dict[Setting, int]
+    """Attacks, and how many targets each forges at most."""
+    defenses: tuple[Setting, ...]
+    fpr: float
+    distortions: Mapping[str, Distortion]
+
+    @classmethod
+    def of(
+        cls,
+        preset: Preset,
+        attacks: Sequence[str] = (),
+        defenses: Sequence[str] = (),
+        fpr: float = DEFAULT_FPR,
+        distortions: Sequence[str] = (),
+    ) -> Plan:
+        """What was named; otherwise the preset's attacks, and the lock with and without a key.
+
+        Distortions are the paper's six and those of plugins, unless some are named.
+        """
+        sizes = dict.fromkeys(attacks, preset.pairs) if attacks else preset.attacks
+        plan = cls(
+            preset,
+            {Setting.parse(text): count for text, count in sizes.items()},
+            tuple(map(Setting.parse, defenses or DEFENSES)),
+            fpr,
+            {n: load_distortion(n) for n in distortions or (*EVALUATION, *_of_plugins())},
+        )
+        for role, settings in (("attack", plan.attacks), ("defense", plan.defenses)):
+            for setting in settings:
+                plugin_manager().get(role, setting.name)  # says what there is instead
+        return plan
+
+    def attacks_on(self, defense: Setting) -> dict[Setting, int]:
+        """The attacks that mean something against a defence: some attack CoverLock itself."""
+        return {
+            attack: count
+            for attack, count in self.attacks.items()
+            if defense.name == LOCK or attack.name not in AGAINST_LOCKS
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return {
+            "preset": asdict(self.preset),
+            "attacks": {str(attack): count for attack, count in self.attacks.items()},
+            "defenses": [str(defense) for defense in self.defenses],
+            "fpr": self.fpr,
+            "distortions": list(self.distortions),
+        }
+
+
+def _of_plugins() -> list[str]:
+    plugins = [plugin for plugin in plugin_manager().plugins if plugin.name != BUILTIN]
+    return [name for plugin in plugins for name in plugin.registered.get("distortion", ())]
+
+
+SETTINGS = "NAME or NAME:OPTION=VALUE,... May be repeated; "
+OPTIONS = together(
+    click.option(
+        "--preset",
+        type=click.Choice(list(PRESETS)),
+        default="standard",
+        show_default=True,
+        help="How much to measure. A small network on one core takes about three minutes (smoke), "
+        "an hour (standard) or a night (full).",
+    ),
+    click.option("-a", "--attack", "attacks", multiple=True, help=f"{SETTINGS}default: all."),
+    click.option(
+        "-d",
+        "--defense",
+        "defenses",
+        multiple=True,
+        help=f"{SETTINGS}default: {', '.join(DEFENSES)}.",
+    ),
+    click.option(
+        "--distortion",
+        "distortions",
+        multiple=True,
+        help="NAME. May be repeated; default: the paper's six, and those of plugins.",
+    ),
+    click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."),
+)
+
+
+def planned(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what is measured; the command gets them as a ``plan``."""
+
+    @wraps(command)
+    def run(
+        preset: str,
+        attacks: tuple[str, ...],
+        defenses: tuple[str, ...],
+        distortions: tuple[str, ...],
+        fpr: float,
+        **others: Any,
+    ) -> None:
+        command(plan=Plan.of(PRESETS[preset], attacks, defenses, fpr, distortions), **others)
+
+    return OPTIONS(run)

@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from coverlock_bench.auditing.exhibits import Exhibit
-from coverlock_bench.auditing.figures import (
-    distortion_panel,
-    rt_panel,
-    tradeoff_panel,
-)
-from coverlock_bench.auditing.findings import ARMS, NETWORKS, Findings, accepted
-from coverlock_bench.auditing.omissions import omissions
-from coverlock_bench.auditing.security_tables import (
+from coverlock_bench.auditing.verdict import (
+    GIVEN,
+    Findings,
     attack_name,
     defense_name,
-    is_reduced,
-    rate_text,
-    tradeoff,
+    given,
+    omissions,
 )
-from coverlock_bench.drawing import new_figure, svg
 from coverlock_bench.intervals import LEVEL
-from coverlock_bench.settings import DEFAULT_RULE
 from coverlock_sdk.errors import needs
-from coverlock_sdk.locking.verdict import RULES
 from coverlock_web.inlining import VIEWER, inlined, source
 
+UNBROKEN = "\N{NO-BREAK SPACE}"
 TEMPLATES = Path(__file__).parent / "templates"
 
 
 def require_packages() -> None:
     """Say what is missing for a report before anything is measured for it."""
-    for package in ("jinja2", "matplotlib", "scipy"):
+    for package in ("jinja2", "scipy", "skimage"):
         with needs("an audit", None, "bench,torch"):
             import_module(package)
 
 
-def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], command: str) -> str:
+def rate_text(rate: dict[str, Any]) -> str:
+    """A rate with its count and interval: ``0 of 100 (0.0-3.6 %)``."""
+    ends = f"{100 * rate['low']:.1f}-{100 * rate['high']:.1f} %"
+    return f"{rate['successes']} of {rate['trials']} ({ends})"
+
+
+def render(document: dict[str, Any], found: Findings, shown: list[Exhibit], command: str) -> str:
     """The report of an audit whose result file holds ``document``."""
     require_packages()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -54,27 +53,30 @@ def render(document: dict[str, Any], findings: Findings, shown: list[Exhibit], c
         "attack": attack_name,
         "defense": defense_name,
         "rate": rate_text,
-        "percent": lambda share, digits=1: f"{100 * share:.{digits}f} %",
+        "percent": lambda share, digits=1: f"{100 * share:.{digits}f}{UNBROKEN}%",
+        "unbroken": lambda text: text.replace(" %", f"{UNBROKEN}%"),
     }
-    figures = document["figures"]
+    attacks = sorted(document["config"]["attacks"], key=lambda name: list(GIVEN).index(given(name)))
     page: str = environment.get_template("report.html").render(
         document=document,
-        figures=figures,
-        findings=findings,
-        forged={arm: accepted(figures, arm) for arm in ARMS.values()},
-        omitted=omissions(figures),
-        exhibits={group: [e for e in shown if e.group == group] for group in _groups(shown)},
-        plots=_plots(figures, document["config"]["distortions"]),
-        rules=sorted(RULES, key=lambda rule: rule != DEFAULT_RULE),
-        default_rule=DEFAULT_RULE,
-        distortions=document["config"]["distortions"],
+        figures=document["figures"],
+        found=found,
+        attackers=[(GIVEN[kind], list(names)) for kind, names in groupby(attacks, given)],
+        omitted=omissions(document["figures"]),
+        exhibits={group: list(some) for group, some in groupby(_sorted(shown), _group)},
         level=LEVEL,
-        reduced=is_reduced(figures),
         command=command,
-        networks=NETWORKS,
         viewer=_viewer(),
     )
     return page
+
+
+def _group(exhibit: Exhibit) -> str:
+    return exhibit.group
+
+
+def _sorted(shown: list[Exhibit]) -> list[Exhibit]:
+    return sorted(shown, key=_group)
 
 
 def _viewer() -> dict[str, str]:
@@ -86,30 +88,3 @@ def _viewer() -> dict[str, str]:
         "modules": inlined(modules),
         "boot": source("boot.js"),
     }
-
-
-def _groups(shown: list[Exhibit]) -> list[str]:
-    return list(dict.fromkeys(exhibit.group for exhibit in shown))
-
-
-def _plots(figures: dict[str, Any], distortions: list[str]) -> dict[str, str]:
-    """Plots as inline SVG, by name; one without figures is left out."""
-    plots = {}
-    if figures["rt"]["points"]:
-        figure = new_figure(5.2, 3.3)
-        rt_panel(figure.subplots(), figures["rt"])
-        plots["rt"] = svg(figure)
-    names = ["clean", *distortions]
-    genuine = [cell.get("genuine", {}) for cell in figures["security"].values()]
-    if any(all("tpr" in cell.get(name, {}) for name in names) for cell in genuine):
-        figure = new_figure(8.2, 3.4)
-        distortion_panel(figure.subplots(), figures["security"], DEFAULT_RULE, names)
-        plots["distortions"] = svg(figure)
-    points = tradeoff({"systems": {figures["name"]: {"security": {"": figures["security"]}}}})
-    if points:
-        figure = new_figure(5.6, 3.8)
-        axes = figure.subplots()
-        tradeoff_panel(axes, points[figures["name"]], figures["security"])
-        axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.02, 0.5))
-        plots["tradeoff"] = svg(figure)
-    return plots

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
-from coverlock_bench.photos import Picture8, to_float
+from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import Setting
 from coverlock_bench.trial import (
     CLEAN,
@@ -24,10 +24,9 @@ from coverlock_bench.trial import (
     distorted,
     floats,
     forge,
-    forgeries,
 )
 from coverlock_sdk import NetworkAttack, Watermark
-from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.arrays import Bits
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import needs
 from coverlock_sdk.images.conversion import read
@@ -36,9 +35,6 @@ from coverlock_sdk.locking.keys import codeword
 
 TARGETS_AT_ONCE = 10
 MARKS_IN_MEMORY = 1000
-GENUINE = "genuine pictures"
-"""What progress calls the stage that is not an attack."""
-
 Row = dict[str, Any]
 
 
@@ -80,7 +76,7 @@ class Trials:
         self, watermark: Watermark, defense: Setting, fpr: float, session: Session
     ) -> None:
         self.defended = DefendedWatermark(watermark, defense, fpr, session.key())
-        self.label = trials_label(watermark, defense)
+        self.label = f"{watermark.name}, {defense}"
         self._defense = str(defense)
         self._session = session
         self._fpr = fpr
@@ -105,7 +101,7 @@ class Trials:
         """What verification says of marked pictures as they are and after each distortion."""
         names = (CLEAN, *distortions)
         rows: dict[str, list[Row]] = {name: [] for name in names}
-        steps = self._session.steps(sources, f"{self.label}: {GENUINE}")
+        steps = self._session.steps(sources, f"{self.label}: genuine pictures")
         for index, source in enumerate(steps):
             message = self.message(seed, index)
             own = {"picture": digest(source), "message": digest(message)}
@@ -118,8 +114,6 @@ class Trials:
             }
             missing = [name for name, row in kept.items() if row is None]
             if missing:
-                if not self._session.may_begin():
-                    continue
                 mark = self._mark(source, message)
                 seen = [
                     mark.picture
@@ -160,17 +154,6 @@ class Trials:
             rows += self._forge(setting, attack, sources, message, block, division.seed)
         return rows
 
-    def lift(self, setting: Setting, division: Division) -> Images:
-        """The residual (3, H, W) that an attack lifts from the first sources."""
-        attack = _attack(setting, division)
-        sources = division.sources[: attack.references]
-        grey = np.full_like(division.targets[0], 127)
-        marked = self._marked(sources, self.message(division.seed))
-        watermark = self.defended.protected.watermark
-        forged = forgeries(attack, marked, sources, [grey], watermark)
-        lifted: Images = forged[0] - to_float(grey)
-        return lifted
-
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Outcome]:
         """A marked source, the first target forged from it, and what verification says of that."""
         attack = _attack(setting, division)
@@ -189,6 +172,7 @@ class Trials:
         targets: Sequence[Picture8],
         seed: int,
     ) -> list[Row]:
+        """What verification says of ``targets``, all forged from the same sources."""
         attacker = {
             "attack": _described(setting, attack),
             "model": attack.model_digest(),
@@ -199,12 +183,11 @@ class Trials:
         keys = [self._key("forgery", seed, **attacker, target=digest(target)) for target in targets]
         rows = [self._session.ledger.recall(**key) for key in keys]
         missing = [i for i, row in enumerate(rows) if row is None]
-        if missing and self._session.may_begin():
+        if missing:
             victims = [targets[i] for i in missing]
             watermark = self.defended.protected.watermark
             pictures = forge(attack, self._marked(sources, message), sources, victims, watermark)
-            source = self._mark(sources[0], message) if len(sources) == 1 else None
-            outcomes = self.defended.judge(pictures, message, source)
+            outcomes = self.defended.judge(pictures, message)
             for i, outcome, victim, picture in zip(
                 missing, outcomes, victims, pictures, strict=True
             ):
@@ -226,11 +209,6 @@ class Trials:
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
         lock = {"defense": self._defense, "lock": self.lock, "fpr": self._fpr}
         return {"kind": kind, "seed": seed, **lock, **more}
-
-
-def trials_label(watermark: Watermark, defense: Setting) -> str:
-    """What progress calls the trials of a watermark behind a defence."""
-    return f"{watermark.name}, {defense}"
 
 
 def _attack(setting: Setting, division: Division) -> AnyAttack:

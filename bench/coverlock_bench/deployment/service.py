@@ -95,22 +95,24 @@ def running_service(
         command = [sys.executable, "-c", "from coverlock_sdk.cli import main; main()"]
         command += ["serve", str(bundle), "--trust", "any", "--tokens", str(tokens)]
         command += ["--port", str(port), *options]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        log = Path(folder) / "log"
+        with log.open("wb") as output:  # a pipe that nobody reads would stop the service
+            process = subprocess.Popen(command, stderr=output)
         url = f"http://127.0.0.1:{port}"
         try:
-            _wait_for(url, process)
+            wait_for(url, process, log)
             yield url, made, process
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the service at ``url`` is ready; an error if ``process`` ends before."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            assert process.stderr is not None
-            raise CoverLockError(f"the service did not start: {process.stderr.read().decode()}")
+            raise CoverLockError(f"the service did not start: {log.read_text()}")
         with contextlib.suppress(httpx.HTTPError):  # not up, or not ready
             httpx.get(f"{url}/readyz").raise_for_status()
             return

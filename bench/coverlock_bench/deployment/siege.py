@@ -1,13 +1,21 @@
-"""What other callers notice of an attack on ``coverlock serve``: how many get an answer in time."""
+"""What other callers notice of an attack on ``coverlock serve``: how many get an answer in time.
+
+The service is attacked through nginx if its configuration is given, as it is deployed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import multiprocessing
+import os
+import re
+import shutil
 import socket
 import ssl
 import struct
+import subprocess
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -21,15 +29,18 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from coverlock_bench.deployment.service import running_service
+from coverlock_bench.deployment.service import running_service, wait_for
+from coverlock_sdk.errors import CoverLockError
 
 SECONDS_TO_ANSWER = 2.0
 ASKS_A_SECOND = 4
 ATTACKERS = 8
 """Threads of an attack; slow senders and idlers hold many connections each."""
 HELD = 60
-ELSEWHERE, HERE = "127.0.0.2", "127.0.0.1"
-"""Where attackers are, and where their victim is."""
+ELSEWHERE = "127.0.0.2"
+"""Where attackers are; their victim is at 127.0.0.1."""
+COLLUDING = ("attacker-1", "attacker-2")
+"""Every attack is made by two callers together."""
 
 
 class Target(NamedTuple):
@@ -51,29 +62,66 @@ Attack = Callable[[Target, Any], None]
 
 
 def besiege(
-    bundle: Path, picture: bytes, seconds: float, options: tuple[str, ...] = ()
+    bundle: Path,
+    picture: bytes,
+    seconds: float,
+    options: tuple[str, ...] = (),
+    proxy: Path | None = None,
 ) -> dict[str, Any]:
-    """How often one caller is answered in time: in peace, and during each attack of another."""
+    """How often one caller is answered in time: in peace, and while two others attack.
+
+    ``proxy`` is a configuration of nginx to put in front of the service.
+    """
     figures = {}
-    with running_service(bundle, options, ("attacker", "victim")) as (url, tokens, process):
-        attacker, victim = tokens
+    callers = (*COLLUDING, "victim")
+    with (
+        running_service(bundle, options, callers) as (direct, tokens, process),
+        contextlib.nullcontext(direct) if proxy is None else behind_nginx(proxy, direct) as url,
+    ):
+        *attackers, victim = tokens
         figures["peace"] = _asked(url, victim, picture, seconds)
         for name in ATTACKS:
-            with _attacked(name, Target(url, attacker, ELSEWHERE)):
+            with _attacked(name, [Target(url, token, ELSEWHERE) for token in attackers]):
                 figures[name] = _asked(url, victim, picture, seconds)
-        for name in HELD_CONNECTIONS:
-            with _attacked(name, Target(url, attacker, HERE)):
-                figures[f"{name}, from the same address"] = _asked(url, victim, picture, seconds)
         figures["end"] = {"alive": process.poll() is None}
     return figures
 
 
 @contextlib.contextmanager
-def _attacked(name: str, target: Target) -> Iterator[None]:
+def behind_nginx(configuration: Path, service: str) -> Iterator[str]:
+    """The address of an nginx in front of ``service``, configured as given but without TLS."""
+    nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if nginx is None:
+        raise CoverLockError("nginx is not installed: install it, or leave out --nginx")
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        text = configuration.read_text()
+        text = re.sub(r"listen [^;]*;", f"listen 127.0.0.1:{port};", text)
+        text = re.sub(r"ssl_[^;]*;", "", text)
+        text = re.sub(r"server [^;{]*;", f"server {urlsplit(service).netloc};", text)
+        own = Path(folder) / "nginx.conf"
+        own.write_text(text)
+        own.chmod(0o644)
+        Path(folder).chmod(0o755)
+        log = Path(folder) / "errors"
+        settings = f"daemon off; pid {folder}/pid; error_log {log};"
+        process = subprocess.Popen([nginx, "-p", folder, "-c", str(own), "-g", settings])
+        try:
+            wait_for(f"http://127.0.0.1:{port}", process, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@contextlib.contextmanager
+def _attacked(name: str, targets: list[Target]) -> Iterator[None]:
     """Attackers in a process of their own, so that they take no time from who measures."""
     context = multiprocessing.get_context("spawn")
     over = context.Event()
-    attackers = context.Process(target=_attack, args=(name, target, over), daemon=True)
+    attackers = context.Process(target=_attack, args=(name, targets, over), daemon=True)
     attackers.start()
     try:
         time.sleep(2)
@@ -83,10 +131,11 @@ def _attacked(name: str, target: Target) -> Iterator[None]:
         attackers.join(60)
 
 
-def _attack(name: str, target: Target, over: Any) -> None:
+def _attack(name: str, targets: list[Target], over: Any) -> None:
     attack = ATTACKS[name]
     threads = [
-        threading.Thread(target=attack, args=(target, over), daemon=True) for _ in range(ATTACKERS)
+        threading.Thread(target=attack, args=(targets[number % len(targets)], over), daemon=True)
+        for number in range(ATTACKERS)
     ]
     for thread in threads:
         thread.start()
@@ -181,7 +230,7 @@ def chained_pages(count: int = 40_000) -> bytes:
 
 def _huge_picture() -> bytes:
     file = io.BytesIO()
-    Image.new("RGB", (7900, 7900)).save(file, format="PNG")
+    Image.new("RGB", (4000, 4000)).save(file, format="PNG")
     return file.getvalue()
 
 
@@ -192,17 +241,12 @@ _SLOW_BODY = (
     "Content-Length: 1000000\r\n\r\nabc"
 )
 
-HELD_CONNECTIONS: dict[str, Attack] = {
-    "bodies that never end": _held_connections(_SLOW_BODY),
-    "half-open connections": _held_connections(_HALF_OPEN),
-}
-"""These are tried from the address of the victim, too."""
-
 ATTACKS: dict[str, Attack] = {
     "PostScript": _uploads(lambda: _POSTSCRIPT),
     "chained TIFF pages": _uploads(chained_pages),
-    "62-megapixel pictures": _uploads(_huge_picture),
+    "16-megapixel pictures": _uploads(_huge_picture),
     "uploads that are too large": _uploads(lambda: bytes(30_000_000)),
-    **HELD_CONNECTIONS,
+    "bodies that never end": _held_connections(_SLOW_BODY),
+    "half-open connections": _held_connections(_HALF_OPEN),
     "half-open connections without a pause": _held_connections(_HALF_OPEN, pause=0),
 }

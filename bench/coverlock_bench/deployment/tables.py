@@ -1,74 +1,34 @@
-"""The tables of what measures a deployment: latency, throughput, the service, GPU hosts."""
+"""The tables of what measures a deployment: latency, and the service under load and attack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from coverlock_bench.tables import RATIO, Row, Table, below
+from coverlock_bench.tables import Row, Table
 
 
-def _networks(figures: Any) -> Iterator[Row]:
-    """The timings of networks alone, each with that of the same runtime from end to end."""
+def _whole(figures: Any) -> Iterator[Row]:
+    """The timings from a JPEG file to a verdict, and from a JPEG file to a marked picture."""
     for name, subject in figures["subjects"].items():
-        timed = {
-            (row["stage"], row["batch"], row["runtime"], row["precision"]): row
-            for row in subject["rows"]
-        }
-        for (stage, *runner), row in timed.items():
-            if stage == "network":
-                whole = timed["end to end", runner[0], runner[1], runner[2]]["ratio_to_torch"]
-                yield {**row, "subject": name, "whole": whole}
+        for row in subject["rows"]:
+            if row["stage"] in ("end to end", "embed"):
+                speed = 1000 * row["batch"] / row["milliseconds"]
+                what = "verify" if row["stage"] == "end to end" else "embed"
+                yield {**row, "subject": name, "what": what, "speed": speed}
 
 
 LATENCY = Table(
-    "Every runtime against PyTorch",
-    _networks,
+    "Verifying and embedding on one machine, beside PyTorch",
+    _whole,
     (
         ("watermark+hash", "{subject}"),
+        ("", "{what}"),
         ("batch", "{batch}"),
         ("runtime", "{runtime} {precision}"),
-        ("end to end", below("whole", RATIO)),
-        ("network alone", below("ratio_to_torch", RATIO)),
-        ("of matmul peak", "{of_matmul_peak:%0} %"),
-    ),
-)
-
-
-def _throughput(figures: Any) -> Iterator[Row]:
-    """One row for each way to do a thing; ratios are to the first of its kind."""
-    for run in figures:
-        for what, ways in run["figures"].items():
-            yield from ({**run, "what": what, "way": way, **timed} for way, timed in ways.items())
-
-
-THROUGHPUT = Table(
-    "Verifying and embedding on one core",
-    _throughput,
-    (
-        ("watermark+hash", "{watermark}+{hash}"),
-        ("what", "{what}"),
-        ("how", "{way}"),
-        ("processor time a picture", "{seconds:.3f} s"),
-        ("pictures a second, to the first", "{ratio:.2f} x"),
-    ),
-)
-
-LARGE_VERDICTS = Table(
-    "Verdicts on large JPEG files against those on all of their pixels",
-    lambda figures: (
-        {**row, "kind": "enlarged photos" if row["enlarged"] else "photos as they are"}
-        for row in figures
-    ),
-    (
-        ("megapixels", "{megapixels}"),
-        ("", "{kind}"),
-        ("marked pictures", "{pictures}"),
-        ("verdicts", "{verdicts}"),
-        ("equal", "{equal}"),
-        ("accepted", "{accepted}"),
-        ("decoded twice", "{decoded_twice}"),
-        ("bits that differ", "{bits}"),
+        ("a batch", "{milliseconds:.1f} ms"),
+        ("pictures a second", "{speed:.1f}"),
+        ("PyTorch's time to this", "{ratio_to_torch/median|-:.2f} x"),
     ),
 )
 
@@ -94,19 +54,6 @@ SERVICE = Table(
     ),
 )
 
-FUZZING = Table(
-    "Damaged inputs for every reader of files",
-    list,
-    (
-        ("reader", "{reader}"),
-        ("inputs", "{inputs:,}"),
-        ("refused with an error of ours", "{refused:,}"),
-        ("findings", "{findings}"),
-        ("slowest", "{slowest_s:.2f} s"),
-        ("most memory", "{most_mb} MB"),
-    ),
-)
-
 SIEGE = Table(
     "What other callers notice of an attack",
     lambda figures: ({**row, "attack": name} for name, row in figures.items() if "asked" in row),
@@ -117,10 +64,4 @@ SIEGE = Table(
         ("median", "{p50_s|never:.2f} s"),
         ("slowest", "{worst_s|never:.2f} s"),
     ),
-)
-
-GPU_STEPS = Table(
-    "What was run on a GPU host",
-    lambda figures: figures["steps"],
-    (("step", "{step}"), ("", "{status}"), ("what it said", "{detail}")),
 )

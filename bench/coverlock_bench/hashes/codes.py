@@ -16,7 +16,7 @@ import numpy.typing as npt
 from coverlock_bench.photos import Picture8
 from coverlock_bench.trial import distorted
 from coverlock_sdk import ImageHash
-from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, HARDER, Crop, Distortion, Rotation
 from coverlock_sdk.images.picture import stacked_views

@@ -6,21 +6,16 @@ from pathlib import Path
 
 import click
 
-from coverlock_bench.measurement import (
-    Measured,
-    count_option,
-    hashes_option,
-    kept,
-    measurement,
-    number_option,
-)
+from coverlock_bench.measurement import Measured, count_option, measurement, number_option
 from coverlock_bench.photos import find_photos
 
 
 @measurement(
-    "hash",
-    "images seed picture",
-    hashes_option(),
+    "bench hash",
+    "images seed",
+    click.option(
+        "--hash", "hashes", multiple=True, help="May be repeated; default: all that are installed."
+    ),
     count_option(),
     click.option(
         "--kinds",
@@ -34,20 +29,16 @@ def hash_command(
     count: int | None,
     kinds: int | None,
     seed: int,
-    picture: Path | None,
 ) -> Measured:
     """Compare hashes: errors under distortion, agreement of different pictures, size, speed.
 
     Hashes that register are given the part of the original that a crop or a turn shows.
     """
     from coverlock_bench.hashes import tables
-    from coverlock_bench.hashes.hash_picture import draw_hashes
     from coverlock_bench.hashes.hash_report import hash_report, settings
 
     photos = find_photos(images)[:count]
     figures = hash_report(hashes, photos, seed, kinds or 0)
-    if picture:
-        draw_hashes(figures, picture)
     notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
     shown = [tables.HASHES, tables.HASH_DISTORTIONS, *([tables.KINDS] if kinds else [])]
     summary = "\n\n".join(table.markdown(figures) for table in shown)
@@ -55,8 +46,8 @@ def hash_command(
 
 
 @measurement(
-    "calibration",
-    "watermarks images hash seed keep",
+    "bench calibration",
+    "watermarks images hash seed",
     count_option(),
     number_option("--messages", 20, "Fixed messages, all-zero first."),
 )
@@ -67,14 +58,12 @@ def calibration(
     count: int | None,
     messages: int,
     seed: int,
-    keep: Path | None,
 ) -> Measured:
     """Check the p-values of unmarked photos, with each of many messages held fixed."""
     from coverlock_bench.hashes.null_calibration import null_calibration
+    from coverlock_bench.hashes.tables import CALIBRATION
 
     photos = find_photos(images)[:count]
     config = {"hash": hash, "messages": messages, "seed": seed, "photos": len(photos)}
-    figures = kept(keep, config)
-    for name in watermarks:
-        figures[name] = null_calibration(name, hash, photos, messages, seed)
-    return Measured(config, figures)
+    figures = {name: null_calibration(name, hash, photos, messages, seed) for name in watermarks}
+    return Measured(config, figures, CALIBRATION.markdown(figures))

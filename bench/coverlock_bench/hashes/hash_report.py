@@ -24,7 +24,7 @@ from coverlock_bench.hashes.codes import (
 )
 from coverlock_bench.hashes.kind_report import kind_report
 from coverlock_bench.kept_rows import kept_rows
-from coverlock_bench.ledger import digest
+from coverlock_bench.ledger import digest, judging_code
 from coverlock_bench.photos import load_squares
 from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk import CoverLockError, ImageHash, load_hash
@@ -73,7 +73,6 @@ def hash_report(
         codes = distorted_codes(image_hash, photos, seed)
         figures[name] = {
             **code_figures(codes, similar),
-            "folders": _by_folder(codes[:, 0], photos),
             "dimensions": image_hash.dimensions,
             **_size(image_hash),
             "milliseconds": speed[name],
@@ -105,14 +104,14 @@ def distorted_codes(image_hash: ImageHash, photos: list[Path], seed: int) -> Cod
     """The codes (N, 1 + distortions, 256) of photos as they are and under every distortion.
 
     Every hash sees the same distorted pictures. What was hashed is kept, so that an interrupted
-    run goes on from there; the first photo tells whether hash and distortions are still the same.
+    run goes on from there, if neither the code of the SDK nor that of the first photo has changed.
     """
 
     def codes(index: int) -> Any:
         bits = codes_of(image_hash, views_of(_square(photos[index]), [seed, index]))
         return np.packbits(bits, axis=1)
 
-    name = digest(codes(0), seed, [str(photo.resolve()) for photo in photos])
+    name = digest(judging_code(), codes(0), seed, [str(photo.resolve()) for photo in photos])
     path = CACHE / f"{image_hash.name}-{name}.npy"
     packed = kept_rows(path, range(len(photos)), codes, image_hash.name)
     return np.unpackbits(packed, axis=2).astype(np.bool_)
@@ -132,18 +131,6 @@ def code_figures(codes: Codes, similar: Counts) -> dict[str, Any]:
         "bit_error_mean_of_six": float(np.mean([errors[name] for name in EVALUATION])),
         "different": agreement(clean, every_pair(len(clean))),
         "similar": agreement(clean, similar),
-    }
-
-
-def _by_folder(codes: Codes, photos: list[Path]) -> dict[str, Any]:
-    """The agreement of different photos within each folder that has at least two."""
-    members: dict[str, list[int]] = {}
-    for row, photo in enumerate(photos):
-        members.setdefault(photo.parent.name, []).append(row)
-    return {
-        folder: agreement(codes[rows], every_pair(len(rows)))
-        for folder, rows in members.items()
-        if len(rows) > 1
     }
 
 

@@ -13,16 +13,13 @@ from coverlock_bench.photos import load_squares
 from coverlock_sdk import ImageHash
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.kinds.catalogue import KINDS
-from coverlock_sdk.training.kinds.collection import draw_sets
+from coverlock_training.kinds.catalogue import KINDS
+from coverlock_training.kinds.collection import draw_sets
 
 DRAWN = Path("runs/kinds")
 SIDE = 512
 DISTORTED = 8
 """Pictures of each kind that are distorted, to see how stable their codes are."""
-
-LIMITS = {False: 0.60, True: 0.66}
-"""The highest mean agreement of different pictures, without and with one template."""
 
 
 def kind_report(
@@ -32,7 +29,7 @@ def kind_report(
 
     ``photos`` are what drawn pictures show where they show photos; no training may have seen them.
     """
-    sets = draw_sets(DRAWN / str(count), "evaluation", count, photos)
+    sets = draw_sets(DRAWN / str(count), count, photos)
     return {
         name: {
             kind: {

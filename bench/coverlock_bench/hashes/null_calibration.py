@@ -5,7 +5,6 @@ Random messages would prove nothing: with them, matches are fair coins whatever 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,15 @@ import numpy.typing as npt
 from coverlock_bench.intervals import percentiles, rate
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest, fingerprint
+from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import named_watermark
 from coverlock_sdk import CoverLock, Key, NoDefense
 from coverlock_sdk.arrays import Bits, Floats
+from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.keys import codeword
-from coverlock_sdk.locking.lock import Lock
-from coverlock_sdk.locking.statistics import binomial_tail
-from coverlock_sdk.locking.verdict import RULES, Rule
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
-LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
+LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 BOOTSTRAPS = 1000
 CACHE = Path("runs/nulls")
 
@@ -38,61 +37,55 @@ def null_calibration(
     """
     system = named_watermark(watermark)
     key = Key(np.random.default_rng(seed).bytes(32), id="calibration", created="")
-    public = CoverLock(hash).protect(system)
-    locks = {
-        "no lock": NoDefense().protect(system).lock,
-        "locked without a key": public.lock,
-        "locked": CoverLock(hash, key=key).protect(system).lock,
+    arms = {
+        "no lock": NoDefense().protect(system),
+        "locked without a key": CoverLock(hash).protect(system),
+        "locked": CoverLock(hash, key=key).protect(system),
     }
 
     def row(photo: Path) -> Floats:
-        seen = public.logits([photo])
-        return np.stack([_figures(lock, *seen, messages) for lock in locks.values()])
+        picture = read(photo).to_bytes()
+        return np.stack([_figures(protected, picture, messages) for protected in arms.values()])
 
-    asked = digest(fingerprint(public), messages, seed, [str(path.resolve()) for path in photos])
+    made_with = [fingerprint(protected) for protected in arms.values()]
+    asked = digest(made_with, messages, seed, [str(path.resolve()) for path in photos])
     rows = kept_rows(CACHE / f"{system.name}-{asked}.npy", photos, row, system.name)
     return {
-        name: _compared(rows[:, arm], lock.bits, seed, counted=lock.keyring is None)
-        for arm, (name, lock) in enumerate(locks.items())
+        name: _compared(rows[:, arm], protected.bits, seed, counted=protected.keyring is None)
+        for arm, (name, protected) in enumerate(arms.items())
     }
 
 
-def _figures(lock: Lock, decoded: Any, described: Any, count: int) -> Floats:
-    """Of one picture: the p-value under each rule and the matches, (rules + 1, messages).
+def _figures(protected: LockedWatermark, picture: Picture8, count: int) -> Floats:
+    """Of one picture: p-values and matches, (2, messages).
 
     Matches are those in the whole picture, which are only there without a key.
     """
-    messages = _fixed(lock.bits, count)
-    found = [
-        [replace(lock, rule=rule).verify(decoded, described, m)[0].p_value for m in messages]
-        for rule in RULES
-    ]
-    if lock.keyring is not None:
-        return np.array([*found, [np.nan] * len(messages)])
-    bits = lock.message_logits(decoded, described)[0] > 0
-    return np.array([*found, [float((bits == m).sum()) for m in messages]])
+    messages = _fixed(protected.bits, count)
+    p_values = [verdict.p_value for verdict in protected.verify([picture] * count, messages)]
+    if protected.keyring is not None:
+        return np.array([p_values, [np.nan] * count])
+    bits = protected.decode([picture])[0] > 0
+    return np.array([p_values, [float((bits == m).sum()) for m in messages]])
 
 
 @lru_cache(maxsize=2)
-def _fixed(bits: int, count: int) -> list[Bits]:
-    """Messages, all-zero first."""
+def _fixed(bits: int, count: int) -> Bits:
+    """Messages (count, bits), all-zero first."""
     others = [codeword(f"fixed message {k}", None, bits) for k in range(1, count)]
-    return [np.zeros(bits, dtype=np.uint8), *others]
+    return np.stack([np.zeros(bits, dtype=np.uint8), *others])
 
 
 def _compared(rows: Floats, bits: int, seed: int, counted: bool) -> dict[str, Any]:
-    """The figures of all pictures (pictures, rules + 1, messages)."""
+    """The figures of all pictures (pictures, 2, messages)."""
     pictures, _, messages = rows.shape
     resamples = np.random.default_rng(seed).integers(pictures, size=(BOOTSTRAPS, pictures))
     figures: dict[str, Any] = {
         "pictures": pictures,
         "messages": messages,
-        "exceedance": {
-            rule: _exceedance(rows[:, number], rule, bits, resamples)
-            for number, rule in enumerate(RULES)
-        },
+        "exceedance": _exceedance(rows[:, 0], resamples),
     }
-    return figures | (_counted(rows[:, -1], bits, resamples) if counted else {})
+    return figures | (_counted(rows[:, 1], bits, resamples) if counted else {})
 
 
 def _counted(counts: Floats, bits: int, resamples: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -122,9 +115,7 @@ def _variance_ratios(counts: Floats, bits: int) -> Floats:
     return ratios
 
 
-def _exceedance(
-    p_values: Floats, rule: Rule, bits: int, resamples: npt.NDArray[np.int64]
-) -> dict[str, Any]:
+def _exceedance(p_values: Floats, resamples: npt.NDArray[np.int64]) -> dict[str, Any]:
     """How often p <= level, for p-values (pictures, messages), with an interval over pictures.
 
     No event has no spread: then the upper end is that of none among so many independent pictures.
@@ -135,13 +126,11 @@ def _exceedance(
         low, high = percentiles(per_picture[resamples].mean(axis=1))
         if not per_picture.any():
             high = rate(0, len(p_values))["high"]
-        tail = binomial_tail(bits)
-        expected = float(tail[tail <= level].max()) if rule == "hard" else level
         report[f"{level:g}"] = {
-            "expected": expected,
+            "expected": level,
             "observed": float(per_picture.mean()),
             "low": low,
             "high": high,
-            "at_most_expected": low <= expected,
+            "at_most_expected": low <= level,
         }
     return report

@@ -1,4 +1,4 @@
-"""The tables of ``coverlock bench hash``."""
+"""The tables of ``coverlock bench hash`` and ``coverlock bench calibration``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Any
 
-from coverlock_bench.tables import Columns, Row, Table, below, nested
+from coverlock_bench.tables import Columns, Row, Table, below, nested, shown
 
 SPREAD = "{mean:.3f} ± {std:.3f}"
 
@@ -96,3 +96,29 @@ def _kind_columns(figures: Any) -> Columns:
 
 
 KINDS = Table("Different pictures of one kind, by hash", _by_kind, _kind_columns)
+
+
+def _variance(row: Row) -> str:
+    """The spread of match counts, which nobody can count where there is a key."""
+    interval = "{variance_ratio/mean|-:.2f} [{variance_ratio/low:.2f}, {variance_ratio/high:.2f}]"
+    return shown(row, interval + " ({variance_ratio/min:.2f}-{variance_ratio/max:.2f})")
+
+
+def _share(level: str, digits: int) -> str:
+    observed = "{observed:%D} % [{low:%D}, {high:%D}]".replace("D", str(digits))
+    return below(f"exceedance/{level}", observed)
+
+
+CALIBRATION = Table(
+    "Unmarked photos against fixed messages: how often p is at most a level",
+    nested("watermark", "arm"),
+    (
+        ("watermark", "{watermark}"),
+        ("", "{arm}"),
+        ("variance / binomial (min-max over messages)", _variance),
+        *(
+            (f"p <= {level}", _share(level, digits))
+            for level, digits in (("0.1", 1), ("0.01", 2), ("0.001", 3), ("1e-05", 4))
+        ),
+    ),
+)

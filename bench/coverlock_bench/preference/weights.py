@@ -46,8 +46,7 @@ def preference_file(model: str) -> AbstractContextManager[Path]:
         return nullcontext(path)
     if not Path(model).is_file():
         raise MissingModelError(
-            f"there is no preference model '{model}': use small, official or a file that "
-            "'coverlock train preference' wrote"
+            f"there is no preference model '{model}': use small, official or a safetensors file"
         )
     return nullcontext(Path(model))
 

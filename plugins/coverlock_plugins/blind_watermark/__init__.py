@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from coverlock_plugins.blind_watermark.blocks import AllBlocks
 from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import PictureError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.locking.calibration import Calibration
 
 Votes = npt.NDArray[np.float64]
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.network_watermark import (
+from coverlock_plugins.networks.watermark import (
     ImportedWatermark,
     StoredWatermark,
     imported_weights,
 )
+from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
     from coverlock_plugins.cin.network import CinNetwork
-    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainable import Trainable
 
 
 class Cin(StoredWatermark):
@@ -43,7 +43,7 @@ class PublishedCin(ImportedWatermark, Cin):
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_sdk.training.watermarks.noise import (
+    from coverlock_training.watermarks.noise import (
         EVERYDAY,
         Brightness,
         Contrast,
@@ -58,8 +58,8 @@ def trainable() -> Trainable:
         SaltPepper,
         Saturation,
     )
-    from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
+    from coverlock_training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainer import WatermarkRecipe
 
     published = WatermarkRecipe(
         noise=(
@@ -97,9 +97,9 @@ def trainable() -> Trainable:
 
 def convert(file: Path) -> Path:
     """Turn the published checkpoint (``cinNet&nsmNet.pth``) into safetensors."""
+    from coverlock_plugins.networks.weights import import_network, unwrapped
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     content = read_checkpoint(file)
     if not isinstance(content, dict) or "cinNet" not in content:

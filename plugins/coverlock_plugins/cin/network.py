@@ -19,16 +19,16 @@ from torch.nn import functional
 
 from coverlock_plugins.cin.selector import JpegSelector
 from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
-from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.watermarking.network import (
+from coverlock_plugins.networks.network import (
     ConvBNRelu,
     PooledReadout,
     WatermarkNetwork,
     repeated,
 )
+from coverlock_sdk.errors import CoverLockError
 
 if TYPE_CHECKING:
-    from coverlock_sdk.training.watermarks.noise import NoiseLayer
+    from coverlock_plugins.networks.network import NoiseLayer
 
 BANDS = 12  # three colours in four Haar bands
 GRID = 16
@@ -277,7 +277,7 @@ class CinNetwork(WatermarkNetwork):
         """Each decoder learns from the pictures it is for, and the selector which ones they are."""
         if not self.has_jpeg_path:
             return super().decode_in_training(images, noise)
-        from coverlock_sdk.training.watermarks.noise import JPEG, Mixed
+        from coverlock_training.watermarks.noise import JPEG, Mixed
 
         if isinstance(noise, Mixed):
             raise CoverLockError(

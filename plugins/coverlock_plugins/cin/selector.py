@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.convnext.resnet import ResNet50
-from coverlock_sdk.training.watermarks.block_dct import block_dct, to_yuv
+from coverlock_plugins.networks.block_dct import block_dct, to_yuv
 
 
 class JpegSelector(nn.Module):

@@ -137,10 +137,7 @@ def register_defenses(register: Register) -> None:
 @hookimpl
 def register_commands(cli: click.Group) -> None:
     """Add ``coverlock train filter``."""
-    import click as clicks
-
     from coverlock_plugins.convnext.command import train_filter
+    from coverlock_training.commands import train
 
-    train = cli.commands["train"]
-    assert isinstance(train, clicks.Group)
     train.add_command(train_filter)

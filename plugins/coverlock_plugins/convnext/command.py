@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from coverlock_plugins.convnext import install_filter
-from coverlock_sdk.cli.options import training_options
 from coverlock_sdk.errors import needs
 from coverlock_sdk.loading import load_watermark
-from coverlock_sdk.progress import StepProgress
+from coverlock_sdk.progress import step_progress
+from coverlock_training.options import training_options
 
 
 @click.command("filter")
@@ -40,7 +40,7 @@ def train_filter(
     """
     with needs("training", "PyTorch", "torch"):
         from coverlock_plugins.convnext import classifiers, training
-        from coverlock_sdk.training.loop import adjusted
+        from coverlock_training.loop import adjusted
     recipe = adjusted(training.FilterRecipe(), **changes)
     settings = classifiers.PUBLISHED[backbone] if published else None
 
@@ -50,8 +50,7 @@ def train_filter(
         return f"loss {figures['loss']:.3f}, accuracy {figures['accuracy']:.2f}"
 
     system = load_watermark(watermark)
-    with StepProgress({"filter": recipe.steps}, line) as progress:
-        report = progress.of("filter")
+    with step_progress("filter", recipe.steps, line) as report:
         written = training.train_filter(system, photos, run, backbone, settings, recipe, report)
     click.echo(written.with_suffix(".json").read_text().strip())
     click.echo(f"installed {install_filter(written, watermark, backbone)}", err=True)

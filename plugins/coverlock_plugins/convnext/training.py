@@ -21,12 +21,13 @@ from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import draw_training_distortion
+from coverlock_sdk.images.folders import HELD_OUT, split
 from coverlock_sdk.models.checkpoints import read_weights, require_match
 from coverlock_sdk.plugin_calls import embed, working_size
-from coverlock_sdk.training.cache import remembered
-from coverlock_sdk.training.loop import Figures, Report, Schedule, Training
-from coverlock_sdk.training.photos import HELD_OUT, Bytes, rounded, split
-from coverlock_sdk.training.results import write_results
+from coverlock_training.cache import remembered
+from coverlock_training.loop import Figures, Report, Schedule, Training
+from coverlock_training.photos import Bytes, rounded
+from coverlock_training.results import write_results
 
 Scores = npt.NDArray[np.float64]
 

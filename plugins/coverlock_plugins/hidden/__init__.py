@@ -9,16 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.network_watermark import (
+from coverlock_plugins.networks.watermark import (
     ImportedWatermark,
     StoredWatermark,
     imported_weights,
 )
+from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
     from coverlock_plugins.hidden.network import HiddenNetwork
-    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainable import Trainable
 
 
 class Hidden(StoredWatermark):
@@ -43,7 +43,7 @@ class PublishedHidden(ImportedWatermark, Hidden):
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_sdk.training.watermarks.noise import (
+    from coverlock_training.watermarks.noise import (
         EVERYDAY,
         Crop,
         Cropout,
@@ -53,8 +53,8 @@ def trainable() -> Trainable:
         Mixed,
         Resize,
     )
-    from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
+    from coverlock_training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainer import WatermarkRecipe
 
     published = WatermarkRecipe(
         image_weight=0.7,
@@ -70,8 +70,9 @@ def trainable() -> Trainable:
         batch=12,
         steps=300_000,
     )
-    # The message is written into texture, so a run begins with weights that read it without noise
-    # (docs/watermarks.md), and lets the mark be strong until it has moved to where noise leaves it.
+    # The message is written into texture, so a run begins with weights that read it without noise,
+    # and lets the mark be strong until it has moved to where noise leaves it: see
+    # docs/research/watermarks.md.
     # Twins show the decoder what of a picture is message. The first 4,000 steps saw pieces.
     reference = WatermarkRecipe(
         image_weight=10.0,
@@ -91,9 +92,9 @@ def trainable() -> Trainable:
 
 def convert(file: Path) -> Path:
     """Turn a published checkpoint (``.pyt``) into safetensors."""
+    from coverlock_plugins.networks.weights import import_network, unwrapped
     from coverlock_sdk.errors import CorruptModelError
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     part, last = "enc-dec-model", "decoder.linear.bias"
     content = read_checkpoint(file)

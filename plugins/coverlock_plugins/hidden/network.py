@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from coverlock_sdk.watermarking.network import ConvBNRelu, LaidOut, WatermarkNetwork, repeated
+from coverlock_plugins.networks.network import ConvBNRelu, LaidOut, WatermarkNetwork, repeated
 
 
 class HiddenEncoder(nn.Module):

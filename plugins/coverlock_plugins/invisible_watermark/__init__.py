@@ -12,10 +12,10 @@ from types import ModuleType
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import PictureError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.locking.calibration import Calibration
 
 LEAST_PIXELS = 256 * 256
 """The library refuses pictures with fewer."""

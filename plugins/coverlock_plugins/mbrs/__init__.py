@@ -13,19 +13,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_sdk.errors import CorruptModelError, CoverLockError
-from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.watermarking.network_watermark import (
+from coverlock_plugins.networks.watermark import (
     ImportedWatermark,
     StoredWatermark,
     imported_weights,
 )
+from coverlock_sdk.errors import CorruptModelError, CoverLockError
+from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from coverlock_plugins.mbrs.network import MbrsNetwork
-    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainable import Trainable
 
 MOST_DOUBLINGS = 10
 """A checkpoint that claims more of them does not match any network that is built."""
@@ -75,9 +75,9 @@ class PublishedMbrs(ImportedWatermark, Mbrs):
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_sdk.training.watermarks.noise import EVERYDAY, Identity, JpegMask, RealJpeg
-    from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
+    from coverlock_training.watermarks.noise import EVERYDAY, Identity, JpegMask, RealJpeg
+    from coverlock_training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainer import WatermarkRecipe
 
     published = WatermarkRecipe(
         message_weight=10.0,
@@ -98,8 +98,8 @@ def convert(file: Path, /, bits: int | None = None) -> Path:
 
     ``bits`` is the length of its messages, which only the network with diffusion tells by itself.
     """
+    from coverlock_plugins.networks.weights import import_network, unwrapped
     from coverlock_sdk.models.checkpoints import read_checkpoint
-    from coverlock_sdk.watermarking.weights import import_network, unwrapped
 
     state = unwrapped(read_checkpoint(file), file)
     state = {name: value for name, value in state.items() if not name.startswith("noise.")}

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_sdk.watermarking.network import (
+from coverlock_plugins.networks.network import (
     ConvBNRelu,
     PooledReadout,
     WatermarkNetwork,

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Defense, ImageHash, Watermark
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.picture import LUMA
-from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, CoverLock
 from coverlock_sdk.locking.embedding import ROUNDS
 from coverlock_sdk.locking.locked_watermark import LockedWatermark

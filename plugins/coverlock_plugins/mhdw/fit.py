@@ -8,12 +8,12 @@ import click
 import numpy as np
 
 from coverlock_plugins.mhdw import MhdwHash
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import draw_training_distortion
+from coverlock_sdk.images.folders import HELD_OUT, split
 from coverlock_sdk.images.picture import stacked_views
-from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.progress import progress
-from coverlock_sdk.training.photos import HELD_OUT, split
 
 
 def fit(photos: list[Path], seed: int) -> Calibration:

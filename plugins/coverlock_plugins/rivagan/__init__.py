@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coverlock_plugins.networks.watermark import StoredWatermark
 from coverlock_plugins.onnx_graphs import Graph, open_graph
 from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import needs
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.models.assets import Asset, locate
-from coverlock_sdk.watermarking.network_watermark import StoredWatermark
+from coverlock_sdk.models.assets import Asset
 
 if TYPE_CHECKING:
     import torch
 
     from coverlock_plugins.rivagan.network import RivaganNetwork
-    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainable import Trainable
 
 ENCODER = "rivagan_encoder.onnx"
 DECODER = "rivagan_decoder.onnx"
@@ -56,7 +56,7 @@ class RivaGan(Watermark):
     calibration = Calibration(scale=1.4174, power=0.6648)
 
     def __init__(self) -> None:
-        self._folder = locate(ASSET)
+        self._folder = ASSET.locate()
         self._encoder = _graph(self._folder / ENCODER)
         self._decoder = _graph(self._folder / DECODER)
 
@@ -78,14 +78,14 @@ class RivaGan(Watermark):
     def encoder_module(self) -> torch.nn.Module:
         """The same encoder in PyTorch, with the weights of the graph."""
         network = self.network()
-        from coverlock_sdk.watermarking.network import Encoder
+        from coverlock_plugins.networks.network import Encoder
 
         return Encoder(network).eval()
 
     def decoder_module(self) -> torch.nn.Module:
         """The same decoder in PyTorch, with the weights of the graph."""
         network = self.network()
-        from coverlock_sdk.watermarking.network import Decoder
+        from coverlock_plugins.networks.network import Decoder
 
         return Decoder(network).eval()
 
@@ -112,9 +112,9 @@ class TrainedRivaGan(StoredWatermark):
 
 def trainable() -> Trainable:
     """The published settings; the reference is smaller, as two processors demand."""
-    from coverlock_sdk.training.watermarks.noise import EVERYDAY, Crop, Identity, JpegMask, Resize
-    from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
+    from coverlock_training.watermarks.noise import EVERYDAY, Crop, Identity, JpegMask, Resize
+    from coverlock_training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainer import WatermarkRecipe
 
     published = WatermarkRecipe(
         message_loss="bce",

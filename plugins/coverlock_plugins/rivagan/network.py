@@ -17,8 +17,8 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor, nn
 
+from coverlock_plugins.networks.network import WatermarkNetwork
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.watermarking.network import WatermarkNetwork
 
 HIDDEN = 32
 SHARPNESS = 4.0

@@ -23,11 +23,11 @@ from safetensors.numpy import load_file, save
 
 from coverlock_plugins.steganogan import legacy, network
 from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.locking.calibration import Calibration
-from coverlock_sdk.models.assets import Asset, locate
+from coverlock_sdk.models.assets import Asset
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +76,7 @@ class SteganoGan(Watermark):
     calibration = Calibration(scale=8.9653, power=0.6497)
 
     def __init__(self) -> None:
-        path = locate(ASSET) / WEIGHTS
+        path = ASSET.locate() / WEIGHTS
         self._flips = flips()
         try:
             self._weights = load_file(path)

@@ -22,7 +22,7 @@ from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.resampling import resample
-from coverlock_sdk.models.published_files import PublishedFile, PublishedFiles
+from coverlock_sdk.models.assets import PublishedFile, PublishedFiles
 
 BITS, SIDE = 100, 256
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"

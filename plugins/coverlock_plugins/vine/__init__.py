@@ -17,18 +17,18 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from coverlock_plugins.networks.watermark import card_of
 from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.locking.calibration import Calibration
 from coverlock_sdk.models.assets import cache_folder
-from coverlock_sdk.watermarking.network_watermark import card_of
 
 if TYPE_CHECKING:
     import torch
 
-    from coverlock_sdk.training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainable import Trainable
 
 
 class Vine(Watermark):
@@ -91,7 +91,7 @@ class Vine(Watermark):
     def _run(self, module: torch.nn.Module, *batches: Images | Bits) -> Images:
         import torch
 
-        from coverlock_sdk.watermarking.network import in_chunks
+        from coverlock_plugins.networks.network import in_chunks
 
         tensors = [torch.from_numpy(batch.copy()) for batch in batches]
         result: Images = in_chunks(module, *tensors, rows=1).numpy()
@@ -105,9 +105,9 @@ def trainable() -> Trainable:
     Wasserstein discriminator beside the squared error; this trainer starts from nothing and has
     the squared error alone.
     """
-    from coverlock_sdk.training.watermarks.noise import EVERYDAY
-    from coverlock_sdk.training.watermarks.trainable import Trainable
-    from coverlock_sdk.training.watermarks.trainer import WatermarkRecipe
+    from coverlock_training.watermarks.noise import EVERYDAY
+    from coverlock_training.watermarks.trainable import Trainable
+    from coverlock_training.watermarks.trainer import WatermarkRecipe
 
     published = WatermarkRecipe(
         message_loss="bce",

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.convnext.network import BASE, ConvNeXt, LayerNorm2d, Shape
-from coverlock_sdk.watermarking.network import WatermarkNetwork
+from coverlock_plugins.networks.network import WatermarkNetwork
 
 TIMESTEP = 999
 SKIPS = ("skip_conv_1", "skip_conv_2", "skip_conv_3", "skip_conv_4")

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from coverlock_plugins.networks.weights import load_network
 from coverlock_plugins.vine.network import (
     Decoder,
     Encoder,
@@ -28,7 +29,6 @@ from coverlock_plugins.vine.network import (
 )
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.models.checkpoints import read_checkpoint, require_match, require_weights
-from coverlock_sdk.watermarking.weights import load_network
 
 State = dict[str, Tensor]
 

@@ -19,7 +19,7 @@ from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.models.published_files import PublishedFile, PublishedFiles
+from coverlock_sdk.models.assets import PublishedFile, PublishedFiles
 
 BITS, SIDE = 32, 256
 EMBEDDER, DETECTOR = "embedder.onnx", "detector.onnx"

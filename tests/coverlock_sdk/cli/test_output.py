@@ -9,11 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_sdk.cli.answers import print_json
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.cli.output import VERDICT_COLUMNS, print_json, report
+from coverlock_sdk.images.folders import Found
 from tests.conftest import AdditiveMark
 from tests.coverlock_sdk.cli.conftest import LOCK, run, run_json
 
@@ -40,8 +44,7 @@ def test_a_picture_that_marking_did_not_change_has_no_psnr(folder, monkeypatch):
 def test_exit_codes_are_explained():
     for command in ((), ("verify",), ("embed",), ("identify",)):
         shown = " ".join(run(*command, "--help").split())
-        assert "Exit codes: 0 everything was accepted" in shown
-        assert "130 you pressed Ctrl-C" in shown
+        assert "Exit codes: 0: success" in shown
 
 
 def test_the_package_is_a_command():
@@ -66,7 +69,12 @@ def test_ctrl_c_is_not_a_rejection(folder, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(AdditiveMark, "decode", interrupted)
-    assert run("verify", folder, *LOCK, code=130) == ""
+    for command, said in {
+        "verify": "interrupted after 0 of 3 pictures\n",
+        "embed": "interrupted after 0 of 3 pictures; the same command with --resume continues\n",
+    }.items():
+        ended = CliRunner().invoke(build_cli(), [command, str(folder), *LOCK])
+        assert (ended.exit_code, ended.stdout, ended.stderr) == (130, "", said)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -108,11 +116,50 @@ def test_warnings_of_a_batch_name_their_file(folder, monkeypatch):
 
 
 def test_skipped_files_are_counted_and_told(folder):
-    assert "1 other file was skipped" in run("verify", folder, *LOCK, code=1)
+    assert "skipped 1 file that is not a picture" in run("verify", folder, *LOCK, code=1)
     (folder / "more" / "video.mov").touch()
     (folder / ".DS_Store").touch()
-    assert "2 other files were skipped" in run("verify", folder, *LOCK, code=1)
+    assert "skipped 2 files that are not pictures" in run("verify", folder, *LOCK, code=1)
     assert run_json("verify", folder, *LOCK, code=1)["skipped"] == 2
+
+
+def test_files_are_named_from_the_current_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    shown = run("embed", folder, "-o", folder.parent / "out", *LOCK)
+    assert str(folder.parent) not in shown
+    assert "photos/more/c.png" in shown
+    assert "out/more/c.marked.png" in shown
+    assert "3 marked" in shown
+
+
+def test_rejections_that_chance_explains_count_no_bits(folder):
+    shown = run("verify", folder, *LOCK, code=1)
+    assert "no better than chance (p = " in shown
+    assert " bits" not in shown
+    assert "another key, identifier or watermark?" in shown
+    run("embed", folder / "a.png", *LOCK)
+    shown = run("verify", folder, *LOCK, code=1)
+    assert "of 48 bits, p = " in shown
+    assert "another key" not in shown
+
+
+def test_long_tables_show_the_failures_only(capsys):
+    def rows_of(status: str, count: int) -> list[dict]:
+        verdict = {"accepted": status == "accepted", "p_value": 0.5, "matches": 24, "bits": 48}
+        row = {"status": status, "warnings": [], **verdict}
+        return [{"file": f"{number}.{status}", **row} for number in range(count)]
+
+    good, bad = rows_of("accepted", 30), rows_of("rejected", 50)
+    for rows, seen, told in (
+        (good, 30, "30 accepted"),
+        ([*good, *bad[:20]], 20, "30 accepted, 20 rejected"),
+        ([*good, *bad], 40, "... and 10 more; --json lists them all"),
+    ):
+        with pytest.raises(click.exceptions.Exit):
+            report(Found([], 0), rows, VERDICT_COLUMNS, as_json=False)
+        shown = capsys.readouterr().out
+        assert shown.count(".accepted ") + shown.count(".rejected ") == seen
+        assert told in shown
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")

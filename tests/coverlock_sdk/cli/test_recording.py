@@ -38,7 +38,7 @@ def lines_of(log) -> list[dict]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("more", [(), ("--isolate",), ("--workers", "1", "--no-isolate")])
+@pytest.mark.parametrize("more", [(), ("--workers", "1")])
 def test_every_verdict_is_a_line_with_identifier_and_digest(bundle, marked, tmp_path, more):
     log = tmp_path / "log.jsonl"
     (tmp_path / "text.jpg").write_text("not a picture")

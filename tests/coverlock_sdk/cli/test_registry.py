@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk.cli.batch import VERDICT_COLUMNS, report
-from coverlock_sdk.hashing.frames import WHOLE, Frame
+from coverlock_sdk.cli.output import VERDICT_COLUMNS, report
+from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.images.folders import Found
 from tests.coverlock_sdk.cli.conftest import LOCK, complaint, run, run_json
 

@@ -10,8 +10,8 @@ from PIL import Image
 from coverlock_sdk import hookimpl
 from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.locking.keys import generate_key
-from coverlock_sdk.named_options import parse_setting
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.verifier.audit_log import AuditLog
 from tests.conftest import AdditiveMark
@@ -24,12 +24,12 @@ def test_options_of_bundles_are_refused_without_one(folder):
     said = complaint("verify", folder / "a.png", *LOCK, *nonsense)
     assert "--runtime, --precision and --trust do nothing without --bundle" in said
     ids = folder / "notes.txt"
-    said = complaint("identify", folder, "-w", "additive", "--ids", ids, "--threads", 2)
-    assert "--threads does nothing without --bundle: leave it out" in said
-    said = complaint("verify", folder / "a.png", *LOCK, "--engine", "ray")
-    assert "--engine does nothing without --bundle" in said
-    said = complaint("verify", folder / "a.png", *LOCK, "--out", folder)
-    assert "--out does nothing without --engine ray" in said
+    said = complaint("identify", folder, "-w", "additive", "--ids", ids, "--runtime", "cpu")
+    assert "--runtime does nothing without --bundle: leave it out" in said
+    said = complaint("verify", folder / "a.png", *LOCK, "--ray", folder)
+    assert "--ray does nothing without --bundle" in said
+    said = complaint("verify", folder / "a.png", *LOCK, "--root", folder)
+    assert "--root does nothing without --ray" in said
 
 
 @pytest.mark.parametrize("command", ["verify", "identify"])

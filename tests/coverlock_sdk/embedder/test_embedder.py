@@ -14,6 +14,7 @@ from coverlock_sdk import Embedder, Key, Verifier
 from coverlock_sdk.errors import BundleError, CoverLockError
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.hardening import LinearHardener
+from coverlock_sdk.verifier.verifier import Settings
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
@@ -44,7 +45,7 @@ def test_octave_needs_no_graph_and_hardens(tmp_path, photos, key):
 
 def test_what_it_reports_is_what_a_verifier_sees(embedder, bundle, photos):
     marked = embedder.mark(Image.fromarray(photos[0]), "alice")
-    with Verifier.open(bundle, "cpu", threads=1) as verifier:
+    with Verifier.open(bundle, "cpu", settings=Settings(threads=1)) as verifier:
         verdict = verifier.verify(marked.picture, "alice")
     assert marked.verdict.accepted
     assert (verdict.matches, verdict.accepted) == (marked.verdict.matches, True)

@@ -20,7 +20,7 @@ from coverlock_sdk.errors import (  # noqa: E402
 )
 from coverlock_sdk.hashing import dinov2, network  # noqa: E402
 from coverlock_sdk.hashing.dinov2_weights import import_file  # noqa: E402
-from coverlock_sdk.models.digests import RECORD  # noqa: E402
+from coverlock_sdk.models.assets import RECORD  # noqa: E402
 from coverlock_sdk.plugin_calls import picture_logits  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402

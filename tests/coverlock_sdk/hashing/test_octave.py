@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from coverlock_sdk import load_hash
-from coverlock_sdk.hashing.frames import WHOLE, Frame, straightened
-from coverlock_sdk.hashing.octave import OCTAVES, SIDE, TAPER, OctaveCode, masks
+from coverlock_sdk.frames import WHOLE, Frame, straightened
+from coverlock_sdk.hashing.octave import OCTAVES, OctaveCode, masks
 from coverlock_sdk.hashing.shipped import shipped_card, shipped_file
+from coverlock_sdk.hashing.views import SIDE, TAPER, View, rows_of
 from coverlock_sdk.images.distortions import Rotation
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.testing import natural_pictures
@@ -147,17 +148,17 @@ def test_a_wrong_frame_has_another_code() -> None:
     view = thumbnail(
         natural_pictures(1, (256, 256), seed=5)[0].transpose(2, 0, 1) / np.float32(255)
     )
-    whole, wrong = CODE.framed(view, [WHOLE, Frame(0.8, 0.45, 0.55)])
+    whole, wrong = CODE.framed(View(view), rows_of(WHOLE, Frame(0.8, 0.45, 0.55)))
     assert max(cosines(whole, wrong)[1:]) < 0.5
 
 
 def test_frames_are_the_same_together_and_one_by_one() -> None:
     [view] = noise(3)
     frames = [WHOLE, Frame(0.9, 0.5, 0.45), straightened(3.0), Frame(0.8, 0.55, 0.5, -2.0)]
-    together = CODE.framed(view, frames)
+    together = CODE.framed(View(view), rows_of(*frames))
     for row, frame in enumerate(frames):
         np.testing.assert_allclose(together[row], CODE.code(view, frame)[0], atol=1e-4)
-    low = CODE.framed(view, frames, bands=1)
+    low = CODE.framed(View(view), rows_of(*frames), bands=1)
     np.testing.assert_allclose(low, together[:, : CODE.bands[0]], atol=1e-4)
 
 

@@ -9,7 +9,7 @@ from PIL import Image, features
 
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.images.folders import find_pictures, pictures_in, search
+from coverlock_sdk.images.folders import find_pictures, pictures_in, search, split
 from coverlock_sdk.testing import natural_pictures
 
 
@@ -99,3 +99,23 @@ def test_a_heic_picture_is_opened_with_pillow_heif(tmp_path: Path) -> None:
     [source] = find_pictures([str(tmp_path)])
     seen = read(source.path).to_bytes()
     assert np.abs(seen.astype(int) - photo).mean() < 4
+
+
+def test_a_name_decides_on_which_side_a_picture_is(tmp_path):
+    folder, few = tmp_path / "all", tmp_path / "few"
+    for each in (folder, few):
+        each.mkdir()
+    for number in range(12):
+        (folder / f"{number:03}.png").touch()
+    training, validation = split(folder, 0.3)
+    assert len(training) + len(validation) == 12
+    assert not set(training) & set(validation)
+    for path in (training[0], training[1], validation[0]):
+        (few / path.name).touch()
+    again = split(few, 0.3)
+    assert [path.name for path in again[0]] == [training[0].name, training[1].name]
+
+
+def test_an_empty_folder_cannot_be_split(tmp_path):
+    with pytest.raises(PictureError, match=tmp_path.name):
+        split(tmp_path, 0.1)

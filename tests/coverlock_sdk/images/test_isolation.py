@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import os
+import platform
 import struct
 import subprocess
 import sys
@@ -15,9 +18,8 @@ from PIL import Image
 
 from coverlock_sdk.errors import OverloadedError, PictureError
 from coverlock_sdk.images import isolation
-from coverlock_sdk.images.conversion import read
-from coverlock_sdk.images.isolation import DecodingPool
-from coverlock_sdk.images.turns import Turns
+from coverlock_sdk.images.conversion import opened, read
+from coverlock_sdk.images.isolation import DecodingPool, Turns
 
 SIZE = (64, 48)
 
@@ -37,8 +39,10 @@ def encoded(image: Image.Image, kind: str = "PNG") -> bytes:
 def test_pixels_are_those_that_this_process_would_read(pool, photos):
     for photo in photos[:3]:
         content = encoded(Image.fromarray(photo), "JPEG")
-        np.testing.assert_array_equal(pool.pixels(content, SIZE), read(content).to_bytes(SIZE))
-        np.testing.assert_array_equal(pool.pixels(content), read(content).to_bytes())
+        np.testing.assert_array_equal(
+            pool.picture(content, SIZE).pixels, read(content).to_bytes(SIZE)
+        )
+        np.testing.assert_array_equal(pool.picture(content).pixels, read(content).to_bytes())
 
 
 def test_bad_pictures_are_refused_in_the_same_words(pool):
@@ -46,13 +50,13 @@ def test_bad_pictures_are_refused_in_the_same_words(pool):
         with pytest.raises(PictureError) as here:
             read(content)
         with pytest.raises(PictureError) as there:
-            pool.pixels(content, SIZE)
+            pool.picture(content, SIZE)
         assert str(there.value) == str(here.value)
 
 
 def test_warnings_come_back_too(pool):
     with pytest.warns(UserWarning, match="16 bits per channel"):
-        pool.pixels(deep_colour(), SIZE)
+        pool.picture(deep_colour(), SIZE)
 
 
 def deep_colour() -> bytes:
@@ -92,7 +96,7 @@ def scripted(monkeypatch):
     monkeypatch.setattr(isolation.subprocess, "Popen", start)
     with DecodingPool(processes=1, seconds=2) as pool:
         with pytest.raises(PictureError, match="plain"):
-            pool.pixels(b"anything", SIZE)  # it is up
+            pool.picture(b"anything", SIZE)  # it is up
         pool.seconds = 0.5
         yield pool
 
@@ -107,11 +111,11 @@ def test_a_picture_that_hangs_crashes_or_eats_is_an_error_and_the_next_is_read(
 ):
     started = time.monotonic()
     with pytest.raises(PictureError, match=complaint):
-        scripted.pixels(attack.encode(), SIZE)
+        scripted.picture(attack.encode(), SIZE)
     assert time.monotonic() - started < 4
     scripted.seconds = 10
     with pytest.raises(PictureError, match="plain"):
-        scripted.pixels(b"anything", SIZE)
+        scripted.picture(b"anything", SIZE)
 
 
 def test_no_process_outlives_its_parent(tmp_path):
@@ -119,7 +123,7 @@ def test_no_process_outlives_its_parent(tmp_path):
         "import os\n"
         "from coverlock_sdk.images.isolation import DecodingPool\n"
         "pool = DecodingPool(processes=1)\n"
-        "try: pool.pixels(b'no picture', (64, 64))\n"
+        "try: pool.picture(b'no picture', (64, 64))\n"
         "except Exception: print(pool._all[0]._process.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
@@ -134,7 +138,120 @@ def test_no_process_outlives_its_parent(tmp_path):
     pytest.fail("the process is still there")
 
 
-def test_who_asks_a_lot_does_not_keep_others_waiting():
+FORMATS = [("PNG", mode) for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")] + [
+    ("JPEG", "CMYK"),
+    ("JPEG", "L"),
+    ("TIFF", "RGB"),
+    ("WEBP", "RGBA"),
+    ("GIF", "P"),
+    ("BMP", "RGB"),
+]
+
+
+@pytest.mark.parametrize(("kind", "mode"), FORMATS)
+def test_all_of_a_picture_comes_back_as_this_process_would_read_it(pool, kind, mode):
+    rng = np.random.default_rng(0)
+    image = Image.fromarray(rng.integers(0, 255, (48, 64), dtype=np.uint8))
+    image = (
+        image.convert("L").convert(mode)
+        if mode != "I;16"
+        else Image.fromarray(rng.integers(0, 65535, (48, 64), dtype=np.uint16))
+    )
+    file = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    image.save(file, format=kind, exif=exif, dpi=(72, 72))
+    content = file.getvalue()
+    given, found = pool.image(content)
+    picture, restore = opened(content)
+    expected = restore(picture)
+    assert (given.mode, given.size, found) == (expected.mode, expected.size, kind)
+    assert given.tobytes() == expected.tobytes()
+    assert given.info == expected.info
+
+
+OUTBREAKS = """
+import os, socket, subprocess, sys
+from coverlock_sdk.images import decoding_process as process
+tries = {
+    b"file": lambda: open(sys.argv[2]),
+    b"folder": lambda: os.listdir("/"),
+    b"socket": lambda: socket.socket(),
+    b"program": lambda: subprocess.run(["true"]),
+    b"fork": os.fork,
+    b"exec": lambda: os.execv("/bin/true", ["true"]),
+    b"parent": lambda: os.kill(os.getppid(), 0),
+}
+def read(content, max_pixels, seen_at=None):
+    try:
+        tries[content]()
+    except OSError as error:
+        raise process.PictureError(error.strerror)
+    raise process.PictureError("it worked")
+process.read = read
+process.main()
+"""
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or platform.machine() not in ("x86_64", "aarch64"),
+    reason="the filter of system calls is Linux's",
+)
+@pytest.mark.parametrize(
+    "attempt", ["file", "folder", "socket", "program", "fork", "exec", "parent"]
+)
+def test_whoever_takes_a_decoder_over_gets_nowhere(monkeypatch, tmp_path, attempt):
+    """After confine() it could read the key file, open sockets and start programs."""
+    begin, secret = subprocess.Popen, tmp_path / "key.json"
+    secret.write_text("secret")
+
+    def start(command, **options):
+        return begin([sys.executable, "-c", OUTBREAKS, command[-1], str(secret)], **options)
+
+    monkeypatch.setattr(isolation.subprocess, "Popen", start)
+    with (
+        DecodingPool(processes=1, seconds=10) as pool,
+        pytest.raises(PictureError, match="Operation not permitted"),
+    ):
+        pool.picture(attempt.encode(), SIZE)
+
+
+LIES = """
+import json, sys
+from coverlock_sdk.images import decoding_process as process
+def answer(*work):
+    return json.loads(sys.argv[2]), b"x" * 100
+process._answer = answer
+process.main()
+"""
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"shape": [64, 48]},
+        {"shape": [1, 100, 1]},
+        {"shape": [10**6, 10**6, 3]},
+        {"shape": "xyz"},
+        {"shape": [64, -48, 3]},
+        {},
+    ],
+)
+def test_what_a_decoder_says_is_not_believed(monkeypatch, lie):
+    begin, said = subprocess.Popen, json.dumps({"error": None, "warnings": [], **lie})
+
+    def start(command, **options):
+        return begin([sys.executable, "-c", LIES, command[-1], said], **options)
+
+    monkeypatch.setattr(isolation.subprocess, "Popen", start)
+    with (
+        DecodingPool(processes=1, seconds=5) as pool,
+        pytest.raises(PictureError, match="crashes its decoder"),
+    ):
+        pool.picture(b"anything", SIZE)
+
+
+def test_who_holds_much_leaves_something_for_others():
     turns, order = Turns(2), []
     gate = threading.Event()
 
@@ -147,7 +264,7 @@ def test_who_asks_a_lot_does_not_keep_others_waiting():
     for thread in threads:
         thread.start()
         time.sleep(0.01)
-    assert order == ["greedy"]  # half of the places
+    assert order == ["greedy"]
     with turns.turn("modest", 1):
         order.append("modest")
     with pytest.raises(OverloadedError), turns.turn("greedy", 0.05):
@@ -158,3 +275,51 @@ def test_who_asks_a_lot_does_not_keep_others_waiting():
     assert order == ["greedy", "modest"] + ["greedy"] * 5
     assert turns._free == 2
     assert not turns._waiting
+
+
+def test_several_who_collude_leave_something_for_others():
+    turns = Turns(8)
+    with contextlib.ExitStack() as held:
+        for name in ("one", "two"):
+            with contextlib.suppress(OverloadedError):
+                while True:
+                    held.enter_context(turns.turn(name, 0))
+        with turns.turn("third", 1):
+            pass
+
+
+def test_who_had_less_work_done_goes_first():
+    turns, order = Turns(1), []
+    turns.charge("heavy", 5.0)
+    turns.charge("light", 0.1)
+
+    def wait(name: str) -> None:
+        with turns.turn(name, 10):
+            order.append(name)
+
+    with turns.turn("somebody", 1):
+        threads = [threading.Thread(target=wait, args=[n]) for n in ("heavy", "heavy", "light")]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.02)
+    for thread in threads:
+        thread.join()
+    assert order == ["light", "heavy", "heavy"]
+
+
+def test_a_large_request_is_not_kept_waiting_by_small_ones():
+    turns = Turns(4)
+    large = threading.Event()
+
+    def wait_for_all() -> None:
+        with turns.turn("large", 10, size=4):
+            large.set()
+
+    with turns.turn("small", 1):
+        thread = threading.Thread(target=wait_for_all)
+        thread.start()
+        time.sleep(0.05)
+        with pytest.raises(OverloadedError), turns.turn("other", 0.05):
+            pass
+    thread.join()
+    assert large.is_set()

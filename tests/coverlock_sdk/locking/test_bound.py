@@ -6,7 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from coverlock_sdk.hashing.octave import SIDE, OctaveCode
+from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.hashing.views import SIDE
 from coverlock_sdk.locking.bound import additive_bound, agreement, passing
 from coverlock_sdk.locking.readings import Floors
 from coverlock_sdk.testing import natural_pictures

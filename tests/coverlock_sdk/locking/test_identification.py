@@ -9,6 +9,7 @@ from coverlock_sdk import CoverLock, Key, Keyring, wrap
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.locking.identification import MessageBook
 from coverlock_sdk.locking.statistics import soft_weights
+from coverlock_sdk.testing import natural_pictures
 from tests.conftest import AdditiveMark
 
 
@@ -86,3 +87,17 @@ def test_weighted_search_agrees_with_direct_computation():
         assert scores[book.nearest(decoded, weights)] == scores.max()
         matches = (messages == decoded).sum(axis=1)
         assert matches[book.nearest(decoded, None)] == matches.max()
+
+
+def test_a_registry_finds_a_crop_among_all_pictures(additive, key, tmp_path):
+    pictures = natural_pictures(6, (256, 256), seed=11)
+    locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
+    marked = [locked.embed(picture, f"order-{n}") for n, picture in enumerate(pictures[:5])]
+    book = [f"order-{n}" for n in range(5)]
+    for number, picture in enumerate(marked):
+        assert locked.identify(picture, book).label == f"order-{number}"
+    found = locked.identify(marked[3][4:244, 10:250], book)
+    assert found.label == "order-3"
+    assert found.verdict.frame.side == pytest.approx(240 / 256, abs=0.01)
+    assert not locked.identify(pictures[5], book)
+    assert not locked.identify(marked[3], ["order-0", "order-1"])

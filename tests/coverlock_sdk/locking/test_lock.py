@@ -222,8 +222,12 @@ def test_saving_in_a_lossy_format_says_what_it_cost(additive, photos, tmp_path):
     source = tmp_path / "photo.png"
     Image.fromarray(photos[0]).save(source)
     locked = wrap(additive)
-    with pytest.warns(LossyFormatWarning, match=r"\d+ of 48 bits survive in it"):
-        marked = locked.mark_file(source, "studio", tmp_path / "out.jpg")
+    additive.strength = 0.01
+    with (
+        pytest.warns(LossyFormatWarning, match=r"\d+ of 48 bits survive in it"),
+        pytest.warns(WeakMarkWarning),
+    ):
+        marked = locked.mark_file(source, "studio", tmp_path / "out.jpg", quality=5)
     assert locked.verify(tmp_path / "out.jpg", "studio") == marked.verdict
 
 
@@ -363,6 +367,9 @@ BAD_MESSAGES = {
     "too short": ([0, 1, 1], "has 3 bits, but 48 are needed"),
     "not bits": ([2] * 48, "only the bits 0 and 1"),
     "words": ([["a"]], "bits"),
+    "a number": (12345, "12345 is not a message: pass a string"),
+    "nothing": (None, "None is not a message: pass a string"),
+    "bytes": (b"alice", "b'alice' is not a message: pass a string"),
     "too many": (np.zeros((3, 48)), "there are 3 messages for 1 pictures"),
     "cube": (np.zeros((1, 1, 48)), "shape"),
 }
@@ -449,8 +456,8 @@ def test_odd_settings_are_understood_or_refused(additive, photos):
             wrap(additive, fpr=wrong)
     with pytest.raises(CoverLockError, match="at least one round"):
         CoverLock(rounds=0).protect(additive)
-    with pytest.raises(CoverLockError, match="choose from 20 to 60"):
-        wrap(additive, psnr=61)
+    with pytest.raises(CoverLockError, match="choose from 20 to 50"):
+        wrap(additive, psnr=51)
     with pytest.raises(PluginError, match="is a class"):
         wrap(AdditiveMark)
     wrong_size = AdditiveMark()

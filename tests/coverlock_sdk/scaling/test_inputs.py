@@ -17,8 +17,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 import pyarrow.fs  # noqa: E402
 
-from coverlock_sdk.scaling.inputs import find_parts  # noqa: E402 (needs pyarrow)
-from coverlock_sdk.scaling.roots import Root, load_below  # noqa: E402
+from coverlock_sdk.scaling.inputs import Place, find_shards, load_below  # noqa: E402
 
 ODD_NAMES = ["a b.png", "ü.png", "a#1.png", "%41.png", "q?.png", "plain.JPG"]
 
@@ -39,7 +38,7 @@ def table(path: Path, /, row_group_size: int | None = None, **columns) -> str:
 
 def items(*sources, with_message: bool = True):
     """What ``sources`` name, as another process sees it."""
-    parts = pickle.loads(pickle.dumps(find_parts(map(str, sources), with_message)))
+    parts = pickle.loads(pickle.dumps(find_shards(map(str, sources), with_message)))
     return [item for part in parts for item in part.items()]
 
 
@@ -50,7 +49,7 @@ def read(*sources, with_message: bool = True) -> dict[str, Prepared]:
 
 def errors(*sources, with_message: bool = True) -> dict[str, str | None]:
     found = read(*sources, with_message=with_message)
-    assert all((p.pixels is None) == (p.error is not None) for p in found.values())
+    assert all((p.picture is None) == (p.error is not None) for p in found.values())
     return {name: prepared.error for name, prepared in found.items()}
 
 
@@ -72,7 +71,7 @@ def test_a_single_object_is_a_source(tmp_path, spelling):
 def test_an_object_that_is_gone_when_its_turn_comes_is_an_error(tmp_path):
     for name in "ab":
         picture(tmp_path / f"{name}.png")
-    parts = find_parts([f"file://{tmp_path}"], with_message=True)
+    parts = find_shards([f"file://{tmp_path}"], with_message=True)
     (tmp_path / "a.png").unlink()
     gone, there = (JOB.prepare(item.file, (32, 32), load=item.load) for item in parts[0].items())
     assert "a.png cannot be read" in gone.error
@@ -81,12 +80,12 @@ def test_an_object_that_is_gone_when_its_turn_comes_is_an_error(tmp_path):
 
 def test_what_cannot_be_listed_is_said_in_one_sentence(tmp_path):
     with pytest.raises(PictureError, match="nothing cannot be listed"):
-        find_parts([f"file://{tmp_path}/nothing"], with_message=True)
+        find_shards([f"file://{tmp_path}/nothing"], with_message=True)
     with pytest.raises(PictureError, match="cannot be listed"):
-        find_parts(["gopher://photos"], with_message=True)
+        find_shards(["gopher://photos"], with_message=True)
     for source in (str(tmp_path), f"file://{tmp_path}"):
         with pytest.raises(PictureError, match=f"no pictures below {source}"):
-            find_parts([source], with_message=True)
+            find_shards([source], with_message=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 elsewhere")
@@ -123,7 +122,7 @@ def attacked(tmp_path, *paths: str, roots=()) -> list[str | None]:
     source = table(
         tmp_path / "in" / "rows.parquet", file=[str(n) for n, _ in enumerate(paths)], path=paths
     )
-    parts = pickle.loads(pickle.dumps(find_parts([source], True, roots)))
+    parts = pickle.loads(pickle.dumps(find_shards([source], True, roots)))
     loaded = [JOB.prepare(i.file, (32, 32), load=i.load) for part in parts for i in part.items()]
     return [prepared.error for prepared in loaded]
 
@@ -169,7 +168,7 @@ def test_no_row_makes_a_worker_call_a_server(tmp_path, path):
 def test_an_object_store_is_read_below_its_root_only(tmp_path):
     picture(tmp_path / "bucket" / "day" / "a.png")
     picture(tmp_path / "bucket" / "other" / "b.png")
-    root = Root("s3://bucket/day", pyarrow.fs.LocalFileSystem(), f"{tmp_path}/bucket/day")
+    root = Place("s3://bucket/day", pyarrow.fs.LocalFileSystem(), f"{tmp_path}/bucket/day")
     assert load_below([root], "a", "s3://bucket/day/a.png").startswith(b"\x89PNG")
     outside = [
         "s3://bucket/other/b.png",
@@ -231,42 +230,37 @@ def test_numbers_are_names_and_identifiers_too(tmp_path):
 def test_parquet_of_other_things_is_refused(tmp_path, columns, complaint):
     source = table(tmp_path / "in.parquet", **columns)
     with pytest.raises(PictureError, match=complaint):
-        find_parts([source], with_message=True)
+        find_shards([source], with_message=True)
 
 
 def test_files_that_are_not_parquet_are_refused(tmp_path):
     (tmp_path / "in.parquet").write_text("no")
     for name in ("in.parquet", "gone.parquet"):
         with pytest.raises(PictureError, match=f"{name} is not Parquet of pictures"):
-            find_parts([str(tmp_path / name)], with_message=True)
+            find_shards([str(tmp_path / name)], with_message=True)
 
 
 def test_the_message_is_named_once(tmp_path):
     path = str(picture(tmp_path / "a.png"))
     with pytest.raises(MessageError, match="either --id or --bits"):
-        find_parts([path], with_message=False)
+        find_shards([path], with_message=False)
     without = table(tmp_path / "without.parquet", path=[path])
     with pytest.raises(MessageError, match="no column 'id': name the message with --id or --bits"):
-        find_parts([without], with_message=False)
+        find_shards([without], with_message=False)
     having = table(tmp_path / "having.parquet", path=[path], id=["bob"])
     with pytest.raises(MessageError, match="has a column 'id'.*leave out --id and --bits"):
-        find_parts([having], with_message=True)
+        find_shards([having], with_message=True)
 
 
-def test_a_picture_that_is_named_twice_is_refused(tmp_path):
-    path = str(picture(tmp_path / "photos" / "a.png"))
-    columns = {"file": ["x", "y", "x"], "path": [path] * 3}
-    doubled = table(tmp_path / "doubled.parquet", row_group_size=1, **columns)
-    once = table(tmp_path / "once.parquet", path=[path])
-    photos = str(tmp_path / "photos")
-    for sources, name in (([doubled], "x"), ([once, path], path), ([path, photos], path)):
-        with pytest.raises(PictureError, match=f"{name} is named twice"):
-            find_parts(sources, with_message=True)
-    twice = table(tmp_path / "twice.parquet", **columns, id=["alice", "alice", "bob"])
-    assert len(items(twice, with_message=False)) == 3
-    again = table(tmp_path / "again.parquet", **columns, id=["alice", "alice", "alice"])
-    with pytest.raises(PictureError, match="x for 'alice' is named twice"):
-        find_parts([again], with_message=False)
+def test_rows_are_cut_into_shards_that_lose_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("coverlock_sdk.scaling.inputs.PICTURES_PER_SHARD", 3)
+    path = str(picture(tmp_path / "a.png"))
+    names = [str(number) for number in range(12)]
+    source = table(tmp_path / "in.parquet", row_group_size=7, file=names, path=[path] * 12)
+    shards = find_shards([source], with_message=True)
+    found = [[item.file for item in shard.items()] for shard in shards]
+    assert found == [names[:3], names[3:6], names[6:7], names[7:10], names[10:]]
+    assert len({shard.name for shard in shards}) == 5
 
 
 def test_parquet_whose_columns_have_no_readable_names_is_refused(tmp_path):
@@ -274,4 +268,4 @@ def test_parquet_whose_columns_have_no_readable_names_is_refused(tmp_path):
     pq.write_table(pa.table({"path": ["a.png"], "zzzz": ["b"]}), file, store_schema=False)
     file.write_bytes(file.read_bytes().replace(b"zzzz", b"\xffzzz"))
     with pytest.raises(PictureError, match="is not Parquet of pictures"):
-        find_parts([str(file)], with_message=True)
+        find_shards([str(file)], with_message=True)

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_sdk import Keyring
-from coverlock_sdk.bundles.signing import generate_signing_key, sign_bundle
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.scaling import pool
@@ -130,7 +131,7 @@ def test_thread_limits_are_for_the_workers_only(monkeypatch):
         ([], "either a watermark"),
         (["-w", "additive", "--bundle", "b"], "either a watermark"),
         (["-w", "additive", "--workers", "2"], "--workers does nothing without --bundle"),
-        (["--bundle", "b", "--hash", "nano"], "its own hash"),
+        (["--bundle", "b", "--hash", "nano"], "which has its own"),
     ],
 )
 def test_options_that_do_not_go_together(arguments, complaint):
@@ -159,7 +160,7 @@ def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
     pytest.importorskip("cryptography")
     write_toy_bundle(tmp_path / "bundle")
     generate_signing_key(tmp_path / "signing.key")
-    sign_bundle(tmp_path / "bundle", tmp_path / "signing.key")
+    Bundle.open(tmp_path / "bundle").sign(tmp_path / "signing.key")
     told: list[VerificationJob] = []
 
     def verify_on_ray(job, *_):
@@ -167,9 +168,9 @@ def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
         return {"accepted": 1, "rejected": 0, "error": 0}
 
     engine = SimpleNamespace(verify_on_ray=verify_on_ray)
-    monkeypatch.setitem(sys.modules, "coverlock_sdk.scaling.ray_engine", engine)
+    monkeypatch.setitem(sys.modules, "coverlock_sdk.scaling.cluster", engine)
     monkeypatch.chdir(tmp_path)
-    line = ["verify", "a.png", "--id", "alice", "--engine", "ray", "--out", "out"]
+    line = ["verify", "a.png", "--id", "alice", "--ray", "out"]
     line += ["--bundle", "bundle", "--trust", "signing.pub"]
     named = CliRunner().invoke(build_cli(), [*line, "--key-file", "key.json"])
     monkeypatch.setenv("COVERLOCK_KEY_FILE", "key.json")
@@ -182,7 +183,7 @@ def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
 def test_results_go_to_a_folder_and_to_no_object_store(tmp_path):
     write_toy_bundle(tmp_path / "bundle")
     line = ["verify", "a.png", "--id", "alice", "--bundle", str(tmp_path / "bundle")]
-    line += ["--engine", "ray", "--out", "s3://results/today"]
+    line += ["--ray", "s3://results/today"]
     refused = CliRunner().invoke(build_cli(), line)
     assert refused.exit_code == 2
     assert "name a folder of this machine" in refused.output

@@ -5,12 +5,10 @@ import stat
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import AccessError
-from coverlock_sdk.serving.access import Caller, Callers, RateLimit, add_token
+from coverlock_sdk.serving.access import Caller, Callers, add_token
 
 
 def test_a_token_is_known_by_its_digest_only(tmp_path):
@@ -53,44 +51,36 @@ def test_a_missing_token_file_names_the_command(tmp_path):
 
 
 def test_strange_callers_are_refused():
-    for changes in ({"name": "a b"}, {"scopes": ("admin",)}, {"rate": 0}, {"burst": 0}):
+    for changes in (
+        {"name": "a b"},
+        {"scopes": ("admin",)},
+        {"rate": 0},
+        {"rate": 1e-310},
+        {"burst": 0},
+        {"prefixes": ("",)},
+    ):
         with pytest.raises(AccessError):
             Caller(**{"name": "shop", "sha256": "0", **changes})
 
 
-@given(
-    rate=st.floats(0.1, 100),
-    burst=st.integers(1, 50),
-    pauses=st.lists(st.floats(0, 2), max_size=200),
-)
-def test_no_caller_exceeds_burst_plus_rate(rate, burst, pauses):
-    now = 0.0
-    caller = Caller("shop", "0", rate=rate, burst=burst)
-    limit = RateLimit(lambda: now)
-    allowed = 0
-    for pause in pauses:
-        now += pause
-        allowed += limit.wait(caller.name, caller.rate, caller.burst) == 0
-    assert allowed <= burst + rate * now + 1e-6
+def test_a_rate_that_means_nothing_is_a_clear_error(tmp_path):
+    path = tmp_path / "tokens.json"
+    entry = {"name": "shop", "sha256": "0" * 64, "scopes": ["verify"], "rate": 1e-310}
+    path.write_text(json.dumps({"callers": [entry]}))
+    with pytest.raises(AccessError, match="'shop' has a rate of 1e-310"):
+        Callers.load(path)
 
 
-def test_whoever_waits_as_long_as_told_is_let_in():
-    now = 0.0
-    caller = Caller("shop", "0", rate=0.5, burst=1)
-    limit = RateLimit(lambda: now)
-    assert limit.wait(caller.name, caller.rate, caller.burst) == 0
-    now += limit.wait(caller.name, caller.rate, caller.burst) + 1e-9
-    assert limit.wait(caller.name, caller.rate, caller.burst) == 0
-
-
-def test_names_that_strangers_choose_do_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("coverlock_sdk.serving.access.MOST_BUCKETS", 50)
-    limit = RateLimit(lambda: 0.0)
-    for number in range(500):
-        assert limit.wait(("shop", str(number)), rate=0.1, burst=2) == 0
-        limit.wait("shop", rate=0.1, burst=3)
-    assert len(limit._levels) == 50
-    assert limit.wait("shop", rate=0.1, burst=3) > 0  # a name in use is not the one forgotten
+def test_a_token_marks_what_its_prefixes_allow(tmp_path):
+    path = tmp_path / "tokens.json"
+    line = ["token", "studio", "--file", str(path), "--may", "embed", "--prefix", "order-"]
+    CliRunner().invoke(build_cli(), [*line, "--prefix", "test/"])
+    [caller] = Callers.load(path).all
+    assert caller.prefixes == ("order-", "test/")
+    assert caller.may_mark("order-4711")
+    assert not caller.may_mark("invoice-1")
+    assert not caller.may_mark(b"\1\0\1")
+    assert Caller("any", "0").may_mark("invoice-1")
 
 
 def test_a_service_for_everybody_is_refused(tmp_path):

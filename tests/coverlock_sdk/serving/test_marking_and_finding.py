@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import hashlib
 import io
 import json
+import time
 from urllib.parse import unquote
 
 import numpy as np
@@ -15,10 +17,11 @@ from PIL import Image
 from coverlock_sdk import Embedder, Verifier
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.cli.deployment import DeploymentOptions
+from coverlock_sdk.cli.serving import DeploymentOptions
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.registry import Registry
-from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
+from coverlock_sdk.verifier.verifier import Settings
 from tests.served import DETAILED, PLAIN, ask, png, served
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -28,7 +31,9 @@ BOOK = ["alice", "bob", "carol"]
 @pytest.fixture(scope="module")
 def service(bundle, tmp_path_factory):
     folder = tmp_path_factory.mktemp("audited")
-    verifier = Verifier.open(bundle, "cpu", threads=1, audit=folder / "verdicts.jsonl")
+    verifier = Verifier.open(
+        bundle, "cpu", settings=Settings(threads=1, audit=folder / "verdicts.jsonl")
+    )
     embedder = Embedder.open(bundle, threads=1)
     with served(verifier, names=BOOK, embedder=embedder) as client:
         client.audit = folder / "verdicts.jsonl"
@@ -58,22 +63,16 @@ def test_who_a_picture_is_from(service, marked, photos):
 
 
 def test_without_detail_only_the_decision_is_told(bundle, marked):
-    with served(Verifier.open(bundle, "cpu", threads=1), callers=None, names=BOOK) as client:
+    with served(
+        Verifier.open(bundle, "cpu", settings=Settings(threads=1)), callers=None, names=BOOK
+    ) as client:
         assert client.post("/identify", content=marked).json() == {"accepted": True, "id": "alice"}
-        assert client.post("/embed?id=bob", content=marked).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/identify", "/embed"])
 def test_a_token_needs_the_scope(service, marked, path):
     assert post(service, path, marked, token=PLAIN, id="alice").status_code == 403
     assert post(service, path, marked, token="guess", id="alice").status_code == 401
-
-
-def test_whoever_searches_by_identifying_runs_out_of_rejections(bundle, photos):
-    verifier = Verifier.open(bundle, "cpu", threads=1)
-    with served(verifier, limits=Limits(rejections=2), names=BOOK) as client:
-        answers = [post(client, "/identify", png(photos[3])).status_code for _ in range(4)]
-    assert answers == [200, 200, 429, 429]
 
 
 def test_a_marked_picture_comes_back_and_verifies(service, photos):
@@ -107,7 +106,7 @@ def test_the_format_may_be_chosen_or_kept(service, photos):
     [
         ({}, 400, "either ?id= or ?bits="),
         ({"id": "a", "format": "gif"}, 400, "the format is one of png"),
-        ({"id": "a", "quality": 0}, 400, "1 to 100"),
+        ({"id": "a", "quality": 0}, 400, "greater than or equal to 1"),
         ({"id": "a", "quality": "high"}, 400, "quality"),
         ({"id": "a", "quality": 50}, 422, "without loss"),
     ],
@@ -139,9 +138,9 @@ def registering(tmp_path_factory) -> Bundle:
 
 def test_a_registry_numbers_and_remembers_pictures(registering, photos, key, tmp_path):
     registry = Registry(tmp_path / "pictures.registry")
-    opening = {"key": key, "registry": registry, "threads": 1}
-    verifier = Verifier.open(registering, "cpu", **opening)
-    embedder = Embedder.open(registering, **opening)
+    opening = {"key": key, "registry": registry}
+    verifier = Verifier.open(registering, "cpu", **opening, settings=Settings(threads=1))
+    embedder = Embedder.open(registering, **opening, threads=1)
     alike = photos[0].copy()
     alike[:8, :8] //= 2
     with served(verifier, embedder=embedder, registry=registry) as client:
@@ -155,7 +154,7 @@ def test_a_registry_numbers_and_remembers_pictures(registering, photos, key, tmp
     assert serials == registry.serials() == [f"ördner/{n:06}" for n in (1, 2, 3)]
     assert (told["accepted"], told["reason"]) == (True, None)
     assert told["likeness"] > 0.98  # a verifier rounds pictures of other sizes
-    assert told["frame"] == {"side": 1, "x": 0.5, "y": 0.5, "turn": 0}
+    assert told["frame"] == {"side": 1, "x": 0.5, "y": 0.5, "turn": 0, "aspect": 1}
     assert (other["accepted"], other["frame"]) == (False, None)
     assert missing["reason"] == "the registry has no such picture"
     warned = [answer.headers.get("X-CoverLock-Warning", "") for answer in answers]
@@ -163,19 +162,87 @@ def test_a_registry_numbers_and_remembers_pictures(registering, photos, key, tmp
     assert "much like a picture that was marked before" in warned[2]
 
 
-def test_the_description_names_the_routes_there_are(service, bundle):
+def embed(client, content, key=None, **query):
+    headers = {"Authorization": f"Bearer {DETAILED}"} | ({"Idempotency-Key": key} if key else {})
+    return client.post("/embed", params=query, content=content, headers=headers)
+
+
+@pytest.fixture
+def numbering(registering, key, tmp_path):
+    """A service that marks and numbers pictures, and how fast it does."""
+    registry, pace = Registry(tmp_path / "pictures.registry"), [0.0]
+    opening = {"key": key, "registry": registry}
+    verifier = Verifier.open(
+        registering,
+        "cpu",
+        **opening,
+        settings=Settings(threads=1, audit=tmp_path / "verdicts.jsonl"),
+    )
+    embedder = Embedder.open(registering, **opening, threads=1)
+    mark = embedder.mark_content
+
+    def slowly(*given):
+        time.sleep(pace[0])
+        return mark(*given)
+
+    embedder.mark_content = slowly
+    limits = Limits(seconds=1.0, pixels=160 * 192)
+    with served(verifier, limits=limits, embedder=embedder, registry=registry) as client:
+        yield client, registry, tmp_path / "verdicts.jsonl", pace
+
+
+def test_whoever_asks_again_with_the_same_key_gets_the_same_picture(numbering, photos):
+    client, registry, log, _ = numbering
+    first, again = (embed(client, png(photos[0]), "k1", id="order") for _ in range(2))
+    assert first.status_code == 200
+    assert again.content == first.content
+    assert again.headers["X-CoverLock-Serial"] == first.headers["X-CoverLock-Serial"]
+    assert embed(client, png(photos[1]), "k1", id="order").status_code == 409
+    assert embed(client, png(photos[0]), "k1", id="other").status_code == 409
+    other = embed(client, png(photos[1]), "k2", id="order")
+    assert unquote(other.headers["X-CoverLock-Serial"]) == "order/000002"
+    assert registry.serials() == ["order/000001", "order/000002"]
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_nothing_is_issued_or_recorded_after_a_deadline(numbering, photos):
+    """After a 504 there were serials and lines for pictures that nobody received."""
+    client, registry, log, pace = numbering
+    embed(client, png(photos[0]), id="order")
+    pace[0] = 1.5
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda p: embed(client, png(p), id="order"), photos[:4]))
+    time.sleep(2)
+    statuses = sorted(answer.status_code for answer in answers)
+    assert statuses[0] == 200  # it had begun, and its caller got it, although late
+    assert set(statuses[1:]) <= {200, 503, 504}
+    assert statuses[-1] > 200
+    assert len(registry.serials()) == 1 + statuses.count(200)
+    assert len(log.read_text().splitlines()) == 1 + statuses.count(200)
+
+
+def test_a_token_marks_only_identifiers_that_it_may(bundle, photos):
+    """A token for /embed could mark any customer's identifier."""
+    callers = Callers([Caller("studio", _digest(DETAILED), ("embed",), prefixes=("order-",))])
+    verifier, embedder = Verifier.open(bundle, "cpu"), Embedder.open(bundle, threads=1)
+    with served(verifier, callers, embedder=embedder) as client:
+        assert embed(client, png(photos[1]), id="order-1").status_code == 200
+        for query in ({"id": "bob"}, {"id": "xorder-1"}, {"bits": "01" * 24}):
+            answer = embed(client, png(photos[1]), **query)
+            assert answer.status_code == 403
+            assert "marks only 'order-...'" in answer.json()["error"]
+
+
+def test_the_description_names_the_routes(service):
     paths = service.get("/openapi.json").json()["paths"]
     assert {"/verify", "/identify", "/embed"} <= set(paths)
     assert "X-CoverLock-PSNR" in paths["/embed"]["post"]["responses"]["200"]["headers"]
-    assert "/embed" in service.get("/docs").text
-    with served(Verifier.open(bundle, "cpu", threads=1)) as plain:
-        assert not {"/identify", "/embed"} & set(plain.get("/openapi.json").json()["paths"])
 
 
 def options(bundle, *others, **changes) -> DeploymentOptions:
     opening = {"runtime": "cpu", "threads": 1, "trust": "any"}
     paths = tuple(each.path for each in (bundle, *others))
-    settings = dict.fromkeys(("key_file", "tokens", "ids", "registry", "resolution", "marking"))
+    settings = dict.fromkeys(("key_file", "tokens", "ids", "registry", "marking")) | {"routes": ()}
     return DeploymentOptions(bundles=paths, opening=opening, **{**settings, **changes})
 
 
@@ -190,8 +257,8 @@ def test_several_bundles_share_the_false_positive_rate(bundle, tmp_path):
 
 def test_any_of_several_bundles_may_accept(bundle, marked, photos, key):
     """One of them has a key, and so accepts other pictures."""
-    halves = {"threads": 1, "fpr": 5e-7}
-    keyed, plain = Verifier.open(bundle, "cpu", key=key, **halves), Verifier.open(bundle, **halves)
+    halves = Settings(threads=1, fpr=5e-7)
+    keyed, plain = (Verifier.open(bundle, "cpu", key=k, settings=halves) for k in (key, None))
     bits = np.random.default_rng(0).integers(0, 2, 48, dtype=np.uint8)
     of_bob = png(toy_lock(key).embed(photos[2], "bob"))
     with served((keyed, plain), names=BOOK) as client:

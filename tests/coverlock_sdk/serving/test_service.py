@@ -3,6 +3,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import socket
 import struct
 import threading
 import time
@@ -17,16 +19,15 @@ from click.testing import CliRunner
 
 from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.cli.serving import ServicePlan
-from coverlock_sdk.serving.access import Caller, Callers, _digest, add_token
-from coverlock_sdk.serving.admission import Limits
+from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest, add_token
+from coverlock_sdk.verifier.verifier import Settings
 from tests.served import DETAILED, PLAIN, WATCHER, ask, png, raw_request, served
 from tests.toy_bundle import put_runtime, toy_lock
 
 
 @pytest.fixture(scope="module")
 def service(bundle):
-    with served(Verifier.open(bundle, "cpu", threads=1)) as client:
+    with served(Verifier.open(bundle, "cpu", settings=Settings(threads=1))) as client:
         yield client
 
 
@@ -65,6 +66,8 @@ def test_only_holders_of_a_token_are_answered(service, marked, token, status):
         ({"bits": "hello"}, "bits"),
         ({"id": ""}, "1 to 1,024 characters"),
         ({"id": "a" * 1025}, "1 to 1,024 characters"),
+        ({"id": "a\nb"}, "control characters"),
+        ({"id": "a\x7f"}, "control characters"),
         ({"id": ["alice", "bob"]}, "once"),
         ({"id": ["alice", "alice"]}, "once"),
     ],
@@ -73,17 +76,6 @@ def test_a_malformed_message_is_refused(service, marked, query, complaint):
     answer = ask(service, marked, **query)
     assert answer.status_code == 400
     assert complaint in answer.json()["error"]
-
-
-def test_whoever_searches_by_asking_runs_out_of_rejections(bundle, marked):
-    clean = png(np.full((160, 160, 3), 120, np.uint8))
-    with served(Verifier.open(bundle, "cpu"), limits=Limits(rejections=3)) as client:
-        statuses = [ask(client, clean, id="alice").status_code for _ in range(5)]
-        other = ask(client, clean, id="bob").status_code
-        genuine = [ask(client, marked, id="carol").status_code for _ in range(6)]
-    assert statuses == [200, 200, 200, 429, 429]
-    assert other == 200
-    assert genuine[:3] == [200] * 3  # rejected too, and then refused: it is alice's picture
 
 
 def bomb() -> bytes:
@@ -131,7 +123,7 @@ def test_a_caller_who_asks_too_often_is_told_when_to_come_back(bundle, marked):
     with served(Verifier.open(bundle, "cpu"), slow) as client:
         answers = [ask(client, marked, id="alice") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
-    assert 1 <= int(answers[2].headers["Retry-After"]) <= 5
+    assert 1 <= int(answers[2].headers["Retry-After"]) <= 10
 
 
 class SlowRuntime:
@@ -155,7 +147,7 @@ class SlowRuntime:
 
 
 def slow_verifier(bundle, seconds, **options) -> Verifier:
-    verifier = Verifier.open(bundle, "cpu", threads=1, **options)
+    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1, **options))
     put_runtime(verifier, SlowRuntime(verifier.runtime, seconds))
     return verifier
 
@@ -222,7 +214,7 @@ def resident() -> int:
 def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
     count, large = 16, png(np.zeros((1600, 1600, 3), np.uint8))
     assert len(large) < 20_000
-    verifier = Verifier.open(bundle, "cpu", threads=1)
+    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
     answers = []
 
     def one() -> None:
@@ -234,7 +226,7 @@ def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
         with highest_memory() as peak:
             for asker in askers:
                 asker.start()
-            while gated.entered + verifier._runner._batcher._waiting.qsize() < count:
+            while gated.entered + verifier._runner.batcher._waiting.qsize() < count:
                 time.sleep(0.01)
             gated.gate.set()
             for asker in askers:
@@ -243,13 +235,17 @@ def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
     assert peak[0] < 250e6  # each takes 26 MB while it is decoded
 
 
-def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked):
-    verifier = slow_verifier(bundle, 1.0)
+def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked, tmp_path):
+    log = tmp_path / "verdicts.jsonl"
+    verifier = slow_verifier(bundle, 1.0, audit=log)
     with served(verifier, limits=Limits(in_flight=1, seconds=0.2)) as client:
         assert ask(client, marked, id="alice").status_code == 504
-        assert ask(client, marked, id="alice").status_code == 503
+        assert ask(client, marked, id="alice").status_code in (503, 504)
         time.sleep(1.2)
         assert ask(client, marked, id="alice").status_code == 504
+        labels = 'caller="shop",route="/verify",status="504"'
+        assert counters(client)[f"coverlock_requests_total{{{labels}}}"] >= 2
+    assert log.read_text() == ""  # nobody heard of those verdicts
 
 
 def test_a_picture_that_never_arrives_is_given_up(bundle):
@@ -288,30 +284,39 @@ def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
 
 
 @pytest.mark.parametrize(
-    ("host", "address"),
-    [
-        ("127.0.0.1", "http://127.0.0.1:8123/docs\n"),
-        ("0.0.0.0", "http://127.0.0.1:8123/docs (listening on 0.0.0.0:8123)\n"),
-        ("::1", "http://[::1]:8123/docs\n"),
-        ("::", "http://[::1]:8123/docs (listening on [::]:8123)\n"),
-    ],
+    ("host", "address"), [("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")]
 )
-def test_the_address_it_names_can_be_opened(bundle, tmp_path, monkeypatch, host, address):
-    monkeypatch.setattr(ServicePlan, "run", lambda plan, sockets, deployment: None)
-    monkeypatch.setattr("coverlock_sdk.cli.serve.bind", lambda host, port: [])
-    tokens = tmp_path / "tokens.json"
-    add_token(tokens, "shop", ("verify",), rate=1, burst=1)
-    options = ["--host", host, "--port", "8123", "--tokens", str(tokens), "--runtime", "cpu"]
+def test_the_address_it_names_can_be_opened(bundle, monkeypatch, host, address):
+    monkeypatch.setattr("coverlock_sdk.serving.server.run", lambda *given: None)
+    options = ["--host", host, "--port", "0", "--runtime", "cpu"]
     result = CliRunner().invoke(build_cli(), ["serve", str(bundle.path), *options])
     assert result.exit_code == 0, result.output
-    assert result.stderr.endswith(address)
+    assert re.search(re.escape(address) + r"[1-9]\d+\n$", result.stderr)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_others_reach_it_only_with_tokens_and_through_a_proxy(bundle, tmp_path, host):
+    tokens = tmp_path / "tokens.json"
+    add_token(tokens, "shop", ("verify",), rate=1, burst=1)
+    line = ["serve", str(bundle.path), "--host", host]
+    result = CliRunner().invoke(build_cli(), line)
+    assert (result.exit_code, "would answer everybody" in result.output) == (2, True)
+    result = CliRunner().invoke(build_cli(), [*line, "--tokens", str(tokens)])
+    assert (result.exit_code, "say --behind-proxy" in result.output) == (2, True)
+
+
+def test_a_port_that_is_taken_is_named(bundle):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(build_cli(), ["serve", str(bundle.path), "--port", port])
+    assert result.exit_code == 2
+    assert f"cannot listen on 127.0.0.1, port {port}" in result.output
 
 
 def test_health_metrics_and_the_description(service, marked):
-    for path in ("/readyz", "/healthz"):
-        health = service.get(path)
-        assert health.status_code == 200
-        assert health.json()["watermark"] == "additive"
+    health = service.get("/readyz")
+    assert health.status_code == 200
+    assert health.json()["watermark"] == "additive"
     assert service.get("/livez").json() == {"status": "ok"}
     assert service.get("/metrics").status_code == 401
     before = counters(service)
@@ -319,9 +324,15 @@ def test_health_metrics_and_the_description(service, marked):
     ask(service, b"", id="alice")
     ask(service, marked, token="guess", id="alice")
     after = counters(service)
-    for caller, outcome in (("shop", "accepted"), ("shop", "422"), ("", "401")):
-        name = f'coverlock_answers_total{{caller="{caller}",outcome="{outcome}"}}'
-        assert after[name] == before.get(name, 0) + 1
+    counted = ['coverlock_verdicts_total{caller="shop",outcome="accepted"}']
+    for caller, status in (("shop", 200), ("shop", 422), ("", 401)):
+        labels = f'caller="{caller}",route="/verify",status="{status}"'
+        counted.append(f"coverlock_requests_total{{{labels}}}")
+    for name in counted:
+        assert after[name] == before.get(name, 0) + 1, name
+    for name in ("coverlock_batch_pictures_count", "coverlock_decoding_wait_seconds_count"):
+        assert after[name] > before.get(name, 0)
+    assert 'coverlock_work_seconds_total{caller="shop"}' in after
     assert after["coverlock_in_flight"] == 0
     description = service.get("/openapi.json").json()
     operation = description["paths"]["/verify"]["post"]
@@ -339,7 +350,7 @@ def counters(service) -> dict[str, float]:
 def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked, tmp_path):
     audit = tmp_path / "log" / "audit.jsonl"
     audit.parent.mkdir()
-    with served(Verifier.open(bundle, "cpu", audit=audit)) as client:
+    with served(Verifier.open(bundle, "cpu", settings=Settings(audit=audit))) as client:
         audit.unlink()
         audit.mkdir()
         answer = ask(client, marked, id="alice")
@@ -349,10 +360,10 @@ def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked,
 
 def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked, tmp_path, key):
     log = tmp_path / "verdicts.jsonl"
-    with served(Verifier.open(bundle, "cpu", audit=log, key=key)) as client:
+    with served(Verifier.open(bundle, "cpu", key=key, settings=Settings(audit=log))) as client:
         ask(client, marked, id="alice")
         ask(client, marked, token=DETAILED, bits="01" * 24)
-    with served(Verifier.open(bundle, "cpu", audit=log), callers=None) as client:
+    with served(Verifier.open(bundle, "cpu", settings=Settings(audit=log)), callers=None) as client:
         ask(client, marked, token=None, id="bob")
     digest = hashlib.sha256(marked).hexdigest()
     sources = [json.loads(line)["source"] for line in log.read_text().splitlines()]
@@ -380,17 +391,63 @@ class BrokenRuntime:
 
 
 def test_a_bug_is_answered_and_counted(bundle, marked):
-    verifier = Verifier.open(bundle, "cpu", threads=1)
+    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
     put_runtime(verifier, BrokenRuntime())
     with served(verifier) as client:
         answers = [ask(client, marked, id="alice") for _ in range(2)]
-        assert counters(client)['coverlock_answers_total{caller="shop",outcome="500"}'] == 2
+        labels = 'caller="shop",route="/verify",status="500"'
+        assert counters(client)[f"coverlock_requests_total{{{labels}}}"] == 2
         assert counters(client)["coverlock_in_flight"] == 0
     assert [answer.status_code for answer in answers] == [500, 500]
-    assert answers[0].json() == {"error": "verification failed: the service's log says why"}
+    assert answers[0].json() == {"error": "the service failed: its log says why"}
 
 
 def test_without_callers_nobody_is_told_more(bundle, marked):
     with served(Verifier.open(bundle, "cpu"), callers=None) as client:
         answer = ask(client, marked, token=None, id="alice")
         assert answer.json() == {"accepted": True}
+
+
+def test_a_form_as_curl_sends_it_works_too(service, marked):
+    headers = {"Authorization": f"Bearer {PLAIN}"}
+    files = {"file": ("x.png", marked, "image/png")}
+    answer = service.post("/verify?id=alice", files=files, headers=headers)
+    assert answer.json() == {"accepted": True}
+    for wrong in ({"a": ("a", marked), "b": ("b", marked)}, {"a": (None, "text")}):
+        answer = service.post("/verify?id=alice", files=wrong, headers=headers)
+        assert (answer.status_code, "curl -F" in answer.json()["error"]) == (400, True)
+    broken = {**headers, "Content-Type": "multipart/form-data"}
+    answer = service.post("/verify?id=alice", content=marked, headers=broken)
+    assert answer.status_code == 400
+
+
+def test_every_refusal_has_the_same_shape(service, marked):
+    headers = {"Authorization": f"Bearer {DETAILED}"}
+    answers = [
+        service.get("/nothing"),
+        service.get("/verify"),
+        service.post("/verify", content=marked),
+        service.post("/embed?id=a&quality=high", content=marked, headers=headers),
+        ask(service, b"hello", id="alice"),
+    ]
+    assert [answer.status_code for answer in answers] == [404, 405, 401, 400, 422]
+    for answer in answers:
+        assert list(answer.json()) == ["error"]
+        assert isinstance(answer.json()["error"], str)
+
+
+def test_what_a_service_does_not_do_it_says(service, marked):
+    headers = {"Authorization": f"Bearer {DETAILED}"}
+    identify = service.post("/identify", content=marked, headers=headers)
+    assert (identify.status_code, "--ids" in identify.json()["error"]) == (404, True)
+    embed = service.post("/embed?id=a", content=marked, headers=headers)
+    assert (embed.status_code, "--embed" in embed.json()["error"]) == (404, True)
+
+
+def test_the_description_is_of_what_is_sent(service, marked):
+    schemas = service.get("/openapi.json").json()["components"]["schemas"]
+    told = ask(service, marked, token=DETAILED, id="alice").json()
+    assert set(told) == set(schemas["DetailedAnswer"]["properties"])
+    assert {"agreement", "floor"} <= set(told)
+    assert set(schemas["Answer"]["properties"]) == {"accepted"}
+    assert set(schemas["Problem"]["properties"]) == {"error"}

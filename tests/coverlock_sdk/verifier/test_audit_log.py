@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -8,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk import Verdict
-from coverlock_sdk.cli.check_log import check_log
+from coverlock_sdk.cli.keys import check_log
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.verifier.audit_log import FIRST, AuditLog, check_chain
 
@@ -122,3 +123,19 @@ def test_a_log_that_cannot_be_written_is_an_error(tmp_path):
         record(path, 1)
     with pytest.raises(CoverLockError, match="not a line"):
         check_chain(path)
+
+
+def test_looking_whether_a_log_can_be_written_follows_no_link(tmp_path):
+    """It overwrote what a link of a name that could be guessed led to."""
+    log, victim = AuditLog(tmp_path / "log"), tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f".log.{os.getpid()}.probe").symlink_to(victim)
+    log.require_writable()
+    assert victim.read_text() == "precious"
+
+
+def test_a_log_is_checked_without_being_held_in_memory(tmp_path, monkeypatch):
+    log = AuditLog(tmp_path / "log")
+    log.verdict_reached(VERDICT, "m", None, None)
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: pytest.fail("all of it at once"))
+    assert check_chain(tmp_path / "log")[0] == 1

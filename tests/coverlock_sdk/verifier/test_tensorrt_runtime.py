@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
-from coverlock_sdk.bundles.compiled_engines import Engine
-from coverlock_sdk.bundles.gpu import Gpu, NoGpuError, first_gpu
+from coverlock_sdk.bundles.engines import Engine, Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
-from coverlock_sdk.verifier.batching import run_in_parts
+from coverlock_sdk.verifier.graph_runner import run_in_parts
 from coverlock_sdk.verifier.runtimes import choose
 from coverlock_sdk.verifier.tensorrt_runtime import TensorRtRuntime, batch_sizes, open_tensorrt
 from tests.toy_bundle import write_toy_bundle
@@ -271,21 +270,21 @@ def test_engines_of_an_unsigned_bundle_are_never_loaded(tmp_path):
     source = bundle.manifest.files["verify.onnx"]
     fitting = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (1, 8, 32), 3, False)
     with pytest.raises(RuntimeUnavailableError, match="signature was checked"):
-        open_tensorrt(bundle.with_engine(b"code", fitting.to_entry()), "fp32", None)
+        open_tensorrt(bundle.with_engine(b"code", fitting), "fp32", None)
 
 
 def test_an_engine_is_taken_where_it_fits_and_passed_over_elsewhere(tmp_path, cuda, monkeypatch):
     bundle = write_toy_bundle(tmp_path / "bundle")
     source = bundle.manifest.files["verify.onnx"]
     foreign = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm90", (1, 8, 32), 3, False)
-    signed = replace(bundle.with_engine(b"code", foreign.to_entry()), signed=True)
+    signed = replace(bundle.with_engine(b"code", foreign), signed=True)
     monkeypatch.setattr("coverlock_sdk.verifier.tensorrt_runtime.first_gpu", lambda: ADA)
     monkeypatch.setitem(sys.modules, "tensorrt", SimpleNamespace(__version__="11.4.0"))
     with pytest.raises(RuntimeUnavailableError, match="built for sm90, and a pretended GPU is"):
         open_tensorrt(signed, "fp32", None)
 
     fitting = replace(foreign, architecture="sm89")
-    signed = replace(bundle.with_engine(b"code", fitting.to_entry()), signed=True)
+    signed = replace(bundle.with_engine(b"code", fitting), signed=True)
     library = PretendedTensorRt(cuda)
     library.__version__ = "11.4.0"
     monkeypatch.setitem(sys.modules, "tensorrt", library)
@@ -300,7 +299,7 @@ def test_auto_goes_on_where_tensorrt_refuses_the_engine(tmp_path, cuda, monkeypa
     bundle = write_toy_bundle(tmp_path / "bundle")
     source = bundle.manifest.files["verify.onnx"]
     fitting = replace(ENGINE, source=source)
-    signed = replace(bundle.with_engine(b"code", fitting.to_entry()), signed=True)
+    signed = replace(bundle.with_engine(b"code", fitting), signed=True)
     refusing = PretendedTensorRt(cuda, accepts=False)
     refusing.__version__ = fitting.version
     monkeypatch.setattr("coverlock_sdk.verifier.tensorrt_runtime.first_gpu", lambda: ADA)

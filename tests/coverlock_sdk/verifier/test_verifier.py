@@ -27,7 +27,8 @@ from coverlock_sdk.errors import (
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier import onnx_runtime, runtimes
-from coverlock_sdk.verifier.batching import Batcher, run_in_parts
+from coverlock_sdk.verifier.graph_runner import Batcher, run_in_parts
+from coverlock_sdk.verifier.verifier import Settings
 from tests.toy_bundle import BITS, put_runtime, toy_lock, write_toy_bundle
 
 pytest.importorskip("onnxruntime")
@@ -42,7 +43,7 @@ def bundle(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def verifier(bundle):
-    with Verifier.open(bundle, "cpu", threads=1) as opened:
+    with Verifier.open(bundle, "cpu", settings=Settings(threads=1)) as opened:
         yield opened
 
 
@@ -120,7 +121,7 @@ def test_identifiers_and_books_work_as_in_the_lock(verifier, photos):
 
 def test_many_pictures_are_run_in_batches(bundle, marked, photos):
     pictures = [*marked, *photos]
-    with Verifier.open(bundle, "cpu", threads=1, max_batch=5) as small:
+    with Verifier.open(bundle, "cpu", settings=Settings(threads=1, max_batch=5)) as small:
         verdicts = small.verify(pictures, MESSAGE)
     assert [verdict.accepted for verdict in verdicts] == [True] * 12 + [False] * 12
 
@@ -163,7 +164,7 @@ def test_keys_are_given_and_checked_against_the_fingerprint(tmp_path, key, photo
 
 
 def test_fpr_can_be_replaced(bundle, marked):
-    with Verifier.open(bundle, "cpu", fpr=1e-3) as verifier:
+    with Verifier.open(bundle, "cpu", settings=Settings(fpr=1e-3)) as verifier:
         assert verifier.verify(marked[0], MESSAGE).fpr == 1e-3
 
 
@@ -182,7 +183,7 @@ def test_the_host_tries_frames_on_the_thumbnail_that_a_graph_returns(
     lock = toy_lock(key, OctaveCode())
     native = np.ascontiguousarray(photos[:3, :128, :128])
     marked = lock.embed(native, "alice")
-    with Verifier.open(octave_bundle, runtime, key=key, threads=1) as verifier:
+    with Verifier.open(octave_bundle, runtime, key=key, settings=Settings(threads=1)) as verifier:
         _, descriptions = verifier.logits(native)
         assert descriptions.shape == (3, 3, 128, 128)
         np.testing.assert_allclose(descriptions, lock.logits(native)[1], atol=1e-6)
@@ -197,7 +198,7 @@ def test_a_frame_that_fits_is_in_the_verdict(octave_bundle, key, photos):
     lock = toy_lock(key, OctaveCode())
     carrier = lock.embed(np.ascontiguousarray(photos[0, :128, :128]), "alice")
     cropped = Image.fromarray(carrier).crop((2, 4, 122, 124)).resize((128, 128))
-    with Verifier.open(octave_bundle, "cpu", key=key, threads=1) as verifier:
+    with Verifier.open(octave_bundle, "cpu", key=key, settings=Settings(threads=1)) as verifier:
         decoded, _ = verifier.logits(carrier)
         _, description = verifier.logits(np.asarray(cropped))
         [verdict] = verifier.lock.verify(decoded, description, "alice")
@@ -246,11 +247,34 @@ def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch):
         Verifier.open(bundle, "cuda")
 
 
+def test_auto_measures_the_processors_runtimes_once(bundle, monkeypatch):
+    opened = []
+
+    def runtime(name: str, seconds: float):
+        def open(*given):
+            real = onnx_runtime.open_cpu(*given)
+            run, real.name = real.run, name
+            real.run = lambda images: (time.sleep(seconds), run(images))[1]
+            opened.append(name)
+            return real
+
+        return open
+
+    order = {"openvino": runtime("openvino", 0.02), "cpu": runtime("cpu", 0)}
+    monkeypatch.setattr(runtimes, "RUNTIMES", order)
+    monkeypatch.setattr(runtimes, "_fastest", {})
+    for _ in range(2):
+        with Verifier.open(bundle) as verifier:
+            assert verifier.runtime.name == "cpu"
+            assert verifier.passed_over == {"openvino": "cpu is faster here"}
+    assert opened == ["openvino", "cpu", "cpu"]
+
+
 @pytest.mark.parametrize(("gpu", "level"), [(True, "WARNING"), (False, "INFO")])
 def test_a_gpu_that_is_left_idle_is_told_loudly(bundle, monkeypatch, caplog, gpu, level):
     monkeypatch.setattr(runtimes, "_has_gpu", lambda: gpu)
     with caplog.at_level("INFO", "coverlock_sdk.verifier.runtimes"):
-        Verifier.open(bundle, warm_up=False).close()
+        Verifier.open(bundle).close()
     [entry] = [record for record in caplog.records if "runs on" in record.message]
     assert entry.levelname == level
     assert "; not cuda: " in entry.message
@@ -314,7 +338,7 @@ def test_two_distributions_of_onnx_runtime_are_refused(bundle, monkeypatch):
 
 def test_openvino_answers_as_onnx_runtime_does(bundle, verifier, photos):
     pytest.importorskip("openvino")
-    with Verifier.open(bundle, "openvino", threads=1) as other:
+    with Verifier.open(bundle, "openvino", settings=Settings(threads=1)) as other:
         assert other.runtime.providers == ("CPU",)
         for mine, theirs in zip(other.logits(photos), verifier.logits(photos), strict=True):
             np.testing.assert_allclose(mine, theirs, atol=1e-3)
@@ -363,7 +387,7 @@ def test_closing_answers_what_is_waiting_and_refuses_what_comes_later():
 
 
 def test_a_closed_verifier_says_so(bundle, marked):
-    verifier = Verifier.open(bundle, "cpu", threads=1)
+    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
     verifier.close()
     verifier.close()
     with pytest.raises(CoverLockError, match="closed"):
@@ -375,7 +399,7 @@ def test_a_closed_verifier_says_so(bundle, marked):
 @pytest.mark.parametrize("runtime", ["cpu", "openvino"])
 def test_closing_under_load_lets_calls_finish_and_refuses_others(bundle, photos, runtime):
     pytest.importorskip({"cpu": "onnxruntime"}.get(runtime, runtime))
-    verifier = Verifier.open(bundle, runtime, threads=1)
+    verifier = Verifier.open(bundle, runtime, settings=Settings(threads=1))
     expected = [verdict.accepted for verdict in verifier.verify(photos, MESSAGE)]
 
     def many(_) -> str:
@@ -502,7 +526,7 @@ def test_the_verifier_needs_neither_torch_nor_plugins_to_be_imported(bundle):
 
 def test_an_audit_log_gets_every_verdict(bundle, marked, photos, tmp_path):
     log = tmp_path / "verdicts.jsonl"
-    with Verifier.open(bundle, "cpu", audit=log) as verifier:
+    with Verifier.open(bundle, "cpu", settings=Settings(audit=log)) as verifier:
         verifier.verify(marked[0], MESSAGE)
         verifier.verify(photos[:2], MESSAGE)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
@@ -514,7 +538,7 @@ def test_an_audit_log_gets_every_verdict(bundle, marked, photos, tmp_path):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_verifier_does_not_hang_in_a_fork(bundle, photos):
     """Servers that fork workers waited for ever for threads that only the parent has."""
-    with Verifier.open(bundle, "cpu", threads=1) as verifier:
+    with Verifier.open(bundle, "cpu", settings=Settings(threads=1)) as verifier:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:

@@ -1,9 +1,10 @@
 // The desk: a visitor's picture, the verdict on it, and what can be seen of its mark.
 
 import { byId, element, painted } from "./elements.js";
-import { decodePicture, toFile } from "./picture.js";
+import { toFile } from "./picture.js";
 import { smoothed } from "./residual.js";
 import { resized } from "./resampling.js";
+import { decodePicture } from "./shown.js";
 import { verdictView } from "./verdict_view.js";
 import { viewer } from "./viewer.js";
 

@@ -4,7 +4,7 @@ import { seenBits } from "./code_map.js";
 import { WHOLE } from "./frames.js";
 import { stacked } from "./matrices.js";
 import { confidence, lockedReading, unlockedReading } from "./readings.js";
-import { nearby, payloadScore, search, strength } from "./registration.js";
+import { Search, strength } from "./registration.js";
 import { corrected } from "./statistics.js";
 
 const EMPTY = "the picture is nearly empty, and anything could pass for it";
@@ -24,22 +24,18 @@ export class Lock {
   }
 
   /**
-   * Whether a picture carries a message, in the frame where it fits best. `decode` reads the picture put back
-   * in the place that it has in a frame: a decoder finds more there than in a crop that fills its view.
+   * Whether a picture carries a message, in the frame where it fits best. `aspect` is its width over its height.
+   * `decode` reads it put back in the place that it has in a frame: a decoder finds more there than in a crop that
+   * fills its view.
    */
-  async verify(decoded, description, message, decode = null) {
+  async verify(decoded, description, message, { aspect = 1, decode = null } = {}) {
     const { octave, settings } = this;
-    const view = octave ? octave.view(description) : description;
+    const view = octave ? octave.view(description, aspect) : description;
     const weakest = Math.min(...this.code(view).map((band) => strength([band.numbers])));
     if (weakest < settings.faint) return rejected(message.length, EMPTY);
     const picture = { decoded, view, message };
-    let verdict = this.read(picture, WHOLE, octave ? settings.registration.weights.whole : 1);
-    if (verdict.accepted || !octave) return verdict;
-    for await (const found of this.registered(picture, decode)) {
-      verdict = better(verdict, found);
-      if (verdict.accepted) break;
-    }
-    return verdict;
+    const verdict = this.read(picture, WHOLE, octave ? settings.registration.weights.whole : 1);
+    return verdict.accepted || !octave ? verdict : this.registered(picture, decode, verdict);
   }
 
   /** What a picture shows in a frame of some weight. */
@@ -49,27 +45,29 @@ export class Lock {
     return this.verdict(lockedReading(this.settings, odds, seen, message, frame, 1 / weight));
   }
 
-  /** A picture read in the frames that fit best, and where one is promising once more in its place. */
-  async *registered(picture, decode) {
-    const { registration, fpr, promising } = this.settings;
+  /**
+   * The first verdict that accepts a picture in one of the frames that fit best, or else the best one there or
+   * `verdict`. If the best of the frames is promising, the picture is read once more, put back in its place.
+   */
+  async registered(picture, decode, verdict) {
+    const { fpr, promising } = this.settings;
     const legible = this.logOdds(picture.decoded, picture.message.length).filter((value) => Math.abs(value) > 1e-3);
-    for (const found of search(this.score(picture), registration, 2 ** -legible.length / fpr)) {
-      for (const placed of found) {
-        const read = this.read(picture, placed.frame, placed.weight / 2);
-        yield read;
-        if (!decode || read.uncorrected > promising) continue;
-        const again = { ...picture, decoded: await decode(placed.frame) };
-        const { frame, weight } = nearby(placed, this.score(again), registration);
-        yield this.read(again, frame, weight / 2);
-      }
-    }
+    const found = this.search(picture).best(2 ** -legible.length / fpr);
+    const read = found.map(({ frame, weight }) => this.read(picture, frame, weight / 2));
+    const best = read.find(({ accepted }) => accepted) ?? read.reduce(better, verdict);
+    const least = Math.min(...read.map(({ uncorrected }) => uncorrected));
+    if (best.accepted || !decode || least > promising) return best;
+    const placed = found[read.findIndex(({ uncorrected }) => uncorrected === least)];
+    const again = { ...picture, decoded: await decode(placed.frame) };
+    const { frame, weight } = this.search(again).near(placed);
+    return better(best, this.read(again, frame, weight / 2));
   }
 
-  /** How well frames fit what was read. */
-  score({ decoded, view, message }) {
+  /** A search for the frames that fit what was read. */
+  search({ decoded, view, message }) {
     const odds = this.logOdds(decoded, message.length);
     const wanted = odds.map((value, bit) => Math.tanh(value / 2) * (1 - 2 * message[bit]));
-    return payloadScore(this.octave, view, this.directions, wanted, this.settings.registration.sharpness);
+    return new Search(this.octave, view, this.directions, wanted, this.settings.registration);
   }
 
   /** The code of a picture in one frame: a matrix of one row per band. */

@@ -22,12 +22,9 @@ export function stacked(rows) {
   return made;
 }
 
-/**
- * Every row of `one` times every row of `other`: (count, other.rows), for the first `count` rows of `one`.
- * Two rows of each at a time take half as long as one by one.
- */
-export function product(one, other, count = one.rows) {
-  const found = matrix(count, other.rows);
+/** Every row of `one` times every row of `other`; two of each at a time take half as long as one by one. */
+export function product(one, other) {
+  const count = one.rows, found = matrix(count, other.rows);
   const { columns } = one, a = one.numbers, b = other.numbers;
   for (let row = 0; row < count; row += 2) {
     const next = Math.min(row + 1, count - 1);
@@ -48,6 +45,18 @@ export function product(one, other, count = one.rows) {
     }
   }
   return found;
+}
+
+/** The numbers x with A x = b, for a positive definite A in rows: Gaussian elimination without pivots. */
+export function solved(rows, numbers) {
+  const left = rows.map((row, place) => [...row, numbers[place]]);
+  left.forEach((row, place) => {
+    left.forEach((other, below) => {
+      const share = below === place ? 0 : other[place] / row[place];
+      other.forEach((_, column) => (other[column] -= share * row[column]));
+    });
+  });
+  return left.map((row, place) => row.at(-1) / row[place]);
 }
 
 /** One row of a matrix times one of another. */

@@ -6,7 +6,7 @@ import { byId } from "./elements.js";
 import { Lock } from "./lock.js";
 import { matricesOf } from "./matrices.js";
 import { Octave } from "./octave.js";
-import { decodePicture } from "./picture.js";
+import { decodePicture } from "./shown.js";
 import { Story } from "./story.js";
 import { Verifier } from "./verifier.js";
 

@@ -1,32 +1,4 @@
-// Picture files to 8-bit RGB as Pillow would read them: colour profiles ignored, turned upright,
-// transparency over white.
-
-const MIN_SIDE = 32;
-const MAX_PIXELS = 178_956_970;
-
-/** Decode a picture file, or throw one sentence that says what is wrong with it. */
-export async function decodePicture(file) {
-  if (file.size === 0) throw new Error(`${file.name} is empty (0 bytes)`);
-  await refuseAnimation(file);
-  let bitmap;
-  try {
-    bitmap = await createImageBitmap(file, {
-      colorSpaceConversion: "none",
-      premultiplyAlpha: "none",
-      imageOrientation: "from-image",
-    });
-  } catch {
-    throw new Error(
-      `${file.name} is not a picture that this browser can open: save it as PNG, JPEG or WebP`,
-    );
-  }
-  try {
-    requireSize(bitmap);
-    return toPicture(bitmap);
-  } finally {
-    bitmap.close();
-  }
-}
+// Pictures { pixels, height, width } of 8-bit RGB, and what browsers make of them.
 
 /** A canvas that shows a picture. */
 export function toCanvas({ pixels, height, width }, canvas = document.createElement("canvas")) {
@@ -50,13 +22,13 @@ export async function toFile(picture, name, type = "image/png", quality = undefi
   return new File([blob], name, { type });
 }
 
-/** The 8-bit RGB pixels of a bitmap, or of an image that has been loaded. */
-export function toPicture(bitmap) {
+/** The 8-bit RGB pixels of a bitmap, or of an image that has been loaded, over a background. */
+export function toPicture(bitmap, background = "white") {
   const height = bitmap.naturalHeight ?? bitmap.height;
   const width = bitmap.naturalWidth ?? bitmap.width;
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d", { willReadFrequently: true });
-  context.fillStyle = "white";
+  context.fillStyle = background;
   context.fillRect(0, 0, width, height);
   context.drawImage(bitmap, 0, 0);
   const { data } = context.getImageData(0, 0, width, height);
@@ -67,32 +39,4 @@ export function toPicture(bitmap) {
     pixels[i + 2] = data[j + 2];
   }
   return { pixels, height, width };
-}
-
-function requireSize({ height, width }) {
-  if (Math.min(height, width) < MIN_SIDE) {
-    throw new Error(
-      `a picture of ${width} x ${height} pixels is too small to carry a mark: ` +
-        `both sides must have at least ${MIN_SIDE}`,
-    );
-  }
-  if (height * width > MAX_PIXELS) {
-    throw new Error(`a picture of ${width} x ${height} pixels is too large for this page`);
-  }
-}
-
-async function refuseAnimation(file) {
-  if (!("ImageDecoder" in globalThis) || !["image/gif", "image/webp", "image/png"].includes(file.type)) return;
-  let frames = 1;
-  try {
-    const decoder = new ImageDecoder({ data: await file.arrayBuffer(), type: file.type });
-    await decoder.tracks.ready;
-    frames = decoder.tracks.selectedTrack.frameCount;
-    decoder.close();
-  } catch {
-    return; // whatever is wrong with the file is said when it is decoded
-  }
-  if (frames > 1) {
-    throw new Error(`an animation of ${frames} frames is not one picture: drop one of its frames`);
-  }
 }

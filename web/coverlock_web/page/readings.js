@@ -1,7 +1,7 @@
 // What one picture shows in one frame, and how closely that must agree:
 // coverlock_sdk/locking/readings.py and calibration.py, for the soft rule.
 
-import { isWhole } from "./frames.js";
+import { weightOf } from "./registration.js";
 import { matchedSum, roundHalfEven, softPValue, softTail, softWeights, sum } from "./statistics.js";
 
 /** Log-odds are trusted as they are. */
@@ -37,9 +37,10 @@ function judgedBits(settings, matches, sure) {
 }
 
 /** Agreement and floor where a reading is nearest to falling short, over all bands. */
-function tightest({ floors, hash }, matches, legibility, frame) {
+function tightest({ floors, hash, registration }, matches, legibility, frame) {
   const weights = legibility.map((share) => roundHalfEven((2 * share - 1) * floors.steps));
-  const [fewer, ofBands] = isWhole(frame) ? [1, 1] : floors.searched;
+  const isSearched = weightOf(frame, registration) < floors.leastCentred;
+  const [fewer, ofBands] = isSearched ? floors.searched : [1, 1];
   const pairs = [held(matches, weights, floors.forger, floors.odds / fewer)];
   const bands = hash.bands.length;
   for (let band = 0; bands > 1 && band < bands; band++) {

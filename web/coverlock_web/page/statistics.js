@@ -39,6 +39,10 @@ export function sum(values) {
   return values.reduce((total, value) => total + value, 0);
 }
 
+export function clipped(value, low, high) {
+  return Math.min(Math.max(value, low), high);
+}
+
 export function roundHalfEven(value) {
   const rounded = Math.round(value);
   return rounded - value === 0.5 && rounded % 2 ? rounded - 1 : rounded;

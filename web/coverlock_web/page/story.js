@@ -1,9 +1,10 @@
 // The story: a mark is moved from one photo to another, and two verifiers are asked about it.
 
 import { byId, element, painted } from "./elements.js";
-import { decodePicture, toCanvas } from "./picture.js";
+import { toCanvas } from "./picture.js";
 import { difference, transplanted } from "./residual.js";
 import { resized } from "./resampling.js";
+import { decodePicture } from "./shown.js";
 import { verdictLine, verdictView } from "./verdict_view.js";
 import { viewer } from "./viewer.js";
 

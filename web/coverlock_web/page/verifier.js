@@ -40,6 +40,6 @@ export class Verifier {
       view ??= viewed(picture, this.graph.size);
       return (await this.seen(placed(view, frame))).decoded;
     };
-    return this.lock.verify(decoded, description, message, decode);
+    return this.lock.verify(decoded, description, message, { aspect: picture.width / picture.height, decode });
   }
 }

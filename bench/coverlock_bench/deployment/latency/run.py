@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from coverlock_bench.deployment.latency.cases import REFERENCE, Cases
-from coverlock_bench.deployment.latency.flops import graph_flops, matmul_peak
 from coverlock_bench.deployment.latency.subjects import Subject
 from coverlock_sdk.errors import CoverLockError
 
@@ -45,9 +44,8 @@ def run_suite(
     rounds: int,
     threads: int,
     clock: str,
-    extra: list[str],
 ) -> dict[str, Any]:
-    """Time everything about ``subjects``; ``extra`` goes to pytest-benchmark as it is."""
+    """Time everything about ``subjects``."""
     subjects = list(subjects)
     cases = Cases(batches, precisions, threads)
     try:
@@ -64,7 +62,6 @@ def run_suite(
                     f"--benchmark-timer={CLOCKS[clock]}",
                     f"--benchmark-json={out}",
                     "--benchmark-columns=min,median,iqr,rounds",
-                    *extra,
                 ],
                 plugins=[Plan(cases, turns, rounds)],
             )
@@ -73,25 +70,18 @@ def run_suite(
             document = json.loads(out.read_text())
     finally:
         cases.close()
-    peak = matmul_peak(threads)
     machine = document["machine_info"]["cpu"]
-    figures = {
-        subject.name: subject_figures(subject, document["benchmarks"], peak) for subject in subjects
-    }
+    figures = {each.name: subject_figures(each, document["benchmarks"]) for each in subjects}
     return {
         "machine": {key: machine.get(key) for key in ("brand_raw", "arch", "count")},
         "clock": clock,
-        "matmul_peak_gflops": round(peak / 1e9, 1),
         "subjects": figures,
         "left_out": cases.left_out,
     }
 
 
-def subject_figures(
-    subject: Subject, benchmarks: list[dict[str, Any]], peak: float
-) -> dict[str, Any]:
+def subject_figures(subject: Subject, benchmarks: list[dict[str, Any]]) -> dict[str, Any]:
     """Medians by stage, batch, runtime and precision, with ratios to PyTorch turn by turn."""
-    flops = graph_flops(subject.bundle.read(subject.bundle.file("verify", "fp32")))
     by_turn: dict[tuple[str, int], dict[tuple[str, str], dict[int, float]]] = defaultdict(dict)
     info: dict[tuple[str, str], dict[str, Any]] = {}
     for result in benchmarks:
@@ -121,13 +111,8 @@ def subject_figures(
                     "min": round(min(ratios), 3),
                     "max": round(max(ratios), 3),
                 }
-            if stage == "network":
-                achieved = flops * batch / median(turns.values())
-                row["gflops"] = round(achieved / 1e9, 1)
-                row["of_matmul_peak"] = round(achieved / peak, 3)
             rows.append(row)
     return {
-        "gflop_per_picture": round(flops / 1e9, 3),
         "jpeg_bytes": round(median(map(len, subject.jpegs))),
         "runtimes": {f"{r} {p}": details for (r, p), details in info.items()},
         "rows": rows,

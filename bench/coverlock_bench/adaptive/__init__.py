@@ -1,1 +1,0 @@
-"""Attackers who know CoverLock."""

@@ -1,0 +1,363 @@
+"""What the figures of an audit come to: a verdict, an advice, three tiles, and metrics to gate on.
+
+The verdict is about the watermark as it is. Attackers differ in what they have beside released
+pictures: nothing, the unmarked originals (which no real attacker has), or the vendor's networks.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from coverlock_bench.auditing.assessment import SIDES
+from coverlock_bench.auditing.presets import Plan
+from coverlock_bench.intervals import rate
+from coverlock_bench.settings import KEYLESS, LOCK
+from coverlock_bench.tables import value_at
+from coverlock_bench.trial import CLEAN
+from coverlock_sdk import NetworkAttack, OracleAttack
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.plugin_manager import plugin_manager
+
+Figures = dict[str, Any]
+Given = Literal["released", "originals", "decoder", "encoder"]
+"""What an attacker has beside released pictures; "released": nothing."""
+Level = Literal["forgeable", "transferable", "copied", "resisted", "unmeasured"]
+
+OUTSIDE: tuple[Given, ...] = ("released", "originals")
+NETWORKS: tuple[Given, ...] = ("decoder", "encoder")
+GIVEN: dict[Given, str] = {
+    "released": "released pictures only",
+    "originals": "also the unmarked originals (a bound: no real attacker has them)",
+    "decoder": "also your decoder",
+    "encoder": "also your encoder and decoder",
+}
+KINDS = {"asr": OUTSIDE, "asr_given_networks": NETWORKS}
+"""The metrics of success, and the attackers that each is about."""
+ARMS = {"": "none", "locked_": LOCK, "keyless_": KEYLESS}
+"""What the name of a metric begins with, and the defence it is about."""
+
+ATTACKS = {
+    "gt": "pasting the true residual",
+    "gt:sources=100": "pasting the mean of 100 true residuals",
+    "averaging": "averaging 100 released pictures",
+    "averaging:references=10": "averaging 10 released pictures",
+    "denoise": "denoising a released picture",
+    "wmforger": "WMForger, which learned what marks look like",
+    "optimisation": "optimising against your decoder",
+    "re-embedding": "copying the bits with your encoder",
+    "re-locking": "undoing the lock and locking anew",
+}
+DEFENSES = {
+    "none": "as it is",
+    LOCK: "locked with a key",
+    KEYLESS: "locked without a key",
+    "mhdw": "MHDW-style hash",
+    "convnext": "ConvNeXt filter",
+}
+
+
+def attack_name(setting: str) -> str:
+    """What people call an attack."""
+    return _named(setting, ATTACKS)
+
+
+def defense_name(setting: str) -> str:
+    """What people call a defence."""
+    return _named(setting, DEFENSES)
+
+
+def _named(setting: str, names: Mapping[str, str]) -> str:
+    name, _, options = setting.partition(":")
+    plain = names.get(name, name)
+    return names.get(setting, f"{plain} ({options.replace('=', ' ')})" if options else plain)
+
+
+def given(setting: str) -> Given:
+    """What an attack has beside released pictures."""
+    factory = plugin_manager().get("attack", setting.partition(":")[0])
+    if not isinstance(factory, type):
+        return "released"
+    if issubclass(factory, NetworkAttack):
+        return factory.given
+    return "originals" if issubclass(factory, OracleAttack) else "released"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Forgeries by several attacks on one defence."""
+
+    attacks: dict[str, Figures]
+    """For each attack its success rate, with an interval."""
+
+    @classmethod
+    def of(cls, figures: Figures, defense: str, attackers: Collection[Given]) -> Tally:
+        """The attacks of some kinds of attackers that were measured."""
+        cells = value_at(figures["security"], f"{defense}/attacks") or {}
+        return cls({n: c["asr"] for n, c in cells.items() if "asr" in c and given(n) in attackers})
+
+    def __bool__(self) -> bool:
+        return bool(self.attacks)
+
+    @property
+    def accepted(self) -> int:
+        """Forgeries that verified."""
+        return sum(found["successes"] for found in self.attacks.values())
+
+    @property
+    def tried(self) -> int:
+        """Forgeries in all."""
+        return sum(found["trials"] for found in self.attacks.values())
+
+    @property
+    def highest(self) -> float:
+        """The success rate of the strongest attack."""
+        return max(float(found["rate"]) for found in self.attacks.values())
+
+    @property
+    def upper_end(self) -> float:
+        """The largest success rate that the samples leave possible for any of the attacks."""
+        return max(float(found["high"]) for found in self.attacks.values())
+
+    @property
+    def leader(self) -> tuple[str, Figures]:
+        """The attack that succeeded most often, and its rate."""
+        return max(self.attacks.items(), key=lambda item: item[1]["rate"])
+
+    @property
+    def strongest(self) -> str:
+        """The same in words: ``12 of 12 forgeries by averaging``."""
+        name, found = self.leader
+        return f"{found['successes']} of {found['trials']} forgeries by {attack_name(name)}"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number of the first screen."""
+
+    title: str
+    count: str
+    note: str
+    tone: Literal["good", "bad", "unknown"]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The verdict of an audit in one sentence, what to do in another, and three tiles."""
+
+    level: Level
+    verdict: str
+    advice: str
+    tiles: tuple[Tile, ...]
+
+    def to_dict(self) -> Figures:
+        """The findings as plain JSON values."""
+        return {**asdict(self), "tiles": [asdict(tile) for tile in self.tiles]}
+
+
+def findings(figures: Figures) -> Findings:
+    """Whether the watermark can be forged, by whom, and what to do about it."""
+    tiles = (
+        _tile("As it is", Tally.of(figures, "none", OUTSIDE)),
+        _tile("Locked with a key", Tally.of(figures, LOCK, OUTSIDE)),
+        _tile("Locked with a key, attacker has your networks", Tally.of(figures, LOCK, NETWORKS)),
+    )
+    return Findings(*_verdict(figures), _advice(figures), tiles)
+
+
+def _verdict(figures: Figures) -> tuple[Level, str]:
+    name = figures["name"]
+    every = Tally.of(figures, "none", (*OUTSIDE, *NETWORKS))
+    released, originals, networks = (
+        Tally.of(figures, "none", kinds) for kinds in (("released",), ("originals",), NETWORKS)
+    )
+    if released.accepted:
+        return "forgeable", (
+            f"“{name}” can be forged from released pictures alone: {released.strongest} verified."
+        )
+    if originals.accepted:
+        return "transferable", (
+            f"The mark of “{name}” can be moved to other pictures: {originals.strongest} verified, "
+            "although no attack here extracted it from released pictures."
+        )
+    if networks.accepted:
+        return "copied", (
+            f"“{name}” was not forged from released pictures, but anyone who has your networks "
+            f"can copy the mark: {networks.strongest} verified."
+        )
+    if every:
+        return "resisted", f"No attack forged “{name}”: 0 of {every.tried} forgeries verified."
+    return "unmeasured", f"Nothing is known: no attack on the unprotected “{name}” was run."
+
+
+def _advice(figures: Figures) -> str:
+    locked = Tally.of(figures, LOCK, (*OUTSIDE, *NETWORKS))
+    if not locked:
+        return "Audit the lock too: run the command without -d."
+    parts = [f"Lock it with a key: none of {locked.tried} forgeries verified then"]
+    if locked.accepted:
+        parts = [f"Lock it with a key, but do not rely on that alone: {locked.strongest} verified"]
+    bare, kept = (_genuine(figures, arm) for arm in ("none", LOCK))
+    if bare and kept:
+        before = "" if bare == kept else f" ({bare['successes']} without the lock)"
+        parts.append(
+            f", and {kept['successes']} of {kept['trials']} genuine pictures still do{before}"
+        )
+    keyless = Tally.of(figures, KEYLESS, NETWORKS)
+    if keyless.accepted:
+        _, found = keyless.leader
+        counted = f"{found['successes']} of {found['trials']} forgeries verified"
+        parts.append(f"; without a key, anyone who knows CoverLock can undo it ({counted})")
+    return "".join(parts) + "."
+
+
+def _genuine(figures: Figures, arm: str) -> Figures | None:
+    found: Figures | None = value_at(figures["security"], f"{arm}/genuine/{CLEAN}/tpr")
+    return found
+
+
+def _tile(title: str, tally: Tally) -> Tile:
+    if not tally:
+        return Tile(title, "unknown", "This was not measured", "unknown")
+    pooled = rate(tally.accepted, tally.tried)
+    count = f"{tally.accepted} of {tally.tried}"
+    low, high = (
+        f"{100 * pooled[end]:.{1 if pooled[end] < 0.1 else 0}f}" for end in ("low", "high")
+    )
+    if tally.accepted:
+        note = f"That is {low} to {high} %. Strongest: {tally.strongest}"
+        return Tile(title, count, note, "bad")
+    kinds = len(tally.attacks)
+    return Tile(title, count, f"That is at most {high} %, over {kinds} kinds of attack", "good")
+
+
+# Metrics and conditions
+
+
+def metrics(figures: Figures) -> dict[str, float]:
+    """Every figure that a CI job may compare, by name; rates are shares, not percentages."""
+    named: dict[str, float] = {}
+    for prefix, defense in ARMS.items():
+        for kind, attackers in KINDS.items():
+            if tally := Tally.of(figures, defense, attackers):
+                named[f"{prefix}{kind}"] = tally.highest
+                named[f"{prefix}{kind}_high"] = tally.upper_end
+        every = Tally.of(figures, defense, (*OUTSIDE, *NETWORKS))
+        named |= {f"{prefix}asr_{name}": found["rate"] for name, found in every.attacks.items()}
+        genuine = value_at(figures["security"], f"{defense}/genuine") or {}
+        for change, seen in genuine.items():
+            named[f"{prefix}tpr" if change == CLEAN else f"{prefix}tpr_{change}"] = seen["tpr"][
+                "rate"
+            ]
+        if CLEAN in genuine:
+            named |= {f"{prefix}{name}": genuine[CLEAN][name] for name in ("psnr", "ssim")}
+        if all(change in genuine for change in EVALUATION):
+            six = [genuine[change] for change in EVALUATION]
+            named[f"{prefix}tpr_distorted"] = fmean(seen["tpr"]["rate"] for seen in six)
+            named[f"{prefix}bit_accuracy_distorted"] = fmean(s["bit_accuracy"] for s in six)
+    curves = {"rt": figures["rt"]}
+    curves |= {f"rt_{side}px": curve for side, curve in figures["rt"].get("sizes", {}).items()}
+    named |= {f"rt@{point['sources']}": point["rt"] for point in figures["rt"]["points"]}
+    named |= {n: point["rt"] for n, curve in curves.items() if (point := most_sources(curve))}
+    if "rt" in figures["rt"]["locked"]:
+        named["locked_rt"] = figures["rt"]["locked"]["rt"]
+    return named
+
+
+def most_sources(curve: Figures) -> Figures | None:
+    """The point of an RT curve with the most sources."""
+    return max(curve.get("points", ()), key=lambda point: point["sources"], default=None)
+
+
+def metric_names(plan: Plan) -> list[str]:
+    """Every metric that a run of ``plan`` may have, to refuse a misspelt one before it starts."""
+    attacks = [f"asr_{attack}" for attack in plan.attacks]
+    genuine = ["tpr", "tpr_distorted", "bit_accuracy_distorted", "psnr", "ssim"]
+    genuine += [f"tpr_{name}" for name in plan.distortions]
+    behind = {str(defense) for defense in plan.defenses}
+    arms = [prefix for prefix, defense in ARMS.items() if defense in behind]
+    kinds = [f"{kind}{end}" for kind in KINDS for end in ("", "_high")]
+    names = [f"{prefix}{name}" for prefix in arms for name in (*kinds, *attacks, *genuine)]
+    names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
+    return [*names, *(f"rt_{side}px" for side in SIDES)]
+
+
+_OPERATORS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+_CONDITION = re.compile(r"\s*([^\s<>]+?)\s*(>=|<=|>|<)\s*([0-9.eE+-]+)\s*")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A metric, a comparison and a bound; the audit fails where it holds."""
+
+    metric: str
+    comparison: str
+    bound: float
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Read ``METRIC>BOUND``; also with >=, < and <=."""
+        match = _CONDITION.fullmatch(text)
+        try:
+            metric, comparison, bound = match.groups() if match else ("", "", "")
+            return cls(metric, comparison, float(bound))
+        except ValueError:
+            raise CoverLockError(
+                f"'{text}' is not a condition: write METRIC, one of > >= < <=, and a number, "
+                "as in locked_asr_high>0.1"
+            ) from None
+
+    def __str__(self) -> str:
+        return f"{self.metric}{self.comparison}{self.bound:g}"
+
+    def require_known(self, plan: Plan) -> None:
+        """Refuse a metric that ``plan`` cannot have."""
+        names = metric_names(plan)
+        if self.metric not in names:
+            raise CoverLockError(
+                f"there is no metric '{self.metric}': use one of {', '.join(names)}"
+            )
+
+    def holds(self, metrics: Mapping[str, float]) -> bool:
+        """Whether the condition is met; a metric that was not measured is an error, not a pass."""
+        if self.metric not in metrics:
+            raise CoverLockError(
+                f"the condition '{self}' cannot be decided: '{self.metric}' was not measured; "
+                f"there are {', '.join(metrics)}"
+            )
+        return bool(_OPERATORS[self.comparison](metrics[self.metric], self.bound))
+
+
+# What is missing
+
+
+def omissions(figures: Figures) -> list[tuple[str, str]]:
+    """What was not measured, and why, in the order of the report."""
+    return list(_omissions(figures))
+
+
+def _omissions(figures: Figures) -> Iterator[tuple[str, str]]:
+    for setting, behind in figures["security"].items():
+        where = defense_name(setting)
+        if "not_measured" in behind:
+            yield f"everything, {where}", behind["not_measured"]
+        for attack, cell in behind.get("attacks", {}).items():
+            if "not_measured" in cell:
+                yield f"{attack_name(attack)}, {where}", cell["not_measured"]
+    for count, needed in figures["rt"]["missing"].items():
+        yield f"RT@{count}", f"{needed} more pictures are needed"
+    if "not_measured" in figures["rt"]["locked"]:
+        yield "RT@1 behind the lock", figures["rt"]["locked"]["not_measured"]
+    for side, found in figures["rt"].get("sizes", {}).items():
+        if "not_measured" in found:
+            yield f"RT at {side} pixels", found["not_measured"]
+    for name, found in figures["signatures"].items():
+        if "not_measured" in found:
+            yield f"signatures: {name}", found["not_measured"]
+    for name, reason in figures["not_shown"].items():
+        yield f"picture: {name}", reason

@@ -1,1 +1,0 @@
-"""Our watermarks in other people's benchmarks, and theirs in our audit."""

@@ -1,1 +1,0 @@
-"""What content credentials gain from the lock: round trips, transplants, look-ups, tamper hints."""

@@ -1,0 +1,164 @@
+"""What plugins offer and need: ``coverlock plugins``, ``fetch``, ``import`` and ``calibrate``."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+
+from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.cli.options import json_option, open_watermark
+from coverlock_sdk.cli.output import answer, answer_table
+from coverlock_sdk.contract import Watermark
+from coverlock_sdk.errors import CoverLockError, PictureError, PluginError, needs
+from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.distortions import draw_training_distortion
+from coverlock_sdk.images.folders import find_pictures, is_held_out
+from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.loading import parse_setting
+from coverlock_sdk.models.assets import Fetchable
+from coverlock_sdk.plugin_calls import Networks
+from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.progress import progress
+
+
+@click.command()
+@json_option
+def plugins(as_json: bool) -> None:
+    """List the watermarks and hashes that work on this machine.
+
+    For the others it says what is missing, and for plugins that could not be loaded, why. --json
+    also lists everything that plugins add.
+    """
+    manager = plugin_manager()
+    offers = [
+        (name, role, manager.provider(role, name), _missing(role, name))
+        for role in ("watermark", "hash")
+        for name in manager.names(role)
+    ]
+    headings = ("name", "role", "package", "missing")
+    document = {
+        "offers": [dict(zip(headings, offer, strict=True)) for offer in offers],
+        "plugins": [asdict(plugin) for plugin in manager.plugins],
+    }
+    rows = [
+        (name, role, package, f"no: {escape(missing)}" if missing else "[green]yes[/]")
+        for name, role, package, missing in sorted(offers, key=lambda offer: bool(offer[3]))
+    ]
+    answer_table(document, as_json, ("name", "role", "package", "works here"), rows)
+    failed = [plugin for plugin in manager.plugins if plugin.failure and not as_json]
+    for plugin in failed:
+        click.echo(f"skipped plugin '{plugin.name}' ({plugin.distribution}): {plugin.failure}")
+
+
+def _missing(role: str, name: str) -> str | None:
+    """What a watermark or a hash needs before it can be used, found out by opening it."""
+    try:
+        plugin_manager().create(role, name, {})
+    except CoverLockError as error:
+        return str(error)
+    return None
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@json_option
+def fetch(names: tuple[str, ...], as_json: bool) -> None:
+    """Download the files that plugins need; without NAMES, list them.
+
+    Files go to your cache folder (or $COVERLOCK_MODELS), and nothing is installed. Every file is
+    checked against a pinned SHA-256.
+    """
+    manager = plugin_manager()
+    chosen = [manager.get("asset", name) for name in names or manager.names("asset")]
+    if names:
+        fetched = {asset.name: str(_fetch(asset)) for asset in chosen}
+        lines = (f"{a.name} is in {fetched[a.name]}: {a.description}" for a in chosen)
+        answer(fetched, as_json, *lines)
+        return
+    answer_table(
+        [{"name": a.name, "present": a.is_present, "description": a.description} for a in chosen],
+        as_json,
+        ("name", "fetched", "what it is"),
+        [(a.name, "yes" if a.is_present else "no", a.description) for a in chosen],
+    )
+
+
+def _fetch(asset: Fetchable) -> Path:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"fetching {asset.name}", total=None)
+        return asset.fetch(lambda done, total: bar.update(task, completed=done, total=total))
+
+
+@click.command("import")
+@click.argument("name")
+@click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@json_option
+def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
+    """Convert a published checkpoint into weights that NAME can load.
+
+    Some checkpoints consist of more than one FILE. Only weights are read; nothing in them is
+    executed. What a checkpoint does not say is an option of NAME, as in 'mbrs:bits=256'.
+    """
+    name, options = parse_setting(name)
+    convert = plugin_manager().get("importer", name)
+    try:
+        inspect.signature(convert).bind(files[0], **options)
+    except TypeError as error:
+        raise PluginError(f"the importer '{name}' cannot take {options}: {error}") from None
+    with needs(f"converting '{name}'", None, "torch"):
+        written = dict.fromkeys(str(convert(file, **options)) for file in files)
+    document = {"name": name, "written": list(written)}
+    answer(document, as_json, f"{name} is in {' and '.join(written)}")
+
+
+@click.command()
+@click.argument("watermark")
+@click.option("--images", required=True, help="Folder of training photos (not evaluation ones).")
+@click.option("--count", default=200, type=click.IntRange(1), help="How many of them to use.")
+@click.option("--seed", default=0, help="Seed of messages and distortions.")
+@json_option
+def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool) -> None:
+    """Measure how reliable the logits of WATERMARK are.
+
+    Put the printed line into the plugin: verification weighs bits by it. A tenth of the photos, the
+    same tenth that training a hash holds out, is left for evaluation.
+    """
+    decoder = open_watermark(watermark)
+    found = [source.path for source in find_pictures([images])]
+    photos = [path for path in found if not is_held_out(path)][:count]
+    if not photos:
+        raise PictureError(f"{images} has only photos that are held out for validation: add more")
+    calibration = fit_decoder(decoder, photos, seed)
+    answer(
+        {"watermark": watermark, "photos": len(photos), **asdict(calibration)},
+        as_json,
+        f"calibration = Calibration(scale={calibration.scale:.4f}, power={calibration.power:.4f})",
+    )
+
+
+def fit_decoder(watermark: Watermark, photos: list[Path], seed: int) -> Calibration:
+    """Calibrate a decoder on marked 8-bit photos, as they are and under training distortions."""
+    rng, networks = np.random.default_rng(seed), Networks(watermark, None)
+    logits, bits = [], []
+    for photo in progress(photos):
+        payload = rng.integers(0, 2, (1, watermark.bits), dtype=np.uint8)
+        cover = Picture(read(photo).to_bytes())
+        [residual] = networks.residuals(networks.views([cover]), payload)
+        marked = cover.with_residual(residual)
+        distorted = Picture(draw_training_distortion(rng)(marked.to_bytes(), rng))
+        logits.append(networks.decoded(networks.views([marked, distorted])))
+        bits.append(np.repeat(payload, 2, axis=0))
+    return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

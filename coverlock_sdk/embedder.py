@@ -1,0 +1,157 @@
+"""The production embedder: a bundle and a key, and no PyTorch.
+
+It marks pictures as what ``wrap`` returns does, hardening included. The bundle's graphs run in ONNX
+Runtime on the processor, and see pictures in 8 bits as a ``Verifier`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle, PathLike
+from coverlock_sdk.bundles.bundle_lock import bundle_lock, open_plugin
+from coverlock_sdk.contract import ImageHash, Watermark
+from coverlock_sdk.errors import BundleError
+from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.locking.embedding import Binder
+from coverlock_sdk.locking.picture_marker import PictureMarker
+from coverlock_sdk.locking.registry import Registry
+from coverlock_sdk.plugin_calls import Networks
+from coverlock_sdk.verifier.onnx_runtime import GraphSession
+
+
+class Embedder(PictureMarker):
+    """Marks pictures with a deployed bundle. Safe to share between threads.
+
+    Many pictures that are given at once run through the networks together.
+    """
+
+    bundle: Bundle
+
+    def __init__(self, bundle: Bundle, binder: Binder) -> None:
+        self.bundle, self.binder = bundle, binder
+
+    @classmethod
+    def open(
+        cls,
+        bundle: PathLike | Bundle,
+        *,
+        key: Any = None,
+        trust: Any = None,
+        psnr: float | None = None,
+        registry: str | Path | Registry | None = None,
+        threads: int | None = None,
+        max_pixels: int = PictureMarker.max_pixels,
+        watermark: Watermark | None = None,
+    ) -> Embedder:
+        """Open the bundle in a folder.
+
+        ``key`` is a ``Key``, a ``Keyring`` or a key file, of which the first key marks; ``trust``
+        names the public keys of which one must have signed the bundle, or "any"
+        for a bundle that needs no check. ``psnr`` and ``registry`` are those of ``wrap``;
+        ``threads`` limits ONNX Runtime. Picture files of more than ``max_pixels`` are refused.
+        ``watermark`` is the plugin with options, for a bundle that names one.
+        """
+        bundle = Bundle.given(bundle, trust)
+        lock = bundle_lock(bundle, key, registry=registry)
+        assert lock.hash is not None
+        networks = open_networks(bundle, lock.hash, threads, watermark)
+        embedder = cls(bundle, Binder(networks, lock, psnr))
+        embedder.max_pixels = max_pixels
+        return embedder
+
+    def __repr__(self) -> str:
+        manifest, keyring = self.bundle.manifest, self.binder.lock.keyring
+        return (
+            f"Embedder({str(self.bundle.path)!r}, watermark={manifest.watermark!r}, "
+            f"hash={manifest.hash!r}, psnr={self.binder.psnr}, keyring={keyring!r})"
+        )
+
+    @property
+    def bits(self) -> int:
+        """Length of a message."""
+        return self.binder.lock.bits
+
+
+class GraphNetworks(Networks):
+    """The networks of a bundle; decoder and hash of one picture are one run of one graph."""
+
+    def __init__(
+        self,
+        watermark: Watermark,
+        image_hash: ImageHash,
+        size: tuple[int, int],
+        hashing: GraphSession | None,
+        together: GraphSession | None,
+    ) -> None:
+        super().__init__(watermark, image_hash)
+        self._size = size
+        self._hashing, self._together = hashing, together
+
+    def logits(self, views: Sequence[Images]) -> tuple[Logits, Any]:
+        """Payload logits of each view, and what the hash keeps of it."""
+        if self._together is None or not views:
+            return super().logits(views)
+        decoded, described = self._together.run(OUTPUTS, {INPUT: _pixels(np.stack(views))})
+        return decoded, described
+
+    def described(self, views: Sequence[Images]) -> Any:
+        """What the hash keeps of each view; a hash that registers needs no graph for it."""
+        if self._hashing is None or not views:
+            return super().described(views)
+        seen = np.stack([resample(view, self._size) for view in views])
+        return self._hashing.run(OUTPUTS[1:], {INPUT: _pixels(seen)})[0]
+
+
+def open_networks(
+    bundle: Bundle, image_hash: ImageHash, threads: int | None, plugin: Watermark | None
+) -> GraphNetworks:
+    """The networks of a bundle; its plugin, perhaps with options, where it names one."""
+    manifest = bundle.manifest
+
+    def session(graph: str) -> GraphSession:
+        return GraphSession(bundle.read(bundle.file(graph)), threads)
+
+    if manifest.plugin is None and "embed" not in manifest.graphs:
+        raise BundleError(
+            f"{bundle.path} cannot mark pictures: it has no embed.onnx, because "
+            f"{manifest.parity.get('embed', {}).get('left_out', 'it was exported without one')}"
+        )
+    hashing = None if image_hash.registers else session("hash")
+    if manifest.plugin is not None:
+        watermark = open_plugin(manifest, plugin)
+        return GraphNetworks(watermark, image_hash, manifest.graph_size, hashing, None)
+    together = session("verify")
+    watermark = GraphWatermark(bundle, session("embed"), together)
+    return GraphNetworks(watermark, image_hash, manifest.graph_size, hashing, together)
+
+
+class GraphWatermark(Watermark):
+    """Encoder and decoder of a bundle."""
+
+    def __init__(self, bundle: Bundle, encoder: GraphSession, decoder: GraphSession) -> None:
+        manifest = bundle.manifest
+        self.name, self.bits = manifest.watermark, manifest.payload_bits
+        self.native_size, self.calibration = manifest.size, manifest.calibration
+        self._encoder, self._decoder = encoder, decoder
+
+    def embed(self, images: Images, payloads: Bits) -> Images:
+        """Add what the encoder would add to the rounded pictures."""
+        feed = {INPUT: _pixels(images), PAYLOADS: payloads}
+        marked: Images = np.clip(images + self._encoder.run(["residuals"], feed)[0], 0, 1)
+        return marked
+
+    def decode(self, images: Images) -> Logits:
+        """Run the decoder."""
+        return self._decoder.run(OUTPUTS[:1], {INPUT: _pixels(images)})[0]
+
+
+def _pixels(images: Images) -> Pixels:
+    """Pictures (N, 3, H, W) in [0, 1] as graphs take them: uint8 (N, H, W, 3)."""
+    pixels: Any = np.rint(np.clip(images, 0, 1) * np.float32(255)).astype(np.uint8)
+    return np.ascontiguousarray(np.moveaxis(pixels, 1, -1))

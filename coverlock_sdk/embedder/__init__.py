@@ -1,1 +1,0 @@
-"""The production embedder: a bundle that marks pictures, without PyTorch."""

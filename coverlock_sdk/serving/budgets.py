@@ -1,0 +1,113 @@
+"""How often callers may ask, and how many pictures they may have rejected.
+
+Whoever searches for a forgery by asking needs a thousand rejections for one message. So rejections
+are counted for each message: over all callers in 30 days, and for each caller in a day. A budget
+that is spent refills slowly; until then nobody is answered about that message, because even an
+"accepted" would tell the searcher something.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerSecond
+from limits.aio.strategies import SlidingWindowCounterRateLimiter
+from limits.errors import ConfigurationError, StorageError
+from limits.storage import storage_from_string
+
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.serving.access import Caller
+from coverlock_sdk.serving.refusals import RefusalError
+
+MEMORY = "memory://"
+
+DAYS = 30
+SLOTS = 65_536
+"""Messages share this many budgets, by a digest: made-up messages can neither fill the memory nor
+push a spent budget out of it."""
+
+Rejected = Callable[[], Awaitable[None]]
+
+
+class Budgets:
+    """Counts requests and rejections, in memory or in a Redis that several services share."""
+
+    def __init__(self, rejections: int, storage: str = MEMORY) -> None:
+        self._limiter = SlidingWindowCounterRateLimiter(_opened(storage))  # type: ignore[arg-type]
+        self._for_all = RateLimitItemPerDay(rejections, DAYS, "all")
+        self._for_one = RateLimitItemPerDay(max(1, rejections // 4), 1, "one")
+        self._for_any_message = RateLimitItemPerDay(100 * rejections, 1, "any")
+        self._pending: Counter[str] = Counter()
+
+    async def admit(self, caller: Caller) -> None:
+        """Count a request of ``caller``, or refuse it."""
+        seconds = max(1, math.ceil(caller.burst / caller.rate))
+        most = max(caller.burst, int(caller.rate * seconds))
+        rate = RateLimitItemPerSecond(most, seconds, "rate")
+        with _reachable():
+            if await self._limiter.hit(rate, caller.name):
+                return
+            reset, _ = await self._limiter.get_window_stats(rate, caller.name)
+        wait = min(reset - time.time(), seconds)
+        raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
+
+    @contextlib.asynccontextmanager
+    async def asking(self, caller: str, message: str) -> AsyncIterator[Rejected]:
+        """Ask about a ``message`` while its budget lasts; call what is yielded after a rejection.
+
+        Requests that are under way count as if they were rejected, so that many at once gain
+        nothing.
+        """
+        slot = str(int.from_bytes(hashlib.sha256(message.encode()).digest()[:8], "big") % SLOTS)
+        budgets: list[tuple[RateLimitItem, tuple[str, ...]]] = [
+            (self._for_all, (slot,)),
+            (self._for_one, (caller, slot)),
+            (self._for_any_message, (caller,)),
+        ]
+        under_way = Counter(item.key_for(*names) for item, names in budgets)
+        self._pending.update(under_way)
+        try:
+            for item, names in budgets:
+                with _reachable():
+                    reset, left = await self._limiter.get_window_stats(item, *names)
+                if left < self._pending[item.key_for(*names)]:
+                    raise _spent(reset)
+
+            async def rejected() -> None:
+                for item, names in budgets:
+                    with _reachable():
+                        if not await self._limiter.hit(item, *names):
+                            raise _spent(time.time() + 3600)  # another service was faster
+
+            yield rejected
+        finally:
+            self._pending -= under_way
+
+
+def _opened(storage: str) -> object:
+    options = {"implementation": "redispy"} if storage.startswith("redis") else {}
+    try:
+        return storage_from_string(f"async+{storage}", wrap_exceptions=True, **options)
+    except ConfigurationError as error:
+        raise CoverLockError(
+            f"limits cannot be kept in '{storage}' ({error}): give the address of a Redis, as in "
+            "redis://HOST:6379, and install coverlock-sdk[redis]"
+        ) from None
+
+
+@contextlib.contextmanager
+def _reachable() -> Iterator[None]:
+    try:
+        yield
+    except StorageError:
+        raise RefusalError(503, "limits cannot be checked now: try again later", 5) from None
+
+
+def _spent(reset: float) -> RefusalError:
+    wait = max(60.0, reset - time.time())
+    return RefusalError(429, "too many pictures were rejected for this message", retry_after=wait)

@@ -1,1 +1,0 @@
-"""Everything that learns: hashes, watermarks, and what their runs share."""

@@ -1,1 +1,0 @@
-"""Watermarks that are PyTorch networks: their contract, their weights, and one trainer for all."""

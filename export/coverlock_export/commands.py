@@ -1,0 +1,229 @@
+"""``coverlock export``, ``coverlock compile`` and ``coverlock triton``"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from coverlock_export.tensorrt import BuildSettings, compile_bundle
+from coverlock_export.triton import write_model_repository
+from coverlock_sdk.bundles.bundle import LONGEST_VERSION, Bundle
+from coverlock_sdk.bundles.engines import TARGETS, Target
+from coverlock_sdk.bundles.signing import SIGNATURE
+from coverlock_sdk.cli.options import Trusted, json_option, open_lock, trust_option
+from coverlock_sdk.cli.output import print_json
+from coverlock_sdk.errors import BundleError, needs
+from coverlock_sdk.images.folders import find_pictures
+from coverlock_sdk.loading import DEFAULT_HASH
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
+
+PRECISIONS = ("fp32", "fp16", "int8")
+
+
+@click.command()
+@click.argument("watermark")
+@click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder of the bundle; it must not exist.",
+)
+@click.option(
+    "--images",
+    required=True,
+    help="Folder of photos, at least 32: for calibration and for the parity gate.",
+)
+@click.option(
+    "--count",
+    default=500,
+    show_default=True,
+    type=click.IntRange(16),
+    help="At most so many photos in the parity gate.",
+)
+@click.option(
+    "--precision",
+    "precisions",
+    multiple=True,
+    default=PRECISIONS,
+    show_default=True,
+    type=click.Choice(PRECISIONS),
+    help="May be repeated.",
+)
+@click.option("--force", is_flag=True, help="Keep fp16 and int8 graphs that fail the gate.")
+@click.option(
+    "--key-file",
+    type=click.Path(path_type=Path),
+    help=f"Key the pictures are marked with, or {KEY_FILE_VARIABLE}; only its fingerprint is kept.",
+)
+@click.option("--version", help="Name of this bundle among others, such as 2026.11.")
+@click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
+@click.option("--seed", default=0, show_default=True)
+@click.option(
+    "--triton",
+    "repository",
+    type=click.Path(path_type=Path),
+    help="Also write a model repository for Triton; 'coverlock triton' does so later.",
+)
+@click.option(
+    "--web",
+    "site",
+    type=click.Path(path_type=Path),
+    help="Also write a page that verifies in a browser; 'coverlock web' does so later.",
+)
+@json_option
+def export(
+    watermark: str,
+    hash: str,
+    out: Path,
+    images: str,
+    count: int,
+    precisions: tuple[str, ...],
+    force: bool,
+    key_file: Path | None,
+    version: str | None,
+    fpr: float,
+    seed: int,
+    repository: Path | None,
+    site: Path | None,
+    as_json: bool,
+) -> None:
+    """Export WATERMARK and a hash as one graph, in a bundle that the Verifier opens.
+
+    The export ends by running the graphs on photos. It fails, and writes nothing, when they do
+    not answer as the SDK does.
+    """
+    if version is not None and not 0 < len(version) <= LONGEST_VERSION:
+        raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")
+    with needs("an export", None, "export,cpu"):
+        from coverlock_export.exporting import Request, export_bundle
+    lock = open_lock(watermark, hash, key_file, fpr)
+    if site is not None:
+        from coverlock_web.site import require_page, write_site
+
+        require_page(lock)
+    photos = [source.path for source in find_pictures([images])]
+    request = Request(lock, photos, precisions, force, count, seed, version)
+    with _shown() as steps:
+        bundle = export_bundle(request, out, steps)
+    if repository is not None:
+        write_model_repository(bundle, repository)
+    if site is not None:
+        write_site(bundle, lock, site)
+    parity = bundle.manifest.parity
+    if as_json:
+        report = {"bundle": str(out), "files": dict(bundle.manifest.files), "parity": parity}
+        print_json(report)
+        return
+    for name, figures in parity["graphs"].items():
+        click.echo(
+            f"{name}: {figures['bits']:.4%} of bits and {figures['verdicts']:.2%} of verdicts "
+            f"agree with the SDK, on {figures['photos']} photos"
+        )
+    if reason := parity["embed"].get("left_out"):
+        click.echo(f"no embed.onnx: {reason}")
+    click.echo(f"bundle: {out}")
+
+
+@contextlib.contextmanager
+def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
+    """The steps of an export as bars on the terminal."""
+    console = Console(stderr=True)
+    with Progress(*Progress.get_default_columns(), console=console, transient=True) as bars:
+
+        def begin(what: str, total: int) -> Callable[[], None]:
+            task = bars.add_task(what, total=total)
+            return lambda: bars.advance(task)
+
+        yield begin
+
+
+@click.command("compile")
+@click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
+@click.option("--target", type=click.Choice(TARGETS), required=True)
+@click.option(
+    "--graph", "graphs", multiple=True, default=("verify",), show_default=True, help="Repeatable."
+)
+@click.option("--precision", "precisions", multiple=True, help="Repeatable; otherwise all.")
+@click.option(
+    "--batches",
+    nargs=3,
+    type=click.IntRange(1),
+    default=(1, 8, 32),
+    show_default=True,
+    help="Smallest, usual and largest batch.",
+)
+@click.option("--portable", is_flag=True, help="For every GPU from Ampere on.")
+@click.option("--version-compatible", is_flag=True, help="For later TensorRT versions too.")
+@click.option("--optimization-level", type=click.IntRange(0, 5), default=3, show_default=True)
+@trust_option
+@json_option
+def compile_command(
+    folder: Path,
+    target: Target,
+    graphs: tuple[str, ...],
+    precisions: tuple[str, ...],
+    batches: tuple[int, int, int],
+    portable: bool,
+    version_compatible: bool,
+    optimization_level: int,
+    trust: Trusted,
+    as_json: bool,
+) -> None:
+    """Build TensorRT engines from the graphs of BUNDLE and put them into it.
+
+    'tensorrt' builds for this machine's GPU. 'tensorrt-rtx' builds for every RTX GPU from Ampere
+    on and needs none. An engine that is there already is kept. A signed bundle needs --trust.
+    """
+    signed = (folder / SIGNATURE).exists()
+    if signed and trust is None:
+        raise BundleError(
+            f"{folder} is signed, and you will sign everything in it anew: "
+            "name the public key with --trust, so that its files are checked first"
+        )
+    bundle = Bundle.open(folder, trust)
+    settings = BuildSettings(target, batches, portable, version_compatible, optimization_level)
+    wanted = {graph: list(precisions) or _precisions(bundle, graph) for graph in graphs}
+    with Console(stderr=True).status(f"{target} is building"):
+        made = list(compile_bundle(bundle, settings, wanted))
+    if as_json:
+        print_json([{"file": c.engine.file, **asdict(c.engine), "built": c.built} for c in made])
+    else:
+        for compiled in made:
+            click.echo(f"{'built' if compiled.built else 'kept '} {compiled.engine.file}")
+    if signed and any(compiled.built for compiled in made):
+        click.echo(f"the bundle changed: sign it again with 'coverlock sign {folder}'", err=True)
+
+
+def _precisions(bundle: Bundle, graph: str) -> list[str]:
+    if graph not in bundle.manifest.graphs:
+        there = ", ".join(bundle.manifest.graphs)
+        raise BundleError(f"{bundle.path} has no graph '{graph}': it has {there}")
+    return list(bundle.manifest.graphs[graph])
+
+
+@click.command()
+@click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Repository.")
+@click.option("--precision", default="fp32", show_default=True)
+@click.option("--instances", type=click.IntRange(1), default=1, show_default=True, help="On a GPU.")
+@trust_option
+def triton(folder: Path, out: Path, precision: str, instances: int, trust: Trusted) -> None:
+    """Write BUNDLE as a model repository for NVIDIA's Triton server.
+
+    An engine of 'coverlock compile --target tensorrt' is used where a bundle that is checked with
+    --trust has one, and the ONNX graph otherwise.
+    """
+    model = write_model_repository(Bundle.open(folder, trust), out, precision, instances)
+    for file, reason in model.passed_over.items():
+        click.echo(f"not {file}: {reason}", err=True)
+    click.echo(f"model: {model.folder}")
+    click.echo(f"serve it: tritonserver --model-repository={out}")

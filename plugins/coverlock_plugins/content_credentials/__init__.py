@@ -1,0 +1,44 @@
+"""Content credentials (C2PA) that survive stripping, and that no transplanted mark leads to.
+
+A picture is marked with a locked serial, and its manifest says so in two soft bindings: the lock's
+and a fingerprint. A picture that lost its manifest leads back to it only where both match, where
+the repository remembers that very picture, and where the signer is one that you trust.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coverlock_sdk.hookspecs import Register, hookimpl
+
+if TYPE_CHECKING:
+    import click
+
+    from coverlock_sdk.serving.deployment import Routes
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    """``coverlock c2pa ...``"""
+    from coverlock_plugins.content_credentials.commands import c2pa
+
+    cli.add_command(c2pa)
+
+
+@hookimpl
+def register_routes(register: Register) -> None:
+    """``coverlock serve --routes c2pa:repository=FOLDER,trust=FILE``"""
+    register(_resolution, "c2pa")
+
+
+def _resolution(repository: str | None = None, trust: str | None = None) -> Routes:
+    from coverlock_plugins.content_credentials.errors import ProvenanceError
+    from coverlock_plugins.content_credentials.routes import Resolution
+
+    if repository is None or trust is None:
+        raise ProvenanceError(
+            "name the repository, and the certificates of those who may sign: "
+            "--routes c2pa:repository=FOLDER,trust=FILE"
+        )
+    return Resolution(Path(repository), Path(trust))

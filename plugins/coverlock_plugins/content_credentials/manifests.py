@@ -1,0 +1,207 @@
+"""C2PA manifests: signed into pictures, and read back with everything that is wrong with them.
+
+The only module that knows the C2PA library. It never goes to the network: neither for manifests
+that live elsewhere nor for revocations.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+from coverlock_plugins.content_credentials.credentials import Credentials
+from coverlock_plugins.content_credentials.errors import ProvenanceError
+from coverlock_plugins.content_credentials.soft_bindings import SoftBindings
+from coverlock_sdk.errors import needs
+
+MEDIA_TYPES = {
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".png": "image/png",
+    ".webp": "image/webp",
+    ".tif": "image/tiff",
+    ".tiff": "image/tiff",
+}
+"""Files that hold a manifest, by suffix."""
+
+STORE_TYPE = "application/c2pa"
+THUMBNAIL = "thumbnail.jpg"
+PARENT = "parent"
+
+UNTRUSTED = "signingCredential.untrusted"
+TRUSTED = "signingCredential.trusted"
+HARD_BINDINGS = frozenset(
+    {"assertion.dataHash.mismatch", "assertion.boxesHash.mismatch", "assertion.bmffHash.mismatch"}
+)
+"""What fails when a picture is not, byte for byte, the one that was signed."""
+
+_PROBLEMS = {
+    **dict.fromkeys(
+        HARD_BINDINGS, "it was made for another picture, or the file was changed since"
+    ),
+    UNTRUSTED: "it is signed by an unknown signer",
+    "signingCredential.expired": "the signer's certificate has expired",
+    "signingCredential.invalid": "the signer's certificate is not fit for signing",
+    "claimSignature.mismatch": "its signature does not fit its content",
+    "assertion.hashedURI.mismatch": "its content was altered",
+}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest as it was read: what it says, and what is wrong with it."""
+
+    id: str
+    """Its label, such as ``urn:c2pa:...``."""
+    content: dict[str, Any]
+    """The active manifest, as C2PA's tools show it."""
+    failures: tuple[str, ...]
+    """C2PA's codes for what does not hold, of the active manifest."""
+    trusted: bool
+    """Whether a chain leads from the signer to a trusted certificate."""
+    thumbnail: bytes | None
+    """The signed thumbnail, a picture file."""
+
+    @property
+    def signer(self) -> str:
+        """Who signed, by their certificate."""
+        about = self.content.get("signature_info", {})
+        return str(about.get("common_name") or about.get("issuer") or "unknown")
+
+    @property
+    def bindings(self) -> SoftBindings:
+        """Its soft bindings, all of which can be checked."""
+        return SoftBindings.of_manifest(self.content)
+
+    def problem(self, expected: frozenset[str] = frozenset()) -> str | None:
+        """What is wrong with it, in a sentence, apart from what is ``expected`` to fail."""
+        wrong = [code for code in self.failures if code not in expected]
+        if not wrong:
+            return None
+        return f"the manifest {self.id} cannot be used: {_PROBLEMS.get(wrong[0], wrong[0])}"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What goes into a manifest besides the picture itself."""
+
+    title: str
+    soft_bindings: list[dict[str, Any]]
+    """The assertions that tell how to find it again."""
+    thumbnail: bytes
+    """A small JPEG of the marked picture."""
+    parent: bytes
+    """The file that was marked, whose own manifest, if any, becomes part of the history."""
+    parent_type: str
+
+
+def sign_picture(
+    picture: bytes, media_type: str, draft: Draft, credentials: Credentials
+) -> tuple[bytes, bytes]:
+    """The signed picture file, and the manifest store inside it."""
+    c2pa = _c2pa()
+    signed = io.BytesIO()
+    with _explained("the picture cannot be signed"):
+        info = c2pa.C2paSignerInfo(credentials.algorithm, credentials.chain, credentials.key, None)
+        builder = c2pa.Builder(_definition(draft), _context(None))
+        builder.add_resource(THUMBNAIL, io.BytesIO(draft.thumbnail))
+        parent = {"title": draft.title, "relationship": "parentOf", "label": PARENT}
+        builder.add_ingredient(parent, draft.parent_type, io.BytesIO(draft.parent))
+        with c2pa.Signer.from_info(info) as signer:
+            store = builder.sign(signer, media_type, io.BytesIO(picture), signed)
+    return signed.getvalue(), store
+
+
+def read_embedded(picture: bytes, trust: bytes | None = None) -> Manifest | None:
+    """The manifest inside a picture file, if there is one.
+
+    ``trust`` holds the certificates of those who may sign, in PEM format. It is None only for what
+    this process has just signed itself.
+    """
+    errors = _c2pa().C2paError
+    with _explained("the manifest in the picture cannot be read"):
+        try:
+            return _read(None, picture, trust)
+        except (errors.ManifestNotFound, errors.NotSupported):
+            return None
+
+
+def read_store(store: bytes, trust: bytes | None = None) -> Manifest:
+    """The active manifest of a manifest store that lies beside no picture."""
+    with _explained("the manifest store cannot be read"):
+        return _read(STORE_TYPE, store, trust)
+
+
+def _definition(draft: Draft) -> dict[str, Any]:
+    actions = [
+        {"action": "c2pa.opened", "parameters": {"ingredientIds": [PARENT]}},
+        {"action": "c2pa.watermarked"},
+    ]
+    return {
+        "claim_generator_info": [
+            {"name": "coverlock-sdk", "version": metadata.version("coverlock-sdk")}
+        ],
+        "title": draft.title,
+        "thumbnail": {"format": "image/jpeg", "identifier": THUMBNAIL},
+        "assertions": [
+            {"label": "c2pa.actions.v2", "data": {"actions": actions}},
+            *draft.soft_bindings,
+        ],
+    }
+
+
+def _read(media_type: str | None, content: bytes, trust: bytes | None) -> Manifest:
+    with _c2pa().Reader(media_type, io.BytesIO(content), None, _context(trust)) as reader:
+        document = json.loads(reader.json())
+        active = document["manifests"][document["active_manifest"]]
+        found = document["validation_results"]["activeManifest"]
+        failures = [entry["code"] for entry in found["failure"]]
+        return Manifest(
+            id=document["active_manifest"],
+            content=active,
+            failures=tuple(code for code in failures if trust is not None or code != UNTRUSTED),
+            trusted=TRUSTED in {entry["code"] for entry in found["success"]},
+            thumbnail=_thumbnail(reader, active),
+        )
+
+
+def _thumbnail(reader: Any, manifest: dict[str, Any]) -> bytes | None:
+    if "thumbnail" not in manifest:
+        return None
+    file = io.BytesIO()
+    reader.resource_to_stream(manifest["thumbnail"]["identifier"], file)
+    return file.getvalue()
+
+
+@lru_cache(maxsize=8)
+def _context(trust: bytes | None) -> Any:
+    """The library's settings: no network, no thumbnails of its own, and whom to trust."""
+    settings: dict[str, Any] = {
+        "verify": {"remote_manifest_fetch": False, "ocsp_fetch": False},
+        "builder": {"thumbnail": {"enabled": False}},
+    }
+    if trust is not None:
+        settings["verify"]["verify_trust"] = True
+        settings["trust"] = {"trust_anchors": trust.decode(errors="replace")}
+    return _c2pa().Context.from_dict(settings)
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
+    except _c2pa().C2paError as error:
+        reason = " ".join(str(error).split())
+        raise ProvenanceError(f"{what} ({reason})") from error
+
+
+def _c2pa() -> Any:
+    with needs("content credentials", "c2pa-python", "c2pa"):
+        import c2pa
+    return c2pa

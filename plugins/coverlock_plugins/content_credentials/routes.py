@@ -1,0 +1,252 @@
+"""The Soft Binding Resolution API of C2PA 2.4: from a soft binding, or a picture, to manifests.
+
+Only the routes that look up are here: manifests are stored by ``coverlock c2pa sign``, never over
+HTTP. A picture matches only where all soft bindings do. One that looks like no signed picture is
+not verified at all, so answers tell a forger nothing about the lock. Manifests of unknown signers
+are not found.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import Path as InPath
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field, ValidationError
+
+from coverlock_plugins.content_credentials.credentials import trust_anchors
+from coverlock_plugins.content_credentials.errors import ProvenanceError
+from coverlock_plugins.content_credentials.manifests import STORE_TYPE
+from coverlock_plugins.content_credentials.repository import ManifestRepository
+from coverlock_plugins.content_credentials.resolving import Resolver
+from coverlock_plugins.content_credentials.soft_bindings import decoded
+from coverlock_sdk.serving.deployment import Deployment, Routes
+from coverlock_sdk.serving.refusals import REFUSALS, Problem, RefusalError, explained
+from coverlock_sdk.serving.service import Upload
+
+if TYPE_CHECKING:
+    from coverlock_sdk.serving.service import Service
+
+logger = logging.getLogger(__name__)
+
+LONGEST_VALUE = 4096
+"""Characters of a soft binding in base64, and of names; ours have far fewer."""
+
+MOST_RESULTS = 100
+NOT_PICTURES = ("audio", "model", "text", "video")
+"""Kinds of assets that the API knows and this service does not."""
+
+MaxResults = Annotated[int, Query(alias="maxResults", ge=1, description="Most matches wanted.")]
+
+
+class SoftBindingQuery(BaseModel):
+    """A soft binding to look up."""
+
+    alg: str = Field(description="A name of C2PA's list of soft-binding algorithms.")
+    value: str = Field(description="The value in base64.")
+
+
+class QueryMatch(BaseModel):
+    """A manifest that matches."""
+
+    manifest_id: str = Field(alias="manifestId")
+    similarity_score: int = Field(alias="similarityScore", ge=0, le=100)
+
+
+class QueryResult(BaseModel):
+    """All manifests that match, the most similar first."""
+
+    matches: list[QueryMatch]
+
+
+class Algorithm(BaseModel):
+    """A soft-binding algorithm by its name."""
+
+    alg: str
+
+
+class AlgorithmList(BaseModel):
+    """The soft-binding algorithms that can be looked up."""
+
+    watermarks: list[Algorithm]
+    fingerprints: list[Algorithm]
+
+
+class Resolution(Routes):
+    """The routes of the API, for the manifests of one repository."""
+
+    def __init__(self, repository: Path, trust: Path) -> None:
+        self.repository, self.trust = repository, trust
+        self._opened: tuple[Deployment, Resolver] | None = None
+
+    def resolver(self, deployment: Deployment) -> Resolver:
+        """Finds manifests with the verifiers of a deployment; a reload brings new ones."""
+        if self._opened is None or self._opened[0] is not deployment:
+            repository, trust = ManifestRepository(self.repository), trust_anchors(self.trust)
+            self._opened = (deployment, Resolver(repository, deployment.verifiers, trust))
+        return self._opened[1]
+
+    def add_to(self, app: FastAPI, service: Service) -> None:
+        """Add the routes, if the repository can be searched."""
+        self.service = service
+        self._warn_of_others(self.resolver(service.deployment))
+        guarded: dict[str, Any] = {
+            "dependencies": [Depends(service.allow("resolve"))],
+            "tags": ["resolution"],
+        }
+        matched: dict[str, Any] = {
+            **guarded,
+            "response_model": QueryResult,
+            "responses": {**REFUSALS, 415: {"model": Problem, "description": "Not a picture"}},
+        }
+        app.get("/matches/byBinding", operation_id="queryByBinding", **matched)(self.by_binding)
+        app.post(
+            "/matches/byBinding",
+            operation_id="queryByLargeBinding",
+            openapi_extra=_body("application/json", SoftBindingQuery.model_json_schema()),
+            **matched,
+        )(self.by_large_binding)
+        app.post(
+            "/matches/byContent",
+            operation_id="uploadFile",
+            openapi_extra=_body("image/*", {"type": "string", "format": "binary"}),
+            **matched,
+        )(self.by_content)
+        store = {"schema": {"type": "string", "format": "binary"}}
+        app.get(
+            "/manifests/{manifestId}",
+            operation_id="getManifestById",
+            response_class=Response,
+            responses={
+                **REFUSALS,
+                200: {"description": "The manifest store", "content": {STORE_TYPE: store}},
+                404: {"model": Problem, "description": "There is no such manifest"},
+            },
+            **guarded,
+        )(self.manifest)
+        app.get(
+            "/services/supportedAlgorithms",
+            operation_id="getSupportedBindings",
+            response_model=AlgorithmList,
+            tags=["resolution"],
+        )(self.algorithms)
+
+    def by_binding(
+        self,
+        alg: Annotated[str, Query(description="A name of C2PA's list of algorithms.")],
+        value: Annotated[str, Query(description="The value in base64.")],
+        max_results: MaxResults = 10,
+    ) -> Response:
+        """Find manifests by the value of a soft binding."""
+        return explained(lambda: self._looked_up(alg, value, max_results))
+
+    async def by_large_binding(self, request: Request, max_results: MaxResults = 10) -> Response:
+        """Find manifests by the value of a soft binding that is too long for an address."""
+
+        def work(deployment: Deployment, upload: Upload) -> Response:
+            try:
+                asked = SoftBindingQuery.model_validate_json(upload.content)
+            except ValidationError:
+                raise RefusalError(400, "send a JSON object with 'alg' and 'value'") from None
+            return self._looked_up(asked.alg, asked.value, max_results)
+
+        return await self.service.process(request, work)
+
+    async def by_content(
+        self,
+        request: Request,
+        alg: Annotated[
+            str | None, Query(description="One that is supported; all are checked anyway.")
+        ] = None,
+        max_results: MaxResults = 10,
+        hint_alg: Annotated[
+            str | None, Query(alias="hintAlg", description="Accepted and not needed.")
+        ] = None,
+        hint_value: Annotated[
+            str | None, Query(alias="hintValue", description="Accepted and not needed.")
+        ] = None,
+    ) -> Response:
+        """Find the manifest of a picture, all of whose soft bindings must match."""
+        if alg is not None and not any(alg in names for names in self._now.algorithms):
+            raise RefusalError(400, f"'{alg[:80]}' cannot be looked up here")
+        kind = request.headers.get("content-type", "").partition("/")[0].strip().lower()
+        if kind in NOT_PICTURES:
+            raise RefusalError(415, f"only pictures can be looked up here, not {kind}")
+
+        def work(deployment: Deployment, upload: Upload) -> list[tuple[str, float]]:
+            sizes = {verifier.bundle.manifest.size for verifier in deployment.verifiers}
+            size = sizes.pop() if len(sizes) == 1 else None
+            match = self.resolver(deployment).match(upload.picture(size))
+            return [(match.manifest.id, match.likeness)] if match else []
+
+        async with self.service.asking(request, None) as rejected:
+            found = await self.service.process(request, work)
+            if not found:
+                await rejected()
+        return _matches(found, max_results)
+
+    def manifest(
+        self,
+        manifest_id: Annotated[str, InPath(alias="manifestId")],
+        active_only: Annotated[
+            bool,
+            Query(
+                alias="returnActiveManifest",
+                description="Makes no difference: the whole store is returned, which holds it.",
+            ),
+        ] = False,
+    ) -> Response:
+        """The manifest store of a manifest."""
+
+        def work() -> bytes:
+            entry = self._now.repository.of_manifest(manifest_id)
+            if entry is None or not self._now.manifest(entry).trusted:
+                raise RefusalError(404, "there is no such manifest here")
+            return self._now.repository.content(entry)
+
+        return Response(explained(work), media_type=STORE_TYPE)
+
+    def algorithms(self) -> Response:
+        """The soft-binding algorithms that can be looked up here."""
+        watermarks, fingerprints = (
+            [{"alg": name} for name in names] for names in self._now.algorithms
+        )
+        return JSONResponse({"watermarks": watermarks, "fingerprints": fingerprints})
+
+    @property
+    def _now(self) -> Resolver:
+        return self.resolver(self.service.deployment)
+
+    def _warn_of_others(self, resolver: Resolver) -> None:
+        """Manifests may belong to pictures that other bundles verify."""
+        own = {(each.watermark_name, each.hash_name) for each in resolver.verifiers}
+        kinds = {(look.watermark, look.hash) for look in resolver.repository.looks(after=0)}
+        for watermark, hash in sorted(kinds - own):
+            logger.warning(
+                "pictures marked by %s with %s are not found: no bundle here verifies them",
+                watermark,
+                hash,
+            )
+
+    def _looked_up(self, algorithm: str, value: str, most: int) -> Response:
+        if max(len(algorithm), len(value)) > LONGEST_VALUE:
+            raise RefusalError(400, f"a soft binding has at most {LONGEST_VALUE:,} characters here")
+        try:
+            return _matches(self._now.look_up(algorithm, decoded(value)), most)
+        except ProvenanceError as error:
+            raise RefusalError(400, str(error)) from None
+
+
+def _matches(found: list[tuple[str, float]], most: int) -> Response:
+    shown = [
+        {"manifestId": manifest, "similarityScore": round(100 * likeness)}
+        for manifest, likeness in found[: min(most, MOST_RESULTS)]
+    ]
+    return JSONResponse({"matches": shown})
+
+
+def _body(media_type: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}

@@ -1,0 +1,116 @@
+"""A trained network as a watermark of the contract: NumPy outside, PyTorch inside."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coverlock_sdk.arrays import Bits, Images, Logits
+from coverlock_sdk.calibration import Calibration
+from coverlock_sdk.contract import Watermark
+from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
+from coverlock_sdk.models.assets import cache_folder
+
+if TYPE_CHECKING:
+    import torch
+
+    from coverlock_plugins.networks.network import WatermarkNetwork
+
+
+class NetworkWatermark(Watermark):
+    """A watermark around a network that is already there, for instance one just trained."""
+
+    def __init__(self, network: WatermarkNetwork, name: str, card: dict[str, Any]) -> None:
+        from coverlock_plugins.networks.network import Decoder, Encoder
+
+        self.network = network
+        self._encoder, self._decoder = Encoder(network).eval(), Decoder(network).eval()
+        self.name, self.bits = name, network.bits
+        self.native_size = (network.size, network.size)
+        self.card = card
+        """How the weights came to be, as their training wrote it down."""
+        self.calibration = Calibration(**card.get("calibration", {}))
+
+    def embed(self, images: Images, payloads: Bits) -> Images:
+        """Run the encoder."""
+        return _run(self._encoder, images, payloads)
+
+    def decode(self, images: Images) -> Logits:
+        """Run the decoder."""
+        return _run(self._decoder, images)
+
+    def encoder_module(self) -> torch.nn.Module:
+        """The encoder in PyTorch: (pictures, payloads) to marked pictures."""
+        return self._encoder
+
+    def decoder_module(self) -> torch.nn.Module:
+        """The decoder in PyTorch: pictures to logits."""
+        return self._decoder
+
+
+class StoredWatermark(NetworkWatermark):
+    """A watermark in a weight file; a card of the same name beside it holds its calibration.
+
+    A subclass has a ``name``, says where its ``reference`` weights are and how its network is
+    built; ``weights`` names another file, for instance one of your own training.
+    """
+
+    name: str
+    reference: Path
+
+    def __init__(self, weights: str | Path | None = None) -> None:
+        with needs(f"the watermark '{self.name}'", "PyTorch", "torch"):
+            from coverlock_plugins.networks.weights import load_network
+        path = Path(weights) if weights is not None else self._default_weights()
+        super().__init__(load_network(path, self.build), self.name, card_of(path))
+
+    @staticmethod
+    @abstractmethod
+    def build(**settings: Any) -> WatermarkNetwork:
+        """The network of these settings, untrained."""
+
+    def _default_weights(self) -> Path:
+        return self.reference
+
+
+class ImportedWatermark(StoredWatermark):
+    """The published weights of a system, which ``coverlock import`` has converted."""
+
+    system: str
+    """The name under which the converter is registered."""
+
+    def _default_weights(self) -> Path:
+        path = imported_weights(self.system)
+        if not path.exists():
+            raise MissingModelError(
+                f"the published weights of '{self.system}' are not on this machine: "
+                f"coverlock import {self.system} CHECKPOINT"
+            )
+        return path
+
+
+def imported_weights(system: str) -> Path:
+    """Where ``coverlock import`` puts the published weights of a system."""
+    return cache_folder() / system / "published.safetensors"
+
+
+def card_of(weights: Path) -> dict[str, Any]:
+    """What was written down about a weight file beside it; empty where nothing was."""
+    card = weights.with_suffix(".json")
+    if not card.exists():
+        return {}
+    try:
+        return Document.parsed(read_file(card)).values
+    except DocumentError as error:
+        raise CorruptModelError(f"{card} does not describe weights ({error})") from None
+
+
+def _run(module: torch.nn.Module, *batches: Images | Bits) -> Images:
+    import torch
+
+    from coverlock_plugins.networks.network import in_chunks
+
+    result: Images = in_chunks(module, *map(torch.from_numpy, batches)).numpy()
+    return result

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+
+from tests.coverlock_sdk.cli.conftest import complaint, run, run_json
+
+pytest.importorskip("c2pa")
+pytestmark = pytest.mark.usefixtures("additive_plugin")
+
+
+@pytest.fixture
+def folder(tmp_path, photos):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for name, photo in zip(("a.png", "b.jpg", "c.png"), photos, strict=False):
+        Image.fromarray(photo).save(folder / name)
+    return folder
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    return run_json("c2pa", "trial-certificates", tmp_path / "certificates")
+
+
+@pytest.fixture
+def signing(certificates, tmp_path):
+    """Options with which pictures are signed."""
+    run("keygen", tmp_path / "key.json")
+    return [
+        *("--cert", certificates["cert"], "--key", certificates["key"]),
+        *("--repository", tmp_path / "kept", "-w", "additive"),
+        *("--key-file", tmp_path / "key.json"),
+    ]
+
+
+@pytest.fixture
+def resolving(certificates, tmp_path):
+    kept, key = tmp_path / "kept", tmp_path / "key.json"
+    return ["--repository", kept, "--key-file", key, "--trust", certificates["trust"]]
+
+
+def strip(source, target):
+    """The same picture without its manifest."""
+    Image.open(source).convert("RGB").save(target, quality=90)
+    return target
+
+
+def test_a_folder_is_signed_stripped_and_resolved(folder, signing, resolving, tmp_path):
+    signed = run_json("c2pa", "sign", folder, "-o", tmp_path / "signed", "--id", "order", *signing)
+    assert signed["counts"]["accepted"] == 3
+    rows = signed["results"]
+    assert [row["serial"] for row in rows] == [f"order/{n:06}" for n in (1, 2, 3)]
+    embedded = run_json("c2pa", "resolve", rows[0]["path"], *resolving)["results"][0]
+    assert (embedded["how"], embedded["manifest_id"]) == ("embedded", rows[0]["manifest"])
+    stripped = strip(rows[1]["path"], tmp_path / "stripped.jpg")
+    [found] = run_json("c2pa", "resolve", stripped, *resolving, "--save", tmp_path / "found")[
+        "results"
+    ]
+    assert (found["how"], found["manifest_id"]) == ("mark", rows[1]["manifest"])
+    assert found["softBindingsMatched"]
+    assert found["trusted"]
+    assert found["altered_cells"] == 0
+    assert (tmp_path / "found" / "stripped.c2pa").stat().st_size > 1000
+    assert Image.open(tmp_path / "found" / "stripped.altered.png").size == Image.open(stripped).size
+
+
+def test_an_unmarked_picture_is_rejected_with_a_reason(folder, signing, resolving, tmp_path):
+    run("c2pa", "sign", folder / "a.png", "-o", tmp_path / "a.png", "--id", "mine", *signing)
+    shown = run("c2pa", "resolve", folder / "b.jpg", *resolving, code=1)
+    assert "no mark that leads to one" in shown
+
+
+def test_what_is_wrong_is_said_before_anything_is_signed(folder, signing, resolving, tmp_path):
+    out = ("-o", tmp_path / "signed")
+    keyless = [*("c2pa", "sign", folder, *out, "--id", "a"), *signing[:-2]]
+    assert "a registry needs a key" in complaint(*keyless)
+    wrong = ["c2pa", "sign", folder, *out, "--id", "a", *signing, "--key", tmp_path / "key.json"]
+    assert "is not an unencrypted private key" in complaint(*wrong)
+    assert not (tmp_path / "signed").exists()
+    elsewhere = ["c2pa", "resolve", folder, *resolving, "--repository", tmp_path / "nowhere"]
+    assert "is not a manifest repository" in complaint(*elsewhere)
+    nobody = ["c2pa", "resolve", folder, *resolving[:-2], "--json"]
+    assert "Missing option '--trust'" in run(*nobody, code=2)
+
+
+def test_repositories_are_merged(folder, signing, certificates, tmp_path):
+    run("c2pa", "sign", folder / "a.png", "-o", tmp_path / "a.png", "--id", "order", *signing)
+    merge = ["c2pa", "merge", tmp_path / "kept", "--repository", tmp_path / "all", "--trust"]
+    stranger = run_json("c2pa", "trial-certificates", tmp_path / "stranger")["trust"]
+    assert "skipped: the manifest" in run(*merge, stranger)
+    assert run_json(*merge, certificates["trust"]) == {"added": 1, "skipped": []}
+    assert run_json(*merge, certificates["trust"]) == {"added": 0, "skipped": []}
+
+
+def test_without_the_package_one_sentence_says_what_to_install(tmp_path):
+    program = (
+        "import sys\n"
+        "sys.modules['c2pa'] = sys.modules['cryptography'] = None\n"
+        "from coverlock_sdk.cli import main\n"
+        f"sys.argv = ['coverlock', 'c2pa', 'trial-certificates', {str(tmp_path / 'x')!r}]\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install 'coverlock-sdk[c2pa]'" in done.stderr
+    assert done.stderr.count("\n") == 1

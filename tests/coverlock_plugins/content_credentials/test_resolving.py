@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from coverlock_plugins.content_credentials.credentials import Credentials, trust_anchors
+from coverlock_plugins.content_credentials.errors import ProvenanceError
+from coverlock_plugins.content_credentials.manifests import read_embedded
+from coverlock_plugins.content_credentials.repository import ManifestRepository
+from coverlock_plugins.content_credentials.resolving import Resolver
+from coverlock_plugins.content_credentials.signing import PictureSigner
+from coverlock_plugins.content_credentials.trial_certificates import make_trial_certificates
+from coverlock_sdk import Key
+from coverlock_sdk.errors import KeyringError, MessageError, PictureError
+from coverlock_sdk.images.conversion import read
+from tests.coverlock_plugins.content_credentials.conftest import jpeg, pixels
+from tests.toy_bundle import toy_lock
+
+
+def transplant(studio, target: np.ndarray) -> np.ndarray:
+    """The mark of the first picture, lifted off it exactly and put onto another."""
+    residual = pixels(studio.signed[0].path).astype(int) - pixels(studio.originals[0])
+    return np.clip(target + residual, 0, 255).astype(np.uint8)
+
+
+def test_a_signed_picture_carries_a_valid_manifest_with_both_soft_bindings(studio):
+    manifest = read_embedded(studio.signed[0].path.read_bytes())
+    assert manifest.problem() is None
+    assert manifest.bindings.serial == studio.signed[0].serial == "order/000001"
+    assert manifest.bindings.algorithms == [
+        "io.github.coverlock.lock.1",
+        "io.github.coverlock.fingerprint.projection",
+    ]
+    labels = [entry["label"] for entry in manifest.content["assertions"]]
+    assert labels.count("c2pa.soft-binding") == 2
+    data = {entry["label"]: entry["data"] for entry in manifest.content["assertions"]}
+    actions = [action["action"] for action in data["c2pa.actions.v2"]["actions"]]
+    assert actions == ["c2pa.opened", "c2pa.watermarked"]
+
+
+def test_the_manifest_inside_a_picture_comes_first(studio):
+    found = studio.resolver.resolve(studio.signed[0].path)
+    assert found.how == "embedded"
+    assert found.manifest.id == studio.signed[0].manifest
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_stripped_picture_leads_to_its_own_manifest(studio, number):
+    half = Image.open(studio.signed[number].path).convert("RGB").resize((150, 130))
+    found = studio.resolver.resolve(jpeg(np.asarray(half)))
+    assert found.how == "mark"
+    assert found.manifest.id == studio.signed[number].manifest
+    answer = found.to_dict()
+    assert answer["softBindingsMatched"] is True
+    assert answer["softBindingAlgorithmsMatched"] == found.manifest.bindings.algorithms
+    assert answer["verdict"]["accepted"]
+    assert answer["fingerprint"]["distance"] <= answer["fingerprint"]["tolerance"]
+
+
+def test_a_transplanted_mark_leads_nowhere_and_is_told_so(studio, photos):
+    found = studio.resolver.resolve(jpeg(transplant(studio, photos[2]), 95))
+    assert not found
+    assert "carries the mark of 'order/000001' but is another picture" in found.reason
+    assert found.altered is None
+    assert found.to_dict()["softBindingsMatched"] is False
+
+
+def test_a_picture_without_a_mark_is_refused_in_other_words(studio, photos):
+    found = studio.resolver.resolve(jpeg(photos[3]))
+    assert not found
+    assert found.reason == "the picture has no manifest, and no mark that leads to one"
+
+
+def test_the_manifest_of_another_picture_is_refused(studio, photos, tmp_path):
+    """The bytes of a manifest moved into another file: its hash does not fit."""
+    source = studio.signed[0].path.read_bytes()
+    chunk = _c2pa_chunk(source)
+    other = tmp_path / "other.png"
+    Image.fromarray(photos[3]).save(other)
+    content = other.read_bytes()
+    found = studio.resolver.resolve(content[:33] + chunk + content[33:])
+    assert not found
+    assert "it was made for another picture" in found.reason
+
+
+def test_a_foreign_manifest_does_not_hide_the_one_that_the_mark_leads_to(studio, tmp_path):
+    plain = tmp_path / "plain.png"
+    Image.fromarray(pixels(studio.signed[0].path)).save(plain)
+    content = plain.read_bytes()
+    found = studio.resolver.resolve(
+        content[:33] + _c2pa_chunk(studio.signed[1].path.read_bytes()) + content[33:]
+    )
+    assert found.how == "mark"
+    assert found.manifest.id == studio.signed[0].manifest
+    assert "it was made for another picture" in found.reason
+
+
+def test_a_damaged_manifest_does_not_hide_the_one_that_the_mark_leads_to(studio):
+    content = studio.signed[0].path.read_bytes()
+    chunk = _c2pa_chunk(content)
+    damaged = chunk[4:60] + bytes(8) + chunk[68:-4]
+    whole = chunk[:4] + damaged + zlib.crc32(damaged).to_bytes(4, "big")
+    found = studio.resolver.resolve(content.replace(chunk, whole))
+    assert (found.how, found.manifest.id) == ("mark", studio.signed[0].manifest)
+    assert "of the one inside the picture" in found.reason
+
+
+@pytest.mark.parametrize("format", ["bmp", "gif", "webp", "tiff", "avif"])
+def test_pictures_of_any_format_are_looked_at(studio, photos, tmp_path, format):
+    path = tmp_path / f"picture.{format}"
+    Image.fromarray(photos[3]).save(path)
+    assert "no mark that leads to one" in studio.resolver.resolve(path).reason
+
+
+def _c2pa_chunk(png: bytes) -> bytes:
+    at = png.index(b"caBX") - 4
+    length = int.from_bytes(png[at : at + 4], "big")
+    return png[at : at + 12 + length]
+
+
+def signed_by_mallory(picture: np.ndarray, folder: Path) -> bytes:
+    """A picture that somebody else signs, as their own, into a repository of theirs."""
+    files = make_trial_certificates(folder / "mallory", "Mallory")
+    theirs = ManifestRepository(folder / "theirs", create=True)
+    lock = toy_lock(key=Key(bytes(32), id="mallory"), registry=theirs.registry)
+    signer = PictureSigner(lock, theirs, Credentials.load(files.chain, files.key))
+    plain = folder / "plain.png"
+    Image.fromarray(picture).save(plain)
+    signed, _, _ = signer._signed(plain, plain.read_bytes(), ".png", "mine/1")
+    return signed
+
+
+def test_a_manifest_by_an_unknown_signer_does_not_count(studio, photos, tmp_path):
+    found = studio.resolver.resolve(signed_by_mallory(photos[3], tmp_path))
+    assert not found
+    assert "it is signed by an unknown signer" in found.reason
+
+
+def test_a_replaced_manifest_does_not_hide_the_one_that_the_mark_leads_to(studio, tmp_path):
+    found = studio.resolver.resolve(signed_by_mallory(pixels(studio.signed[0].path), tmp_path))
+    assert (found.how, found.manifest.id) == ("mark", studio.signed[0].manifest)
+    assert found.manifest.trusted
+    assert "it is signed by an unknown signer" in found.reason
+
+
+def test_a_trusted_manifest_that_replaced_another_is_told_so(studio, tmp_path):
+    """An agency whose certificate is trusted signs the marked picture anew."""
+    signed = signed_by_mallory(pixels(studio.signed[0].path), tmp_path)
+    both = studio.trust + trust_anchors(tmp_path / "mallory" / "root.pem")
+    found = Resolver(studio.repository, [studio.lock], both).resolve(signed)
+    assert found.how == "embedded"
+    assert f"its mark leads to another manifest, {studio.signed[0].manifest}" in found.reason
+
+
+def test_manifests_of_signers_who_are_no_longer_trusted_are_not_found(studio, tmp_path):
+    stranger = trust_anchors(make_trial_certificates(tmp_path / "stranger").root)
+    doubting = Resolver(studio.repository, [studio.lock], stranger)
+    assert not doubting.resolve(jpeg(pixels(studio.signed[0].path)))
+    [lock], [looks] = doubting.algorithms
+    first = studio.repository.entries()[0].bindings
+    assert doubting.look_up(lock, first.serial.encode()) == []
+    assert doubting.look_up(looks, first.fingerprint) == []
+
+
+def test_a_collision_of_the_public_fingerprint_is_not_enough(own_studio):
+    """The registry remembers another picture under this serial: its long code decides."""
+    with sqlite3.connect(own_studio.repository.registry.path) as connection:
+        connection.execute(
+            "UPDATE pictures SET code = (SELECT code FROM pictures WHERE name = 'order/000002') "
+            "WHERE name = 'order/000001'"
+        )
+    connection.close()
+    assert not own_studio.resolver.resolve(jpeg(pixels(own_studio.signed[0].path)))
+
+
+def test_signing_needs_a_lock_that_remembers(own_studio):
+    with pytest.raises(ProvenanceError, match=r"registry=repository\.registry"):
+        PictureSigner(toy_lock(), own_studio.repository, own_studio.signer.credentials)
+
+
+def test_a_file_altered_on_disk_is_refused(own_studio):
+    [first, _] = own_studio.repository.entries()
+    path = own_studio.folder / "repository" / "manifests" / f"{first.sha256}.c2pa"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ProvenanceError, match="was altered since it was added"):
+        own_studio.resolver.resolve(jpeg(pixels(own_studio.signed[0].path)))
+
+
+def test_a_database_that_contradicts_the_manifest_is_refused(own_studio):
+    with sqlite3.connect(own_studio.folder / "repository" / "repository.db") as connection:
+        connection.execute("UPDATE manifests SET key = 'feedbeef' WHERE number = 1")
+    connection.close()
+    with pytest.raises(ProvenanceError, match="says otherwise than the signed manifest"):
+        own_studio.resolver.resolve(jpeg(pixels(own_studio.signed[0].path)))
+
+
+def test_manifests_are_looked_up_by_the_value_of_a_soft_binding(studio):
+    [lock], [looks] = studio.resolver.algorithms
+    first = studio.repository.entries()[0]
+    serial, fingerprint = first.bindings.serial.encode(), first.bindings.fingerprint
+    assert studio.resolver.look_up(lock, serial) == [(first.manifest, 1.0)]
+    assert studio.resolver.look_up(lock, b"order/999999") == []
+    [(found, likeness), *_] = studio.resolver.look_up(
+        looks, bytes([fingerprint[0] ^ 3, *fingerprint[1:]])
+    )
+    assert (found, likeness) == (first.manifest, 1 - 2 / 256)
+    for algorithm, value, complaint in (
+        ("com.example.other", b"", "cannot be looked up here"),
+        (looks, b"short", "has 5 bytes instead of 32"),
+        (lock, b"\xff", "is not text"),
+    ):
+        with pytest.raises(ProvenanceError, match=complaint):
+            studio.resolver.look_up(algorithm, value)
+
+
+def test_entries_that_come_while_a_resolver_runs_are_found(own_studio, photos):
+    resolver = own_studio.resolver
+    original = own_studio.folder / "late.png"
+    Image.fromarray(photos[4]).save(original)
+    serial = own_studio.repository.registry.issue("order")
+    late = own_studio.signer.sign(original, own_studio.folder / "late-signed.png", serial)
+    assert resolver.resolve(jpeg(pixels(late.path))).manifest.id == late.manifest
+
+
+def test_the_wrong_key_is_named(studio):
+    other = toy_lock(key=Key(bytes(32), id="other"))
+    with pytest.raises(KeyringError, match="were locked with other keys"):
+        Resolver(studio.repository, [other], studio.trust)
+
+
+def test_a_serial_is_used_once(studio, third, tmp_path):
+    original, _ = third
+    with pytest.raises(MessageError, match="stands for another picture"):
+        studio.signer.sign(original, tmp_path / "out.png", studio.signed[0].serial)
+    assert not (tmp_path / "out.png").exists()
+
+
+def test_a_format_that_holds_no_manifest_is_refused_at_once(studio, third, tmp_path):
+    original, serial = third
+    with pytest.raises(PictureError, match="cannot hold a manifest"):
+        studio.signer.sign(original, tmp_path / "out.bmp", serial)
+    assert studio.repository.of_serial(serial) is None
+
+
+def test_an_edit_is_mapped(studio):
+    edited = pixels(studio.signed[0].path).copy()
+    edited[100:140, 20:60] = 255 - edited[100:140, 20:60]
+    found = studio.resolver.resolve(jpeg(edited))
+    assert found.how == "mark"
+    altered = found.altered.altered
+    rows, columns = np.nonzero(altered)
+    assert altered[11, 3]
+    assert rows.min() >= 9
+    assert columns.max() <= 6
+    untouched = studio.resolver.resolve(jpeg(pixels(studio.signed[0].path)))
+    assert not untouched.altered.altered.any()
+
+
+def test_a_picture_that_was_altered_too_far_is_told_from_a_transplant(studio, monkeypatch):
+    edited = pixels(studio.signed[0].path).copy()
+    edited[100:140, 20:60] = 255 - edited[100:140, 20:60]
+    resolver = studio.resolver
+    monkeypatch.setattr(resolver, "match", lambda picture: None)
+    found = resolver.resolve(jpeg(edited))
+    assert not found
+    assert "and looks like it but for" in found.reason
+    assert found.altered.altered[11, 3]
+
+
+def test_the_history_of_the_original_is_kept(studio, tmp_path):
+    """A signed picture that is signed again names its first manifest as the parent."""
+    again = studio.signer.sign(studio.signed[1].path, tmp_path / "again.png", "again/1")
+    manifest = read_embedded(again.path.read_bytes())
+    [parent] = manifest.content["ingredients"]
+    assert parent["relationship"] == "parentOf"
+    assert parent["active_manifest"] == studio.signed[1].manifest
+    assert read(again.path).size == read(studio.signed[1].path).size
+    assert isinstance(again.path, Path)

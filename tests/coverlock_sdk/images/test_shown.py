@@ -1,0 +1,285 @@
+"""What is verified is what is shown: files that viewers would show as another picture."""
+
+from __future__ import annotations
+
+import io
+import struct
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageCms, features
+
+from coverlock_sdk import Key, wrap
+from coverlock_sdk.errors import PictureError
+from coverlock_sdk.images.colours import (
+    P3_PRIMARIES,
+    SRGB_CURVE,
+    SRGB_PRIMARIES,
+    Profile,
+    matrix_profile,
+)
+from coverlock_sdk.images.conversion import opened, read
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.testing import natural_pictures
+from tests import disguises
+from tests.disguises import DISGUISES, encoded
+
+ADOBE = (0.3127, 0.3290, 0.64, 0.33, 0.21, 0.71, 0.15, 0.06)
+PROPHOTO = (0.3457, 0.3585, 0.7347, 0.2653, 0.1596, 0.8404, 0.0366, 0.0001)
+PROFILES = {
+    "sRGB": matrix_profile(SRGB_PRIMARIES, SRGB_CURVE),
+    "Display P3": matrix_profile(P3_PRIMARIES, SRGB_CURVE),
+    "Adobe RGB": matrix_profile(ADOBE, (2.19921875,)),
+    "ProPhoto RGB": matrix_profile(PROPHOTO, (1.8,)),
+}
+NAME = "order-4711"
+
+
+@pytest.fixture(scope="module")
+def lock() -> LockedWatermark:
+    pytest.importorskip("torch", reason="mbrs needs PyTorch")
+    return wrap("mbrs", key=Key(bytes(range(32)), id="test"))
+
+
+@pytest.fixture(scope="module")
+def photos() -> list[np.ndarray]:
+    return list(natural_pictures(4, (256, 256), seed=3))
+
+
+@pytest.fixture
+def photo(photos: list[np.ndarray]) -> np.ndarray:
+    return photos[0]
+
+
+def is_accepted(lock: LockedWatermark, content: bytes) -> bool:
+    try:
+        return lock.verify(content, NAME).accepted
+    except PictureError:
+        return False
+
+
+def converted(picture: np.ndarray | Image.Image, profile: bytes) -> Image.Image:
+    """What an editor makes of an sRGB picture in another colour space."""
+    image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
+    target = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+    result = ImageCms.profileToProfile(image, ImageCms.createProfile("sRGB"), target)
+    result.info["icc_profile"] = profile
+    return result
+
+
+def levels_apart(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.abs(one.astype(float) - other).mean())
+
+
+def count_fooled(lock: LockedWatermark, photos: list[np.ndarray], disguise: str) -> int:
+    marked = [lock.embed(photo, NAME) for photo in photos[:-1]]
+    assert all(is_accepted(lock, encoded(picture)) for picture in marked)
+    made = [DISGUISES[disguise](*pair) for pair in zip(marked, photos[1:], strict=True)]
+    return sum(is_accepted(lock, content) for content in made)
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_marked_picture_that_shows_another_is_not_accepted(disguise, lock, photos):
+    assert count_fooled(lock, photos, disguise) == 0
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("disguise", ["a profile", "alpha", "gamma"])
+def test_none_of_twenty_disguised_photos_is_accepted(disguise, lock, shared_data: Path):
+    paths = sorted((shared_data / "eval" / "coco").iterdir())[:21]
+    photos = [np.asarray(Image.open(path).convert("RGB")) for path in paths]
+    assert count_fooled(lock, photos, disguise) == 0
+
+
+@pytest.mark.parametrize("space", PROFILES)
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_a_marked_picture_that_is_converted_still_verifies(space, kind, lock, photo):
+    marked = converted(lock.embed(photo, NAME), PROFILES[space])
+    options = {"quality": 95} if kind == "JPEG" else {}
+    assert is_accepted(lock, encoded(marked, kind, icc_profile=PROFILES[space], **options))
+
+
+@pytest.mark.parametrize("space", PROFILES)
+def test_a_picture_of_any_colour_space_is_marked_in_srgb(space, lock, photo, tmp_path):
+    original = converted(photo, PROFILES[space])
+    original.save(tmp_path / "photo.png", icc_profile=PROFILES[space])
+    saved = lock.embed(tmp_path / "photo.png", NAME)
+    assert lock.verify(saved, NAME).accepted
+    image = Image.open(saved)
+    assert Profile(image.info["icc_profile"]).is_srgb
+    assert levels_apart(np.asarray(image), photo) < 6
+
+
+def test_grey_pictures_of_gamma_2_2_verify_in_their_space():
+    profile = disguises.grey_profile(disguises.power_curve(2.2))
+    grey = natural_pictures(1, (256, 256))[0][..., 1]
+    picture, restore = opened(encoded(grey, icc_profile=profile))
+    shown = np.asarray(restore(picture))
+    assert shown.shape == grey.shape
+    assert 0.5 < levels_apart(shown, grey) < 5
+    deep = encoded(Image.fromarray(grey.astype(np.uint16) * 257), icc_profile=profile)
+    np.testing.assert_array_equal(read(deep).pixels, picture.pixels)
+
+
+def test_a_grey_picture_with_a_profile_for_colour_is_shown_through_it(photo):
+    grey = photo[..., 1]
+    seen = read(encoded(grey, icc_profile=PROFILES["Adobe RGB"])).to_bytes()
+    coloured = np.repeat(grey[..., None], 3, axis=2)
+    np.testing.assert_array_equal(
+        seen, read(encoded(coloured, icc_profile=PROFILES["Adobe RGB"])).to_bytes()
+    )
+
+
+@pytest.mark.parametrize("kind", ["grey for colour", "CMYK for colour"])
+def test_a_profile_for_another_kind_of_picture_is_left_alone_as_in_browsers(kind, photo):
+    profile = {
+        "grey for colour": disguises.grey_profile(disguises.power_curve(2.5)),
+        "CMYK for colour": disguises.cmyk_profile(disguises.INK),
+    }[kind]
+    np.testing.assert_array_equal(read(encoded(photo, icc_profile=profile)).to_bytes(), photo)
+
+
+def _rising(levels: np.ndarray) -> np.ndarray:
+    return disguises.light(levels)
+
+
+CURVES = {
+    "falls": lambda x: _rising(x) * (1 - 0.3 * (x > 0.5)),
+    "has one dent": lambda x: np.where(np.isclose(x, 100 / 255), 0, _rising(x)),
+    "is steep": lambda x: x**6,
+    "is flat": lambda x: x**0.5,
+    "is a step": lambda x: (x > 0.5).astype(float),
+}
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_tone_curves_that_no_photo_has_are_refused(curve, photo):
+    table = disguises.table_curve(CURVES[curve](np.arange(256) / 255))
+    for profile, pixels in (
+        (disguises.curves_profile(table), photo),
+        (disguises.grey_profile(table), photo[..., 0]),
+    ):
+        with pytest.raises(PictureError, match="colour profile changes its tones"):
+            read(encoded(pixels, icc_profile=profile))
+
+
+def test_primaries_that_show_another_picture_are_refused(photos):
+    """Red is nearly all of the light, and only red holds the other picture."""
+    swapped = matrix_profile((0.3127, 0.3290, 0.32, 0.335, 0.05, 0.90, 0.15, 0.01), SRGB_CURVE)
+    pixels = np.dstack([photos[1][..., 0], photos[0][..., 1:]])
+    with pytest.raises(PictureError, match="where its colour profile is ignored"):
+        read(encoded(pixels, icc_profile=swapped))
+
+
+def test_profiles_of_tables_and_damaged_ones_are_refused(photo):
+    tables = disguises.icc_profile({b"A2B0": b"mft1" + bytes(64)})
+    for profile, reason in ((tables, "tables"), (b"no profile" * 30, "damaged")):
+        with pytest.raises(PictureError, match=reason):
+            read(encoded(photo, icc_profile=profile))
+
+
+def test_cmyk_is_read_through_its_profile_if_viewers_agree(photo):
+    grey = Image.fromarray(photo).convert("L").convert("RGB").convert("CMYK")
+    make = partial(encoded, grey, "JPEG", quality=95)
+    ink, no_ink = disguises.INK, disguises.NO_INK
+    assert read(make(icc_profile=disguises.cmyk_profile(ink, ink))).pixels.shape[2] == 3
+    for curves in ((no_ink, no_ink), (ink, no_ink), (no_ink, ink)):
+        with pytest.raises(PictureError, match="where its colour profile is ignored"):
+            read(make(icc_profile=disguises.cmyk_profile(*curves)))
+
+
+def test_png_gives_precedence_as_browsers_do(photo):
+    """Code points before a profile, a profile before sRGB, sRGB before gamma."""
+    strong, mild = disguises.gamma_chunk(0.02), disguises.gamma_chunk(1 / 1.8)
+    srgb, wild = disguises.chunk(b"sRGB", b"\0"), disguises.profile_chunk(disguises.LOW_BITS)
+    plain = disguises.chunk(b"cICP", bytes((1, 13, 0, 1)))
+    for chunks in (
+        (strong, srgb),
+        (srgb, strong),
+        (wild, plain),
+        (disguises.gamma_chunk(0.45455),),
+    ):
+        np.testing.assert_array_equal(read(disguises.png(photo, *chunks)).to_bytes(), photo)
+    for chunks in ((strong,), (wild, srgb)):
+        with pytest.raises(PictureError, match="convert the picture to sRGB"):
+            read(disguises.png(photo, *chunks))
+    assert 2 < levels_apart(read(disguises.png(photo, mild)).to_bytes(), photo) < 30
+    p3 = read(disguises.png(photo, disguises.chunk(b"cICP", bytes((12, 13, 0, 1)))))
+    tagged = read(encoded(photo, icc_profile=PROFILES["Display P3"]))
+    np.testing.assert_array_equal(p3.pixels, tagged.pixels)
+    with pytest.raises(PictureError, match="for HDR or film"):
+        read(disguises.png(photo, disguises.chunk(b"cICP", bytes((9, 16, 0, 1)))))
+
+
+def test_a_png_that_says_twice_or_late_how_its_colours_are_meant_is_refused(photo):
+    gamma = disguises.gamma_chunk(0.45455)
+    for content in (disguises.png(photo, gamma, gamma), disguises.png(photo, late=gamma)):
+        with pytest.raises(PictureError, match="twice or too late"):
+            read(content)
+
+
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow has no AVIF")
+def test_code_points_of_avif_are_followed_unless_there_is_a_profile(photo):
+    content = encoded(photo, "AVIF", quality=95)
+    place = content.index(b"colrnclx") + 8
+
+    def coded(primaries: int, transfer: int) -> bytes:
+        return content[:place] + struct.pack(">HH", primaries, transfer) + content[place + 4 :]
+
+    plain = read(content).to_bytes()
+    np.testing.assert_array_equal(read(coded(1, 1)).to_bytes(), plain)
+    assert 0.5 < levels_apart(read(coded(12, 13)).to_bytes(), plain) < 10
+    with pytest.raises(PictureError, match="for HDR or film"):
+        read(coded(9, 16))
+
+
+def test_transparency_that_changes_the_picture_is_refused(photo):
+    alpha = np.full((256, 256), 255, np.uint8)
+    alpha[64:192, 64:192] = 60
+    for pixels in (np.dstack([photo, alpha]), Image.fromarray(np.dstack([photo, alpha]))):
+        with pytest.raises(PictureError, match="over white and over black"):
+            read(pixels)
+    with pytest.raises(PictureError, match="mostly transparent"):
+        read(np.dstack([photo, alpha // 4]))
+    faint = np.dstack([photo, np.full_like(alpha, 250)])
+    assert read(faint).alpha is not None
+
+
+def test_a_transparent_colour_of_16_bits_is_refused(photo):
+    key = disguises.chunk(b"tRNS", struct.pack(">3H", 257, 257, 257))
+    with pytest.raises(PictureError, match="16 bits and a transparent colour"):
+        read(disguises.png(photo.astype(int) * 257, key, depth=16))
+
+
+@pytest.mark.parametrize("mark", [b"hdrgm:Version", b"urn:iso:std:iso:ts:21496:-1"])
+def test_a_rendition_for_hdr_screens_is_left_out_by_marking_and_refused_in_verification(
+    mark, photo
+):
+    content = encoded(photo, "JPEG", quality=95, comment=mark)
+    with pytest.raises(PictureError, match="HDR screens"):
+        read(content)
+    picture, restore = opened(content)
+    assert read(encoded(restore(picture))).size == (256, 256)
+
+
+@pytest.mark.parametrize(("kind", "turned"), [("JPEG", True), ("PNG", True), ("WEBP", False)])
+def test_orientation_is_that_of_browsers(kind, turned, photo):
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 3, "a boat"
+    content = encoded(photo, kind, exif=exif)
+    picture, restore = opened(content)
+    raw = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+    np.testing.assert_array_equal(picture.pixels, raw[::-1, ::-1] if turned else raw)
+    again = Image.open(io.BytesIO(encoded(restore(picture), exif=restore(picture).info["exif"])))
+    assert again.getexif().get(0x0112, 1) == 1
+    assert again.getexif()[0x010E] == "a boat"
+
+
+def test_orientation_in_xmp_is_not_followed(photo):
+    xmp = b'<rdf:Description tiff:Orientation="3"/>'
+    np.testing.assert_array_equal(
+        read(encoded(photo, "JPEG", quality=95, xmp=xmp)).pixels,
+        read(encoded(photo, "JPEG", quality=95)).pixels,
+    )

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from coverlock_sdk.cli import build_cli
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.pool import in_processes
+from coverlock_sdk.verifier import runtimes
+from coverlock_sdk.verifier.audit_log import check_chain
+from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
+from tests.toy_bundle import write_toy_bundle
+
+pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
+pa = pytest.importorskip("pyarrow")
+
+
+MARKER = f"coverlock-test-{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray = pytest.importorskip("ray", reason="pip install 'coverlock-sdk[ray]'")
+    os.environ["COVERLOCK_TEST"] = MARKER  # every process of this cluster can be told by it
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 (its own spelling)
+    ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False)
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def plain(toy, folder) -> dict[str, dict]:
+    files = sorted(str(path) for path in folder.iterdir())
+    job = VerificationJob(str(toy), "alice", runtime="cpu")
+    return {row["file"]: row for row in in_processes(job, files, workers=1)}
+
+
+def assert_same(rows: list[dict], plain: dict[str, dict]) -> None:
+    assert sorted(row["file"] for row in rows) == sorted(plain)
+    for row in rows:
+        expected = plain[row["file"]]
+        assert (row["status"], row["matches"]) == (expected["status"], expected.get("matches"))
+        if row["status"] == "error":
+            assert row["error"]
+        else:
+            assert row["p_value"] == pytest.approx(expected["p_value"], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_a_folder_on_ray_and_in_the_plain_loop_agree(
+    cluster, toy, folder, plain, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(toy.parent)  # where no worker is
+    monkeypatch.setattr(runtimes, "RUNTIMES", {})  # the driver may be a small machine
+    line = ["verify", f"file://{folder}", "--bundle", toy.name, "--id", "alice"]
+    line += ["--runtime", "cpu", "--ray", str(tmp_path / "out"), "--json"]
+    result = CliRunner().invoke(build_cli(), line)
+    assert result.exit_code == 2, result.output
+    answer = json.loads(result.stdout)
+    assert answer["counts"] == {"accepted": MARKED, "rejected": PLAIN, "error": 2}
+    rows = rows_in(tmp_path / "out")
+    assert_same([{**row, "file": row["file"].removeprefix("file://")} for row in rows], plain)
+
+
+@pytest.mark.slow
+def test_what_a_worker_lacks_is_said_in_one_sentence(cluster, toy, folder, tmp_path, monkeypatch):
+    from coverlock_sdk.scaling.cluster import verify_on_ray
+
+    monkeypatch.setenv("COVERLOCK_TRITON", "nowhere.invalid:1")  # not known to the cluster
+    job = VerificationJob(str(toy), "alice", runtime="triton")
+    with pytest.raises(CoverLockError, match="a worker .* cannot verify: ") as refused:
+        verify_on_ray(job, [str(folder)], tmp_path / "out")
+    assert "no Triton server is named" not in str(refused.value)
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.slow
+def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path):
+    from coverlock_sdk.scaling.cluster import verify_on_ray
+
+    names = [f"{number:03}.png" for number in (0, 0, 1, 2, 3, 3)]
+    identifiers = ["alice", "bob"] * 3
+    table = {
+        "file": names,
+        "bytes": [(folder / name).read_bytes() for name in names],
+        "id": identifiers,
+    }
+    pq.write_table(pa.table(table), tmp_path / "in.parquet", row_group_size=2)
+    job = VerificationJob(str(toy), None, runtime="cpu")
+    verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
+    statuses = {(row["file"], row["id"]): row["status"] for row in rows_in(tmp_path / "out")}
+    assert statuses == {
+        (name, identifier): "accepted" if identifier == "alice" else "rejected"
+        for name, identifier in zip(names, identifiers, strict=True)
+    }
+
+
+@pytest.mark.slow
+def test_shards_that_are_done_are_not_done_again(
+    cluster, toy, folder, plain, tmp_path, monkeypatch
+):
+    from coverlock_sdk.scaling.cluster import verify_on_ray
+
+    monkeypatch.setattr("coverlock_sdk.scaling.inputs.PICTURES_PER_SHARD", 10)
+    job = VerificationJob(str(toy), "alice", runtime="cpu")
+    pq.write_table(pa.table({"path": sorted(plain)}), tmp_path / "in.parquet")
+    given = [str(tmp_path / "in.parquet")], tmp_path / "out"
+    counts = verify_on_ray(job, *given, roots=[str(folder)])
+    assert sum(counts.values()) == len(plain)
+    files = sorted((tmp_path / "out").glob("part-*.parquet"))
+    assert len(files) == 4
+    kept = [file.stat().st_mtime_ns for file in files]
+    files[1].unlink()
+    assert verify_on_ray(job, *given, roots=[str(folder)]) == counts
+    again = [file.stat().st_mtime_ns == time for file, time in zip(files, kept, strict=True)]
+    assert again == [True, False, True, True]
+    assert_same(rows_in(tmp_path / "out"), plain)
+    for changed, sources in ((replace(job, message="bob"), given[0]), (job, [str(folder)])):
+        with pytest.raises(CoverLockError, match="results of another job"):
+            verify_on_ray(changed, sources, tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder, plain, tmp_path):
+    from coverlock_sdk.scaling.cluster import verify_on_ray
+
+    killed: list[int] = []
+    thread = threading.Thread(target=kill_a_judge, args=(killed,))
+    thread.start()
+    names = sorted(plain)
+    copies = {f"{name}#{copy}": name for copy in range(40) for name in names}
+    table = {"file": list(copies), "path": list(copies.values())}
+    pq.write_table(pa.table(table), tmp_path / "in.parquet", row_group_size=64)
+    job = VerificationJob(str(toy), "alice", runtime="cpu", max_batch=16)
+    out, roots = tmp_path / "out", [str(folder)]
+    verify_on_ray(job, [str(tmp_path / "in.parquet")], out, roots=roots)
+    thread.join()
+    assert killed
+    rows = rows_in(tmp_path / "out")
+    expected = {copy: {**plain[name], "file": copy} for copy, name in copies.items()}
+    assert_same(rows, expected)
+
+
+@pytest.mark.slow
+def test_pictures_are_marked_on_ray_and_a_second_run_skips_them(cluster, folder, tmp_path):
+    bundle = write_toy_bundle(tmp_path / "bundle", embedding=True).path
+    line = ["embed", str(folder / "02*.png"), "-o", str(tmp_path / "marked"), "--id", "alice"]
+    line += ["--bundle", str(bundle), "--ray", "--workers", "1"]
+    line += ["--audit", str(tmp_path / "log.jsonl"), "--json"]
+    for more, done in (([], None), (["--resume"], "before")):
+        result = CliRunner().invoke(build_cli(), [*line, *more])
+        assert result.exit_code == 0, result.output
+        rows = json.loads(result.stdout)["results"]
+        assert {(row["status"], row.get("done")) for row in rows} == {("accepted", done)}
+    assert check_chain(tmp_path / "log.jsonl")[0] == 2 * len(rows) == 20
+
+
+def kill_a_judge(killed: list[int]) -> None:
+    """Kill an actor of this test's cluster as soon as it is at work."""
+    deadline = time.monotonic() + 120
+    while not killed and time.monotonic() < deadline:
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                title = (process / "cmdline").read_bytes()
+                mine = f"COVERLOCK_TEST={MARKER}".encode() in (process / "environ").read_bytes()
+            except OSError:
+                continue
+            if mine and title.startswith(b"ray::") and b"_Worker.judge" in title:
+                os.kill(int(process.name), signal.SIGKILL)
+                killed.append(int(process.name))
+                return
+        time.sleep(0.005)

@@ -1,0 +1,192 @@
+"""Budgets of rejections: what a search for a forgery by asking gets out of a service."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import unicodedata
+
+import numpy as np
+import pytest
+
+from coverlock_sdk import Verifier
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.serving import budgets
+from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
+from coverlock_sdk.serving.budgets import Budgets
+from coverlock_sdk.serving.refusals import RefusalError
+from coverlock_sdk.serving.service import canonical
+from coverlock_sdk.verifier.verifier import Settings
+from tests.served import ask, png, served
+
+HOUR, DAY = 3600.0, 86400.0
+WALKERS = [f"walker-{number}" for number in range(10)]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time as the budgets see it, in a list of one."""
+    now = [1.8e9]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    return now
+
+
+async def rejected(kept: Budgets, caller: str, message: str) -> bool:
+    """Whether a caller could have a picture rejected for a message."""
+    try:
+        async with kept.asking(caller, message) as spend:
+            await spend()
+    except RefusalError:
+        return False
+    return True
+
+
+def test_a_walker_with_ten_tokens_gets_at_most_two_hundred_rejections_in_a_month(clock):
+    """1,000 to 1,300 are the median of a walk that only sees decisions; they took a day."""
+    kept = Budgets(Limits().rejections)
+
+    async def walk() -> int:
+        got = 0
+        for _ in range(int(30 * DAY / HOUR)):
+            for walker in WALKERS:
+                while await rejected(kept, walker, "id:alice"):
+                    got += 1
+            clock[0] += HOUR
+        return got
+
+    for start in (0.0, 29.9 * DAY):  # just before its window ends a walker gets the most
+        clock[0] = 600 * 30 * DAY + start
+        kept = Budgets(Limits().rejections)
+        assert asyncio.run(walk()) <= 200
+
+
+def test_one_caller_alone_does_not_spend_the_budget_of_all_in_a_day(clock):
+    kept = Budgets(100)
+
+    async def spend() -> list[int]:
+        return [sum([await rejected(kept, name, "id:a") for _ in range(200)]) for name in WALKERS]
+
+    assert asyncio.run(spend()) == [25, 25, 25, 25] + [0] * 6
+
+
+def test_many_requests_at_once_gain_nothing(clock):
+    kept = Budgets(4)
+
+    async def ask_at_once() -> int:
+        async def one(name: str) -> bool:
+            try:
+                async with kept.asking(name, "id:a") as spend:
+                    await asyncio.sleep(0.01)
+                    await spend()
+            except RefusalError:
+                return False
+            return True
+
+        return sum(await asyncio.gather(*(one(name) for name in WALKERS)))
+
+    assert asyncio.run(ask_at_once()) == 4
+
+
+def test_an_accepted_picture_costs_nothing(clock):
+    kept = Budgets(4)
+
+    async def accepted() -> None:
+        for _ in range(50):
+            async with kept.asking("shop", "id:a"):
+                pass
+
+    asyncio.run(accepted())
+
+
+def test_made_up_messages_neither_fill_the_memory_nor_revive_a_spent_budget(clock, monkeypatch):
+    """100,001 identifiers pushed a spent budget out."""
+    monkeypatch.setattr(budgets, "SLOTS", 64)
+    kept = Budgets(100)
+
+    async def attack() -> None:
+        for walker in WALKERS:
+            while await rejected(kept, walker, "id:alice"):
+                pass
+        for number in range(2000):
+            await rejected(kept, f"crowd-{number % 5}", f"id:{number}")
+        assert not await rejected(kept, "new", "id:alice")
+        assert len(kept._limiter.storage.storage) < 64 * 30
+
+    asyncio.run(attack())
+
+
+def test_a_hundred_spellings_of_one_message_share_one_budget(bundle):
+    """After a 429, 40 of 40 other spellings of the same bits were answered."""
+    digits = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) == "Nd"]
+    ones = [c for c in digits if unicodedata.digit(c) == 1]
+    zeros = [c for c in digits if unicodedata.digit(c) == 0]
+    bits = "01" * 24
+    rng = np.random.default_rng(0)
+    spellings = [
+        "".join(rng.choice(ones if bit == "1" else zeros) for bit in bits) for _ in range(100)
+    ]
+    assert len({*spellings, bits}) == 101
+    clean = png(np.full((160, 160, 3), 120, np.uint8))
+    with served(
+        Verifier.open(bundle, "cpu", settings=Settings(threads=1)), limits=Limits(rejections=12)
+    ) as client:
+        first = [ask(client, clean, bits=bits).status_code for _ in range(3)]
+        others = {ask(client, clean, bits=spelling).status_code for spelling in spellings}
+        assert first == [200] * 3
+        assert others == {429}
+        refused = ask(client, clean, bits=bits)
+        assert int(refused.headers["Retry-After"]) >= 60
+        assert ask(client, clean, id="bob").status_code == 200
+
+
+@pytest.mark.parametrize("spelling", [" Alice ", "ALICE", "\uff41lice", "al\uff49ce"])
+def test_identifiers_that_look_alike_share_a_budget(spelling):
+    assert canonical(spelling) == canonical("alice") != canonical("alicia")
+    assert canonical("any") != canonical(None)
+    assert canonical("01") != canonical(np.array([0, 1], np.uint8))
+
+
+def test_identification_has_a_budget_too_and_whoever_sees_p_values_has_none(bundle, photos):
+    scopes = {"plain": ("identify",), "own": ("identify", "detail")}
+    callers = Callers(
+        Caller(name, _digest(name), allowed, rate=1e6, burst=10**6)
+        for name, allowed in scopes.items()
+    )
+    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
+    limits = Limits(rejections=8)
+    with served(verifier, callers, limits=limits, names=["alice", "bob"]) as client:
+
+        def statuses(name: str) -> list[int]:
+            headers = {"Authorization": f"Bearer {name}"}
+            content = png(photos[3])
+            return [
+                client.post("/identify", content=content, headers=headers).status_code
+                for _ in range(4)
+            ]
+
+        assert statuses("plain") == [200, 200, 429, 429]
+        assert statuses("own") == [200] * 4
+
+
+def test_no_caller_exceeds_their_rate(clock):
+    caller = Caller("shop", "0", rate=0.5, burst=5)
+    kept = Budgets(100)
+
+    async def ask_for(seconds: int) -> int:
+        got = 0
+        for number in range(4 * seconds):
+            clock[0] += number % 4 == 0  # four at once, every second
+            with contextlib.suppress(RefusalError):
+                await kept.admit(caller)
+                got += 1
+        with pytest.raises(RefusalError) as refusal:
+            await kept.admit(caller)
+        assert 1 <= int(refusal.value.headers["Retry-After"]) <= 10
+        return got
+
+    assert 90 <= asyncio.run(ask_for(200)) <= 110
+
+
+def test_a_storage_that_is_not_there_is_said(bundle):
+    with pytest.raises(CoverLockError, match="cannot be kept in 'nowhere://'"):
+        Budgets(100, "nowhere://")

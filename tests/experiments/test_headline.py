@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from coverlock_bench.ledger import Ledger, Session
+from coverlock_sdk import CoverLockError
+from coverlock_sdk.testing import natural_pictures
+from experiments.headline import (
+    CHANGES,
+    HEADLINE,
+    ROBUSTNESS,
+    SPLIT,
+    Cast,
+    Scale,
+    forgeries,
+    measured,
+)
+
+
+def test_parts_share_no_picture():
+    pictures = natural_pictures(12, (32, 32))
+    cast = Cast.of(pictures, seed=0)
+    dealt = [p.tobytes() for part in (cast.sources, cast.targets, cast.naturals) for p in part]
+    assert len(set(dealt)) == len(dealt)
+    assert len(cast.sources) == len(cast.targets)
+
+
+def test_forgeries_and_genuine_pictures_stand_side_by_side(additive, monkeypatch):
+    monkeypatch.setattr("experiments.headline.SCALES", {"gt": Scale(4, 3)})
+    monkeypatch.setattr("experiments.headline.BARE", Scale(4, 3))
+    pictures = natural_pictures(16, (128, 128))
+    cells = {
+        defense: measured(additive, defense, ("gt",), pictures, None, 2, 0, Session())
+        for defense in ("none", "coverlock")
+    }
+    assert cells["none"]["attacks"]["gt"]["asr"]["rate"] == 1
+    assert cells["coverlock"]["attacks"]["gt"]["asr"]["successes"] == 0
+    assert cells["none"]["attacks"]["gt"]["asr"]["clusters"][0] == 4
+    genuine = cells["coverlock"]["genuine"]
+    assert set(genuine) == {"clean", *CHANGES}
+    assert genuine["clean"]["tpr"]["successes"] == 2
+    assert genuine["jpeg"]["error"]["hash"] is not None
+    figures = {"additive": {"photos": cells}}
+    bare, locked = HEADLINE.markdown(figures).splitlines()[2:]
+    assert "| none | 12 of 12 [" in bare
+    assert "| coverlock | 0 of 12 [0.00, " in locked
+    assert "turn-3" in ROBUSTNESS.markdown(figures)
+    assert SPLIT.markdown(figures).splitlines()[2].count("| - |") == 1  # no lock, no hash
+
+
+def test_fewer_residuals_are_stolen_where_time_is_short():
+    assert Scale(4, 3).at_most(2) == Scale(2, 3)
+    assert Scale(4, 3).at_most(9) == Scale(4, 3).at_most(None) == Scale(4, 3)
+
+
+def test_fewer_pictures_are_robbed_once_each_and_their_residuals_pasted_more_often():
+    assert Scale(6, 4).over(sources=9, targets=9) == Scale(6, 4)
+    assert Scale(6, 4).over(sources=5, targets=9) == Scale(5, 5)
+    assert Scale(6, 4).over(sources=3, targets=7) == Scale(3, 7)
+
+
+def test_no_source_is_robbed_twice(additive):
+    pictures = natural_pictures(12, (64, 64))
+    cell = forgeries(additive, "none", "gt", pictures, Scale(8, 2), 0, Session())
+    assert cell["asr"]["clusters"] == [4, 4]
+    assert cell["asr"]["trials"] == 16
+    assert cell["most_matches"] > 0.9 * additive.bits
+
+
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(additive, tmp_path, monkeypatch):
+    pictures = natural_pictures(12, (64, 64))
+    given = additive, "none", "gt", pictures, Scale(8, 2), 0
+    whole = forgeries(*given, Session(Ledger(tmp_path / "kept.sqlite")))
+    short = forgeries(*given, Session(), groups=3)
+    assert short["asr"]["trials"] == 12
+    monkeypatch.setattr("experiments.headline.forge", None)  # nothing is forged anew
+    kept = Session(Ledger(tmp_path / "kept.sqlite"))
+    assert forgeries(*given, kept, groups=3) == short
+    assert forgeries(*given, kept) == whole
+
+
+def test_too_few_pictures_for_an_attack_are_explained(additive):
+    with pytest.raises(CoverLockError, match="needs 100 marked pictures, but only 4 photos"):
+        forgeries(
+            additive, "none", "averaging", natural_pictures(12, (64, 64)), Scale(1, 1), 0, Session()
+        )

@@ -1,0 +1,18 @@
+"""Everything that learns or is fitted: hashes, watermarks, and what their runs share.
+
+It plugs into the SDK through the same hooks as a vendor's package.
+"""
+
+from __future__ import annotations
+
+import click
+
+from coverlock_sdk.hookspecs import hookimpl
+
+
+@hookimpl
+def register_commands(cli: click.Group) -> None:
+    """``coverlock train ...``"""
+    from coverlock_training.commands import train
+
+    cli.add_command(train)

@@ -1,0 +1,106 @@
+"""Pooled features of photos under distortions, computed once by a frozen backbone and kept.
+
+The paper draws a fresh distortion each time a photo is seen. With a frozen backbone the features of
+V drawn views per photo can be kept instead, and a head trains at the speed of a small MLP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from coverlock_sdk.hashing.network import Backbone
+from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
+from coverlock_training.photos import Bytes, cached_rows, rgb, shrunk
+
+Features = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+
+Distorted = Callable[[Bytes, np.random.Generator], Iterable[Bytes]]
+"""Makes the distorted views of a photo."""
+
+
+class CachedFeatures:
+    """Features (N, 1 + V, D) of each photo, clean and in V distorted views, in pairs."""
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Features (len(rows), D) of the clean photos and of one drawn view of each."""
+        view = rng.integers(1, self.features.shape[1], len(rows))
+        return torch.from_numpy(self.features[rows, 0]), torch.from_numpy(self.features[rows, view])
+
+
+def training_features(
+    backbone: Backbone, paths: Sequence[Path], views: int, cache: Path, seed: int = 0
+) -> Features:
+    """Features (N, 1 + views, D): clean, and under draws of the paper's training distortions."""
+
+    def drawn(picture: Bytes, rng: np.random.Generator) -> Iterable[Bytes]:
+        return (draw_training_distortion(rng)(picture, rng) for _ in range(views))
+
+    settings = {"views": views, "seed": seed}
+    return _kept(backbone, paths, cache, "training", drawn, settings)
+
+
+def evaluation_features(
+    backbone: Backbone, paths: Sequence[Path], cache: Path, seed: int = 0
+) -> Features:
+    """Features (N, 8, D): clean, under the six evaluation distortions, under one training draw."""
+
+    def evaluated(picture: Bytes, rng: np.random.Generator) -> Iterable[Bytes]:
+        yield from (distort(picture, rng) for distort in EVALUATION.values())
+        yield draw_training_distortion(rng)(picture, rng)
+
+    return _kept(backbone, paths, cache, "held-out", evaluated, {"seed": seed})
+
+
+def _kept(
+    backbone: Backbone,
+    paths: Sequence[Path],
+    cache: Path,
+    part: str,
+    distorted: Distorted,
+    settings: dict[str, Any],
+) -> Features:
+    """Features of each photo and of what ``distorted`` makes of it; its name seeds the draws."""
+
+    def row(path: Path) -> Features:
+        picture = rgb(path)
+        rng = np.random.default_rng([settings["seed"], *path.name.encode()])
+        seen = [shrunk(view, backbone.size) for view in (picture, *distorted(picture, rng))]
+        return features_of(backbone, torch.from_numpy(np.stack(seen)))
+
+    label, settings = f"features of {part} photos", {**settings, "backbone": fingerprint(backbone)}
+    kept: Features = cached_rows(paths, cache, f"{part}-features", row, label, chunk=8, **settings)
+    return kept
+
+
+def features_of(backbone: Backbone, images: Tensor) -> Features:
+    """Pooled features (N, D) of pictures (N, 3, size, size), without gradients."""
+    backbone.eval()
+    device = next(backbone.parameters()).device
+    with torch.inference_mode():
+        features: Features = backbone(images.to(device)).float().cpu().numpy()
+    return features
+
+
+def fingerprint(backbone: Backbone) -> str:
+    """A digest of all that decides over the backbone's features: its settings and weights."""
+    digest = hashlib.sha256(json.dumps(backbone.settings, sort_keys=True).encode())
+    for name, value in sorted(backbone.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,67 @@
+"""Training of a head: cached features in, a run folder with checkpoint and curves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coverlock_sdk.hashing.network import HashHead
+from coverlock_training.hashes.features import Rows
+from coverlock_training.hashes.losses import Objective
+from coverlock_training.loop import Figures, Schedule, Training
+
+
+class Pairs(Protocol):
+    """Where both views of a photo come from."""
+
+    def __len__(self) -> int: ...
+
+    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Features (len(rows), D) of clean and of distorted photos."""
+        ...
+
+
+class HashTraining(Training[HashHead, Tensor]):
+    """Steps on batches whose first half is clean and whose second half is distorted.
+
+    ``measure`` is asked for figures of the weights to keep at each checkpoint.
+    """
+
+    def __init__(
+        self,
+        head: HashHead,
+        data: Pairs,
+        objective: Objective,
+        schedule: Schedule,
+        folder: Path,
+        measure: Callable[[HashHead], Figures] | None = None,
+        bfloat16: bool = False,
+    ) -> None:
+        super().__init__(head, schedule, folder, bfloat16)
+        self.data, self.objective, self.measure = data, objective, measure
+
+    def draw(self, step: int, rng: np.random.Generator) -> Tensor:
+        """Both views of a batch of photos, no photo twice unless there are fewer."""
+        count, batch = len(self.data), self.schedule.batch
+        rows = rng.choice(count, batch, replace=count < batch)
+        return torch.cat(self.data.pairs(rows, rng))
+
+    def learn(self, batch: Tensor) -> Figures:
+        """One step on the sum of the objective's terms."""
+        with self.autocast():
+            embedding = self.model.embed(batch.to(self.device)).float()
+        logits = self.model.logits_of(embedding)
+        terms = self.objective.terms(*embedding.chunk(2), *logits.chunk(2))
+        self.descend(terms["total"])
+        clean, distorted = logits.detach().chunk(2)
+        flipped = ((clean > 0) != (distorted > 0)).float().mean().item()
+        return {"flipped": flipped, **{name: term.item() for name, term in terms.items()}}
+
+    def validate(self) -> Figures:
+        """What the caller wants to know of the weights to keep."""
+        return self.measure(self.averaged) if self.measure else {}

@@ -1,0 +1,242 @@
+"""The training loop of the SDK: hashes, watermarks, filters and the preference model all use it.
+
+What step t draws depends on the seed and on t alone, so a run that was interrupted and resumed
+from its checkpoint is the run that was not.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coverlock_sdk.errors import CoverLockError
+from coverlock_training.checkpoint import Checkpoint
+
+Figures = dict[str, float]
+Report = Callable[[int, Figures], None]
+"""Told the step, and what was measured there."""
+
+Model = TypeVar("Model", bound=nn.Module)
+Batch = TypeVar("Batch")
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast; the defaults are the paper's for its hash (appendix B.3)."""
+
+    steps: int = 200_000
+    batch: int = 256
+    rate: float = 3e-5
+    weight_decay: float = 0.01
+    warmup: int = 0
+    """The first steps, over which the rate rises to its full value."""
+    decay: int = 0
+    """The last steps, over which the rate falls to zero."""
+    averaging: float = 0.0
+    """Decay of the moving average of the weights, which is what is kept; 0: the last weights."""
+    seed: int = 0
+    record_every: int = 500
+    """Steps between two checkpoints, each with a validation."""
+    curve_every: int = 1
+    """Steps between two points of the curves."""
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step: warm-up, constant, decay."""
+        rise = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        fall = min(1.0, (self.steps - step) / self.decay) if self.decay else 1.0
+        return self.rate * rise * fall
+
+    def optimizer_of(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """What follows the gradients of ``parameters``."""
+        return torch.optim.AdamW(parameters, weight_decay=self.weight_decay)
+
+
+@dataclass
+class History:
+    """The curves of a run: what was measured on the way, and at each validation."""
+
+    steps: list[Figures] = field(default_factory=list)
+    validation: list[Figures] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, file: Path) -> History:
+        """The curves that a run wrote."""
+        return cls(**json.loads(file.read_text()))
+
+
+class Training(ABC, Generic[Model, Batch]):
+    """A run of one model, with curves, that resumes from ``checkpoint.pt`` in its folder.
+
+    A subclass says what a step draws and learns, and what is measured at a checkpoint. With
+    ``bfloat16``, what it computes under ``autocast`` is twice as fast where the processor has it.
+    """
+
+    def __init__(
+        self, model: Model, schedule: Schedule, folder: Path, bfloat16: bool = False
+    ) -> None:
+        self.model, self.schedule, self.bfloat16 = model, schedule, bfloat16
+        self.averaged = copy.deepcopy(model) if schedule.averaging else model
+        """The weights to keep."""
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.optimizer = schedule.optimizer_of(trained)
+        self.device = next(model.parameters()).device
+        self.checkpoint = Checkpoint(folder / "checkpoint.pt")
+        self.history, self.step = History(), 0
+
+    @abstractmethod
+    def draw(self, step: int, rng: np.random.Generator) -> Batch:
+        """What ``step`` learns from; called ahead of time, in a thread of its own."""
+
+    @abstractmethod
+    def learn(self, batch: Batch) -> Figures:
+        """Take a step and return what was measured on the way; ``descend`` does most of it."""
+
+    def validate(self) -> Figures:
+        """What is measured of the weights to keep, at each checkpoint."""
+        return {}
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Everything whose state a checkpoint keeps, by name."""
+        parts = {"model": self.model, "optimizer": self.optimizer}
+        return parts if self.averaged is self.model else {**parts, "averaged": self.averaged}
+
+    def notes(self) -> dict[str, Any]:
+        """Plain values for a checkpoint to keep besides."""
+        return {}
+
+    def recall(self, notes: dict[str, Any]) -> None:
+        """Take up the notes of a checkpoint; there are none at the beginning."""
+
+    def timed(self, phase: str) -> AbstractContextManager[None]:
+        """Wraps each phase of a step, for a run that tells where its time went."""
+        return nullcontext()
+
+    def run(self, report: Report | None = None) -> Model:
+        """Take the steps that are left and return the weights to keep, ready for use.
+
+        The folder receives ``checkpoint.pt``, from which a later run goes on, and
+        ``history.json``. A loss that is not finite stops the run and says where it was.
+        """
+        self.checkpoint.file.parent.mkdir(parents=True, exist_ok=True)
+        self._load()
+        report = report or (lambda step, figures: None)
+        with ThreadPoolExecutor(1) as ahead:
+            upcoming = ahead.submit(self._drawn, self.step)
+            while self.step < self.schedule.steps:
+                with self.timed("loading"):
+                    batch: Any = upcoming.result()
+                upcoming = ahead.submit(self._drawn, self.step + 1)
+                figures = self._learned(batch)
+                self.step += 1
+                report(self.step, figures)
+                done = self.step == self.schedule.steps
+                if done or self.step % self.schedule.record_every == 0:
+                    self._record(report)
+        return self.averaged.eval()
+
+    def descend(
+        self,
+        loss: Tensor,
+        optimizer: torch.optim.Optimizer | None = None,
+        longest: float = 1.0,
+        of: str = "",
+    ) -> None:
+        """Follow the gradient of ``loss``, clipped to ``longest``; stop if it is not finite.
+
+        Without an ``optimizer`` the model's own takes the step; ``of`` names another's network.
+        """
+        optimizer = optimizer or self.optimizer
+        rate = float(optimizer.param_groups[0]["lr"])
+        self.checkpoint.require_finite(loss, f"loss{of}", self.step, rate)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], longest)
+        self.checkpoint.require_finite(norm, f"gradient{of}", self.step, rate)
+        optimizer.step()
+
+    def autocast(self) -> torch.autocast:
+        """Within it, networks compute in bfloat16 if that was asked for."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
+
+    def save(self) -> None:
+        """Write the checkpoint, and the curves as JSON beside it."""
+        curves = vars(self.history)  # a copy of a long history takes longer than to write it
+        self.checkpoint.save(self.parts, step=self.step, history=curves, **self.notes())
+        self.checkpoint.file.with_name("history.json").write_text(json.dumps(curves))
+
+    def _load(self) -> None:
+        notes = self.checkpoint.load(self.parts)
+        if notes:
+            self.history, self.step = History(**notes.pop("history")), notes.pop("step")
+        self.recall(notes)
+
+    def _drawn(self, step: int) -> Batch | None:
+        if step >= self.schedule.steps:
+            return None
+        return self.draw(step, np.random.default_rng([self.schedule.seed, step]))
+
+    def _learned(self, batch: Batch) -> Figures:
+        """Take one step at its rate, and remember now and then what was measured."""
+        rate = self.schedule.rate_at(self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.model.train()
+        figures = {"rate": rate, **self.learn(batch)}
+        if self.averaged is not self.model:
+            decay = min(self.schedule.averaging, (1 + self.step) / (10 + self.step))
+            _average(self.averaged, self.model, decay)
+        if self.step % self.schedule.curve_every == 0:
+            self.history.steps.append({"step": self.step, **figures})
+        return figures
+
+    def _record(self, report: Report) -> None:
+        """Measure the weights to keep, and write a checkpoint."""
+        self.averaged.eval()
+        with self.timed("validation"):
+            figures = self.validate()
+        if figures:
+            self.history.validation.append({"step": self.step, **figures})
+            report(self.step, figures)
+        self.save()
+
+
+@torch.no_grad()
+def _average(averaged: nn.Module, model: nn.Module, decay: float) -> None:
+    """Move the averaged weights towards the current ones."""
+    current = model.state_dict()
+    for name, value in averaged.state_dict().items():
+        if value.is_floating_point():
+            value.lerp_(current[name], 1 - decay)
+        else:
+            value.copy_(current[name])
+
+
+def adjusted(settings: Settings, **changes: Any) -> Settings:
+    """A dataclass with those of ``changes`` that are not None."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    return replace(settings, **given)  # type: ignore[type-var]
+
+
+def require_device(name: str) -> torch.device:
+    """The device called ``name``, if tensors can be made and read there."""
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise CoverLockError(
+            f"nothing can be trained on {name!r} here: name a device that PyTorch can use on this "
+            "machine, cpu or cuda"
+        ) from error
+    return torch.device(name)

@@ -1,0 +1,128 @@
+"""From a folder of photos to a weight file with its card, for ``coverlock train watermark``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from coverlock_plugins.networks.network import WatermarkNetwork
+from coverlock_plugins.networks.watermark import card_of
+from coverlock_plugins.networks.weights import fill_network, settings_of
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.folders import HELD_OUT, split
+from coverlock_training.loop import Report, require_device
+from coverlock_training.results import write_results
+from coverlock_training.watermarks.examination import examine, quality, squares
+from coverlock_training.watermarks.photos import TrainingPhotos
+from coverlock_training.watermarks.trainer import (
+    Sitting,
+    WatermarkRecipe,
+    WatermarkTraining,
+    train,
+)
+
+VALIDATION_PHOTOS = 100
+
+
+@dataclass(frozen=True)
+class Trainable:
+    """A network that can be trained by name, with the settings it was published with."""
+
+    build: Callable[..., WatermarkNetwork]
+    recipe: WatermarkRecipe
+    reference: Mapping[str, Any]
+    """Network settings of the checkpoint that ships, where the published ones are too large."""
+    reference_recipe: WatermarkRecipe
+    """How that checkpoint was trained."""
+
+
+def train_watermark(
+    trainable: Trainable,
+    photos: Path,
+    run: Path,
+    settings: Mapping[str, Any],
+    recipe: WatermarkRecipe,
+    cache: Path | None = None,
+    report: Report | None = None,
+    bfloat16: bool = False,
+    device: str = "cpu",
+    start: Path | None = None,
+) -> WatermarkNetwork:
+    """Train on a folder of photos; ``run`` gets checkpoints, curves, weights and their card.
+
+    ``start`` is a weight file to begin from, perhaps of another size of picture. A tenth of the
+    photos is held out, the same as for every other training of the SDK; figures and calibration
+    come from there.
+    """
+    place = require_device(device)
+    torch.manual_seed(recipe.seed)
+    try:
+        network = trainable.build(**settings).to(place)
+    except (TypeError, ValueError) as error:
+        raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
+    before = {} if start is None else _begun(network, trainable, start)
+    training, validation = split(photos, HELD_OUT)
+    data = TrainingPhotos(training, network.size, cache or run / "cache")
+    covers = squares(validation[:VALIDATION_PHOTOS], network.size)
+    finished = train(
+        network, data, recipe, run, lambda trained: quality(trained, covers), report, bfloat16
+    )
+    network = finished.averaged
+    calibration, robustness = examine(network, covers)
+    card = {
+        "settings": network.settings,
+        "recipe": finished.sittings[-1].recipe,
+        **_sittings(finished),
+        **before,
+        "bfloat16": bfloat16,
+        "photos": len(data),
+        **finished.seen(),
+        **_pace(finished.sittings),
+        "calibration": asdict(calibration),
+        "held_out_photos": len(covers),
+        "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
+    }
+    weights, about = run / "watermark.safetensors", settings_of(network)
+    write_results(weights, network.state_dict(), card, about, run.glob("history.json"))
+    return network
+
+
+def _begun(network: WatermarkNetwork, trainable: Trainable, start: Path) -> dict[str, Any]:
+    """Give ``network`` the weights in ``start``; what a card says of them."""
+    fill_network(network, start, trainable.build)
+    return {"begun_with": card_of(start)}
+
+
+def _sittings(run: WatermarkTraining) -> dict[str, Any]:
+    """Earlier recipes of a run, which the last one does not show, or that they are unknown."""
+    if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
+        return {}
+    return {
+        "sittings": [
+            {
+                "from_step": sitting.from_step,
+                "steps": sitting.steps,
+                "recipe": sitting.recipe,
+                "settings": sitting.settings,
+                **_pace([sitting]),
+            }
+            for sitting in run.sittings
+        ]
+    }
+
+
+def _pace(sittings: Sequence[Sitting]) -> dict[str, Any]:
+    """Pictures a second, and the share of the time each phase took; nothing without steps."""
+    phases = dict.fromkeys(phase for sitting in sittings for phase in sitting.seconds)
+    seconds = {phase: sum(s.seconds.get(phase, 0.0) for s in sittings) for phase in phases}
+    whole = sum(seconds.values())
+    if not whole:
+        return {}
+    return {
+        "images_per_second": round(sum(sitting.images for sitting in sittings) / whole, 1),
+        "seconds_share": {phase: round(spent / whole, 3) for phase, spent in seconds.items()},
+    }

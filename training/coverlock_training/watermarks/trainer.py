@@ -1,0 +1,317 @@
+"""One trainer for every watermark network: the paper's generic objective (section 2.1).
+
+    L = w_m * l_wm(D(t(E(x, m))), m) + w_i * l_img(E(x, m), x)    (+ w_a * adversarial)
+
+with one noise layer t drawn per batch, or per picture where it is ``Mixed``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from coverlock_plugins.networks.network import Discriminator, NoiseLayer, WatermarkNetwork
+from coverlock_sdk.errors import CoverLockError
+from coverlock_training.loop import Figures, Report, Schedule, Training
+from coverlock_training.muon import Muon
+from coverlock_training.watermarks.noise import draw
+from coverlock_training.watermarks.photos import TrainingPhotos
+
+Drawn = tuple[Tensor, Tensor, np.random.Generator]
+"""Covers, messages, and what the rest of a step draws from."""
+
+
+@dataclass(frozen=True)
+class WatermarkRecipe(Schedule):
+    """How a network is trained; each plugin has one with the values of its paper."""
+
+    steps: int = 10_000
+    batch: int = 16
+    rate: float = 1e-3
+    weight_decay: float = 0.0
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """Muon is for networks whose weights are nearly all kernels of convolutions."""
+    message_loss: Literal["mse", "bce"] = "mse"
+    """Regression of the bits (HiDDeN, MBRS, CIN), or cross-entropy of logits (RivaGAN, VINE)."""
+    message_weight: float = 1.0
+    image_weight: float = 1.0
+    """Of the mean squared error, with pictures in [-1, 1] as all these papers have it."""
+    adversarial_weight: float = 0.0
+    """Of a discriminator's verdict on the marked pictures; 0: there is none."""
+    discriminator_blocks: int = 3
+    """Its depth: three blocks in HiDDeN, four in MBRS."""
+    noise: tuple[NoiseLayer, ...] = ()
+    noise_after: int = 0
+    """Steps before the first noise, for networks that find no message through it at first."""
+    noise_growth: int = 0
+    """Steps over which noise then grows to its full strength, mixed in little by little."""
+    inverted_twins: bool = False
+    """Each cover twice in a batch, with a message and with its inverse (RivaGAN): what a decoder
+    sees of the cover is then the same on both sides, and only the message differs."""
+    message_first: int = 0
+    """Steps in which fidelity counts little; over as many more it comes to its full weight."""
+    early_fidelity: float = 0.02
+    """The share of its weight that fidelity has in those steps."""
+    piece: int = 0
+    """Side of the piece of each cover that a step sees, in pixels; 0: all of it. A network that
+    treats all places alike learns from pieces what it needs for the whole, at less cost."""
+    settled: int = 0
+    """The last steps, in which batch normalisation keeps its running statistics fixed and goes by
+    them, as it will in use: with one noise a batch, those of a batch are never quite the same."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that make no sense."""
+        if self.batch < 1 or (self.inverted_twins and self.batch % 2):
+            raise CoverLockError(f"a batch cannot have {self.batch} pictures: twins come in pairs")
+        if not 0 < self.early_fidelity <= 1:
+            raise CoverLockError(f"early fidelity is a share above 0, not {self.early_fidelity}")
+        if self.piece < 0:
+            raise CoverLockError(f"a piece of a cover cannot have {self.piece} pixels a side")
+        if not 0 <= self.settled < self.steps:
+            raise CoverLockError(
+                f"{self.settled} of {self.steps} steps cannot be settled: statistics have to be "
+                "gathered before"
+            )
+
+    def optimizer_of(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """The one that the recipe names."""
+        if self.optimizer == "muon":
+            return Muon(parameters, weight_decay=self.weight_decay)
+        return super().optimizer_of(parameters)
+
+    def fidelity_at(self, step: int) -> float:
+        """How much fidelity counts: little at first, growing geometrically, then 1."""
+        if step >= 2 * self.message_first:
+            return 1.0
+        share: float = self.early_fidelity ** (2 - max(1.0, step / self.message_first))
+        return share
+
+    def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:
+        """What a layer is drawn from: nothing at first, where the recipe says so."""
+        return self.noise if step >= self.noise_after else ()
+
+    def noise_strength_at(self, step: int) -> float:
+        """The share of what noise does to a picture, the rest being the picture as it was."""
+        grown = (step - self.noise_after) / max(self.noise_growth, 1)
+        return min(max(grown, 0.0), 1.0) if self.noise_growth else 1.0
+
+    def is_settled_at(self, step: int) -> bool:
+        """Whether batch normalisation has gathered all it will."""
+        return step >= self.steps - self.settled
+
+    def described(self) -> dict[str, Any]:
+        """The recipe for cards and checkpoints, in plain values."""
+        return {**asdict(self), "noise": [repr(layer) for layer in self.noise]}
+
+    def is_described_by(self, described: Mapping[str, Any]) -> bool:
+        """Whether it is this recipe; one from before there was some field has its default."""
+        return {**WatermarkRecipe().described(), **described} == self.described()
+
+
+@dataclass
+class Sitting:
+    """A stretch of a run under one recipe and one set of network settings."""
+
+    from_step: int
+    recipe: dict[str, Any]
+    settings: dict[str, Any]
+    steps: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Where the time went: waiting for photos, each phase of a step, validation."""
+
+    @property
+    def images(self) -> int:
+        """Marked pictures in its steps."""
+        return self.steps * int(self.recipe["batch"])
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Count the time within as that of ``phase``; what a GPU is asked for counts when due."""
+        started = time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
+
+    def is_made_with(self, recipe: WatermarkRecipe, settings: Mapping[str, Any]) -> bool:
+        """Whether steps with these would belong to it."""
+        return recipe.is_described_by(self.recipe) and self.settings == settings
+
+
+class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
+    """Steps of the network and, where there is one, of its discriminator."""
+
+    measure: Callable[[WatermarkNetwork], Figures] | None = None
+
+    def __init__(
+        self,
+        network: WatermarkNetwork,
+        photos: TrainingPhotos,
+        recipe: WatermarkRecipe,
+        folder: Path,
+        bfloat16: bool = False,
+    ) -> None:
+        super().__init__(network, recipe, folder, bfloat16)
+        self.photos, self.recipe = photos, recipe
+        self.sittings: list[Sitting] = []
+        self.discriminator: Discriminator | None = None
+        if recipe.adversarial_weight:
+            self.discriminator = Discriminator(blocks=recipe.discriminator_blocks).to(self.device)
+            self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        if self.discriminator is None:
+            return super().parts
+        opponent = {"discriminator": self.discriminator, "opposition": self.opposition}
+        return {**super().parts, **opponent}
+
+    def notes(self) -> dict[str, Any]:
+        """How the run was made so far."""
+        return {"sittings": [asdict(sitting) for sitting in self.sittings]}
+
+    def recall(self, notes: dict[str, Any]) -> None:
+        """Go on in the last sitting unless something was changed."""
+        self.sittings = [Sitting(**sitting) for sitting in notes.get("sittings", [])]
+        recipe, settings = self.recipe, self.model.settings
+        goes_on = self.sittings and (
+            self.step >= recipe.steps or self.sittings[-1].is_made_with(recipe, settings)
+        )
+        if not goes_on:
+            self.sittings.append(Sitting(self.step, recipe.described(), settings))
+
+    def timed(self, phase: str) -> AbstractContextManager[None]:
+        """Count the time within as that of ``phase`` of this sitting."""
+        return self.sittings[-1].timed(phase)
+
+    def draw(self, step: int, rng: np.random.Generator) -> Drawn:
+        """Covers and messages, in twins where the recipe says so."""
+        count = self.recipe.batch // (1 + self.recipe.inverted_twins)
+        covers = _piece(self.photos.batch(count, rng), self.recipe.piece, rng)
+        messages = torch.from_numpy(rng.integers(0, 2, (len(covers), self.model.bits))).float()
+        if self.recipe.inverted_twins:
+            covers, messages = covers.repeat(2, 1, 1, 1), torch.cat([messages, 1 - messages])
+        return covers, messages, rng
+
+    def learn(self, batch: Drawn) -> Figures:
+        """Mark, change and read pictures; then follow the gradient."""
+        recipe, network, rng = self.recipe, self.model, batch[2]
+        covers, messages = batch[0].to(self.device), batch[1].to(self.device)
+        if recipe.is_settled_at(self.step):
+            settle(network)
+        fidelity = recipe.fidelity_at(self.step)
+        network.relax(fidelity)
+        with self.timed("encoding"), self.autocast():
+            marked = network.encode(covers, messages).float()
+        with self.timed("noise"):
+            noise = draw(recipe.noise_at(self.step), rng)
+            saved, strength = _saved(marked, rng), recipe.noise_strength_at(self.step)
+            noised = torch.lerp(saved, noise(saved, covers, rng), strength)
+        with self.timed("decoding"), self.autocast():
+            logits, own_loss = network.decode_in_training(noised, noise)
+        logits = logits.float()
+        message_loss = _message_loss(logits, messages, recipe.message_loss)
+        image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
+        image_weight = recipe.image_weight * fidelity
+        total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
+        with self.timed("learning"):
+            self._follow(total, covers, marked)
+        self.sittings[-1].steps += 1
+        mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
+        return {
+            "image_weight": image_weight,
+            "message_loss": message_loss.item(),
+            "image_loss": image_loss.item(),
+            "accuracy": ((logits > 0) == (messages > 0.5)).float().mean().item(),
+            "psnr": -10 * float(np.log10(max(mean_square, 1e-12))),
+        }
+
+    def _follow(self, loss: Tensor, covers: Tensor, marked: Tensor) -> None:
+        """Follow the gradient of ``loss`` and of what the discriminator says, then teach it too."""
+        if self.discriminator is None:
+            self.descend(loss)
+            return
+        opposed = functional.softplus(-self.discriminator(marked)).mean()
+        self.descend(loss + self.recipe.adversarial_weight * opposed)
+        # Covers are 1 to the discriminator, marked pictures 0.
+        told = functional.softplus(-self.discriminator(covers)).mean()
+        told = told + functional.softplus(self.discriminator(marked.detach())).mean()
+        self.descend(told, self.opposition, math.inf, of=" of the discriminator")
+
+    def validate(self) -> Figures:
+        """What the caller wants to know of the network as it will be used."""
+        if self.measure is None:
+            return {}
+        self.averaged.relax(1.0)
+        return self.measure(self.averaged)
+
+    def seen(self) -> dict[str, int]:
+        """Marked pictures so far, and their covers, which inverted twins show twice.
+
+        Steps before the first sitting that is known are counted as its own.
+        """
+        first = self.sittings[0]
+        known = [(sitting.steps, sitting.recipe) for sitting in self.sittings]
+        images = covers = 0
+        for steps, recipe in [(first.from_step, first.recipe), *known]:
+            images += steps * recipe["batch"]
+            covers += steps * recipe["batch"] // (1 + recipe["inverted_twins"])
+        return {"images_seen": images, "covers_seen": covers}
+
+
+def train(
+    network: WatermarkNetwork,
+    photos: TrainingPhotos,
+    recipe: WatermarkRecipe,
+    folder: Path,
+    validate: Callable[[WatermarkNetwork], Figures] | None = None,
+    report: Report | None = None,
+    bfloat16: bool = False,
+) -> WatermarkTraining:
+    """Optimise ``network`` and return the finished run, with its weights, curves and sittings.
+
+    An interrupted run goes on from ``folder``.
+    """
+    training = WatermarkTraining(network, photos, recipe, folder, bfloat16)
+    training.measure = validate
+    training.run(report).relax(1.0)
+    return training
+
+
+def settle(network: WatermarkNetwork) -> None:
+    """Let batch normalisation use its running statistics and leave them as they are."""
+    for module in network.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.eval()
+
+
+def _piece(covers: Tensor, side: int, rng: np.random.Generator) -> Tensor:
+    """A square of ``side`` pixels somewhere in the covers; all of them if it is 0."""
+    if not side:
+        return covers
+    height, width = covers.shape[2:]
+    if side > min(height, width):
+        raise CoverLockError(f"a piece cannot have {side} pixels a side: covers have {height}")
+    top, left = rng.integers(height - side + 1), rng.integers(width - side + 1)
+    return covers[:, :, top : top + side, left : left + side]
+
+
+def _message_loss(logits: Tensor, messages: Tensor, kind: str) -> Tensor:
+    if kind == "bce":
+        return functional.binary_cross_entropy_with_logits(logits, messages)
+    return functional.mse_loss(logits + 0.5, messages)  # these networks regress 0 and 1
+
+
+def _saved(marked: Tensor, rng: np.random.Generator) -> Tensor:
+    """Clipped and off by what rounding to eight bits costs, with a gradient."""
+    rounding = rng.random(marked.shape, dtype=np.float32) - 0.5
+    return (marked + torch.from_numpy(rounding).to(marked) / 255).clamp(0, 1)
