@@ -9,8 +9,8 @@ another matter, and a registry is the answer to that.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,14 +22,18 @@ from coverlock_sdk.hashing.views import SIDE
 from coverlock_sdk.locking.readings import Floors
 
 
+SHARES = 8
+"""Steps in which a forger's budget is shared out between bands; more are slower and tighter."""
+
+
 @dataclass(frozen=True)
 class Bound:
     """The most that a change of some decibels brings a forger, from one picture to another."""
 
     cosines: tuple[float, ...]
-    """The largest cosine of each band, as if the whole change were spent on it alone."""
+    """The largest cosine of each band, if the whole change is spent on it alone."""
     odds: float
-    """The largest probability that such a forgery reaches all floors, from these cosines."""
+    """The largest probability that such a forgery reaches all floors, however it is spent."""
 
 
 def additive_bound(
@@ -48,15 +52,50 @@ def additive_bound(
     """
     edges = np.cumsum(code.bands)[:-1]
     length = math.sqrt(10 ** (-decibels / 10) * 3 * SIDE**2)
+    shares = np.sqrt(np.arange(1, SHARES + 1) / SHARES)
     bands, cosines = len(code.bands), []
-    agree = np.empty(len(margins))
+    agree = np.empty((bands, SHARES, len(margins)))
     for band, (z, s) in enumerate(
         zip(np.split(target, edges), np.split(source, edges), strict=True)
     ):
-        cosines.append(_largest_cosine(z, s, *spectra(code)[band], length))
+        reached = [_largest_cosine(z, s, *spectra(code)[band], length * share) for share in shares]
+        cosines.append(reached[-1])
         sizes = np.abs(margins[band::bands]) / np.sqrt(np.square(s).mean())
-        agree[band::bands] = agreement(cosines[-1], sizes)
-    return Bound(tuple(cosines), passing(agree, bands, floors or Floors()))
+        agree[band, :, band::bands] = [agreement(cosine, sizes) for cosine in reached]
+    odds = 0.0
+    for split in splits(code):
+        bits = np.empty(len(margins))
+        for band, share in enumerate(split):
+            bits[band::bands] = agree[band, share - 1, band::bands]
+        odds = max(odds, passing(bits, bands, floors or Floors()))
+    return Bound(tuple(cosines), odds)
+
+
+@lru_cache(maxsize=1)
+def splits(code: OctaveCode) -> list[tuple[int, ...]]:
+    """Shares of the squared length of a change, in steps, no change having more in every band.
+
+    Bands share pixels, so shares add up to more than one: those of two bands to at most one plus
+    the largest cosine between what the two see. Shares are rounded up to whole steps.
+    """
+    edges = list(itertools.pairwise(np.cumsum([0, *code.bands])))
+    roots = [vectors / np.maximum(reach, 1e-9) for reach, vectors in spectra(code)]
+    limits = {}
+    for one, other in itertools.combinations(range(len(edges)), 2):
+        between = code.gram[slice(*edges[one]), slice(*edges[other])]
+        overlap = float(np.linalg.norm(roots[one].T @ between @ roots[other], ord=2))
+        limits[one, other] = SHARES * (1 + min(overlap, 1.0))
+
+    def fits(split: tuple[int, ...]) -> bool:
+        return max(split) <= SHARES and all(
+            split[one] + split[other] - 2 <= limit for (one, other), limit in limits.items()
+        )
+
+    def larger(split: tuple[int, ...]) -> list[tuple[int, ...]]:
+        return [(*split[:band], split[band] + 1, *split[band + 1 :]) for band in range(len(split))]
+
+    every = itertools.product(range(1, SHARES + 1), repeat=len(edges))
+    return [split for split in every if fits(split) and not any(map(fits, larger(split)))]
 
 
 def agreement(cosine: float, margins: Logits) -> Floats:
@@ -107,27 +146,24 @@ def _largest_cosine(
     z, s = target @ directions, source @ directions
     s = s / max(float(np.linalg.norm(s)), 1e-12)
 
-    def cosine(k: float) -> float:
-        def change(m: float) -> Floats:
-            w: Floats = reach * (s - k * z) / (m + k * np.square(reach))
-            return w
-
-        low, high = -30.0, 30.0
-        if np.linalg.norm(change(math.exp(low))) > length:
-            for _ in range(80):
-                middle = (low + high) / 2
-                if np.linalg.norm(change(math.exp(middle))) > length:
-                    low = middle
-                else:
-                    high = middle
-        y = z + reach * change(math.exp(high if high < 30 else low))
-        return float(s @ y / max(float(np.linalg.norm(y)), 1e-12))
+    def reached(weights: Floats) -> Floats:
+        """The cosine for each of ``weights`` k, the length of the change found by bisection."""
+        k = weights[:, None]
+        pull, bend = reach * (s - k * z), k * np.square(reach)
+        low, high = np.full_like(k, -30.0), np.full_like(k, 30.0)
+        for _ in range(60):
+            middle = (low + high) / 2
+            size = np.linalg.norm(pull / (np.exp(middle) + bend), axis=1, keepdims=True)
+            low, high = np.where(size > length, middle, low), np.where(size > length, high, middle)
+        y = z + reach * pull / (np.exp(high) + bend)
+        cosines: Floats = y @ s / np.maximum(np.linalg.norm(y, axis=1), 1e-12)
+        return cosines
 
     around, width = -math.log(max(float(np.linalg.norm(z)), 1e-6)), 12.0
     best = -1.0
     for _ in range(6):
-        grid: Sequence[float] = np.linspace(around - width, around + width, 13).tolist()
-        values = [cosine(math.exp(k)) for k in grid]
-        place = int(np.argmax(values))
-        best, around, width = max(best, values[place]), grid[place], width / 5
+        grid = np.linspace(around - width, around + width, 13)
+        found = reached(np.exp(grid))
+        place = int(found.argmax())
+        best, around, width = max(best, float(found[place])), float(grid[place]), width / 5
     return min(best, 1.0)

@@ -8,7 +8,7 @@ import pytest
 
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.hashing.views import SIDE
-from coverlock_sdk.locking.bound import additive_bound, agreement, passing
+from coverlock_sdk.locking.bound import SHARES, additive_bound, agreement, passing, splits
 from coverlock_sdk.locking.readings import Floors
 from coverlock_sdk.testing import natural_pictures
 
@@ -77,3 +77,27 @@ def test_passing_agrees_with_a_simulation():
         least = floors.least(21, floors.band_forger, floors.band_odds)
         enough &= hits[:, band::3].sum(axis=1) >= least
     assert passing(agree, 3, floors) == pytest.approx(enough.mean(), abs=0.02)
+
+
+def test_no_change_has_larger_shares_than_a_split(code):
+    """Neither random changes nor those that the bands share the most pixels in."""
+    edges = list(pairwise(np.cumsum([0, *code.bands])))
+    inverses = [np.linalg.inv(code.gram[a:b, a:b]) for a, b in edges]
+    rng = np.random.default_rng(0)
+    changes = rng.standard_normal((200, len(code.gram)))
+    changes *= rng.choice([0.0, 0.1, 1.0], (200, 3)).repeat(code.bands, axis=1)
+    values, vectors = np.linalg.eigh(code.gram)
+    changes = np.concatenate([changes, vectors.T[::7], vectors.T[::7] / values[::7, None]])
+    for weights in changes:
+        moved = code.gram @ weights
+        size = weights @ moved
+        if size < 1e-9:
+            continue
+        shares = [
+            moved[a:b] @ inverse @ moved[a:b] / size
+            for (a, b), inverse in zip(edges, inverses, strict=True)
+        ]
+        assert any(
+            all(share <= limit / SHARES + 1e-6 for share, limit in zip(shares, split, strict=True))
+            for split in splits(code)
+        ), shares
