@@ -39,19 +39,21 @@ export class Desk {
     return toFile(this.samples[name](), `${name}.${jpeg ? "jpg" : "png"}`, jpeg ? "image/jpeg" : "image/png", 0.9);
   }
 
-  /** Verify a picture file, or a promise of one, in the place of the picture before. */
-  take(given) {
+  /** Verify a picture file, or a promise of one, in the place of the picture before; then show it. */
+  async take(given) {
     this.picture = this.file = null;
     byId("desk-result").hidden = true;
-    return this.answer(async (isCurrent) => {
+    let taken = null;
+    await this.answer(async (isCurrent) => {
       const file = await given;
       if (!file) throw new Error("what was dropped is not a file: drop a picture file");
       const picture = await decodePicture(file);
       if (!isCurrent()) return [];
+      taken = picture;
       Object.assign(this, { picture, file });
-      this.show(shown(picture));
       return this.judged();
     });
+    if (taken && taken === this.picture) this.show(shown(taken));
   }
 
   show(seen) {

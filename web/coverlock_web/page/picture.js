@@ -24,14 +24,7 @@ export async function toFile(picture, name, type = "image/png", quality = undefi
 
 /** The 8-bit RGB pixels of a bitmap, or of an image that has been loaded, over a background. */
 export function toPicture(bitmap, background = "white") {
-  const height = bitmap.naturalHeight ?? bitmap.height;
-  const width = bitmap.naturalWidth ?? bitmap.width;
-  const canvas = new OffscreenCanvas(width, height);
-  const context = canvas.getContext("2d", { willReadFrequently: true });
-  context.fillStyle = background;
-  context.fillRect(0, 0, width, height);
-  context.drawImage(bitmap, 0, 0);
-  const { data } = context.getImageData(0, 0, width, height);
+  const { data, height, width } = drawn(bitmap, background);
   const pixels = new Uint8Array(height * width * 3);
   for (let i = 0, j = 0; i < pixels.length; i += 3, j += 4) {
     pixels[i] = data[j];
@@ -39,4 +32,23 @@ export function toPicture(bitmap, background = "white") {
     pixels[i + 2] = data[j + 2];
   }
   return { pixels, height, width };
+}
+
+/** Whether nothing would show through a bitmap. */
+export function isOpaque(bitmap) {
+  const { data } = drawn(bitmap, null);
+  for (let i = 3; i < data.length; i += 4) if (data[i] !== 255) return false;
+  return true;
+}
+
+function drawn(bitmap, background) {
+  const height = bitmap.naturalHeight ?? bitmap.height;
+  const width = bitmap.naturalWidth ?? bitmap.width;
+  const context = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  if (background) {
+    context.fillStyle = background;
+    context.fillRect(0, 0, width, height);
+  }
+  context.drawImage(bitmap, 0, 0);
+  return context.getImageData(0, 0, width, height);
 }

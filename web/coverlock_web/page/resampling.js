@@ -28,10 +28,11 @@ export function viewed({ pixels, height, width }, [rows, columns]) {
   taps(width, columns).forEach(({ start, weights }, column) => {
     for (let row = 0; row < rows; row++) {
       for (let channel = 0; channel < 3; channel++) {
+        const first = (row * width + start) * 3 + channel;
         let value = 0;
-        weights.forEach((weight, tap) => {
-          value = fround(value + weight * shorter[(row * width + start + tap) * 3 + channel]);
-        });
+        for (let tap = 0; tap < weights.length; tap++) {
+          value = fround(value + weights[tap] * shorter[first + 3 * tap]);
+        }
         levels[(row * columns + column) * 3 + channel] = value;
       }
     }
