@@ -21,7 +21,6 @@ from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.hashing.views import SIDE
 from coverlock_sdk.locking.readings import Floors
 
-
 SHARES = 8
 """Steps in which a forger's budget is shared out between bands; more are slower and tighter."""
 
