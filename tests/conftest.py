@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import settings
 from PIL import Image
 
 from coverlock_sdk import Key, Watermark, hookimpl
+from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
 
@@ -27,8 +29,7 @@ class AdditiveMark(Watermark):
 
     def __init__(self, bits: int = 48) -> None:
         self.bits = bits
-        patterns = np.random.RandomState(7).standard_normal((bits, 128 * 128))
-        self.patterns = np.linalg.qr(patterns.T)[0].T.astype(np.float32) * 128
+        self.patterns = _patterns(bits)
 
     def embed(self, images, payloads):
         signs = 2 * payloads.astype(np.float32) - 1
@@ -44,12 +45,37 @@ class AdditiveMark(Watermark):
         return flat @ self.patterns.T / 10
 
 
+@cache  # hundreds of tests make this watermark
+def _patterns(bits: int) -> np.ndarray:
+    drawn = np.random.RandomState(7).standard_normal((bits, 128 * 128))
+    patterns = np.linalg.qr(drawn.T)[0].T.astype(np.float32) * 128
+    patterns.flags.writeable = False
+    return patterns
+
+
 class AdditivePlugin:
     """The test watermark as a plugin, for tests that go by name."""
 
     @hookimpl
     def register_watermarks(self, register):
         register(AdditiveMark)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_gram_matrix() -> Iterator[None]:
+    """Compute the Gram matrix of the same weights once, not in every test that marks a picture."""
+    compute, known = OctaveCode.gram.func, {}
+
+    def gram(code: OctaveCode) -> np.ndarray:
+        weights = tuple(matrix.tobytes() for matrix in code.whitening)
+        if weights not in known:
+            known[weights] = compute(code)
+            known[weights].flags.writeable = False
+        return known[weights]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OctaveCode.gram, "func", gram)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ import numpy as np
 from coverlock_bench.intervals import rate
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.results import write_result
+from coverlock_bench.tables import RATE, Columns, Row, Table, below
 from coverlock_sdk import wrap
 from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.contract import Watermark
@@ -286,26 +287,84 @@ def _judged(study: Study, make: Callable[[], Iterator[Forgery]]) -> Figures:
     return study.judged(make())
 
 
-def table(figures: Mapping[str, Figures]) -> str:
-    """The figures as people read them."""
-    lines = ["| attack | without a registry | with one | cosines | bits | likeness | PSNR |"]
-    lines.append("|---|---|---|---|---|---|---|")
-    for name, cell in figures.items():
-        cosines = " / ".join(f"{cosine:.2f}" for cosine in cell["cosines"])
-        if "odds" in cell:
-            share = f"odds {cell['odds']:.3%}, {cell['above_1_percent']:.1%} above 1 %"
-            lines.append(f"| {name} | {share} | | {cosines} | | | |")
-            continue
-        passed = " | ".join(
-            f"{cell[way]['successes']} of {cell[way]['trials']} (at most {cell[way]['high']:.1%})"
-            for way in ("alone", "registry")
-        )
-        lines.append(
-            f"| {name} | {passed} | {cosines} | {cell['matches']:.2f}, at most "
-            f"{cell['most_matches']:.2f} | {cell['likeness']:.2f}, at most "
-            f"{cell['most_likeness']:.2f} | {cell['psnr']:.1f} |"
-        )
-    return "\n".join(lines)
+# Tables
+
+ATTACKS = {
+    "additive-34": "a change of 34 dB, the best there is",
+    "additive-31": "a change of 31 dB, the best there is",
+    **{f"hybrid-{cut}": f"a hybrid, cut at {cut} half-waves" for cut in CUTS},
+    "edits": "photographic edits sought by gradient, and 38 dB on top",
+    **{f"restyled-{n}": f"the picture restyled by gradient, at {n} dB" for n in (25, 20)},
+    "card-middle": "a text card in the middle of a blurred copy",
+    "card-bottom": "a text card at the foot of a blurred copy",
+}
+"""Attackers by their names in a result file."""
+
+HONEST = {"caption": "a caption", "sticker": "a sticker", "border": "a border"}
+
+
+def _rows(names: Mapping[str, str]) -> Callable[[Figures], Iterator[Row]]:
+    def rows(figures: Figures) -> Iterator[Row]:
+        for name, label in names.items():
+            if name in figures:
+                yield {"label": label, **figures[name]}
+
+    return rows
+
+
+def _shares(figures: Figures) -> Iterator[Row]:
+    for share in SHARES:
+        parts = {part: f"genuine-{part}-{share:.0%}" for part in ("centre", "surroundings")}
+        if all(name in figures for name in parts.values()):
+            yield {"share": share, **{part: figures[name] for part, name in parts.items()}}
+
+
+PASSED: Columns = (
+    ("without a registry", below("alone", RATE)),
+    ("with a registry", below("registry", RATE)),
+)
+
+FORGERS = Table(
+    "Forgeries that pass, by attackers who have everything but the key",
+    _rows(ATTACKS),
+    (("the forger makes", "{label}"), *PASSED, ("PSNR", "{psnr:.0f} dB")),
+)
+BOUNDS = Table(
+    "The bound on additive changes",
+    _rows({f"bound-{n}": f"{n} dB" for n in (34, 31)}),
+    (
+        ("change", "{label}"),
+        ("pairs", "{pairs}"),
+        ("odds that a forgery passes, mean", "{odds:%2} %"),
+        ("largest", "{most_odds:%1} %"),
+        ("pairs above 1 %", "{above_1_percent:%0} %"),
+    ),
+)
+OVERLAID = Table(
+    "Genuine pictures that verify although something was laid over them",
+    _rows(HONEST),
+    (("laid over", "{label}"), *PASSED),
+)
+BOUND_PARTS = Table(
+    "How much of a picture is bound: marked pictures that verify after a part was replaced",
+    _shares,
+    (
+        ("area", "{share:%0} %"),
+        *(
+            (f"{where} replaced, {how}", below(f"{part}/{way}", "{successes} of {trials}"))
+            for part, where in (("centre", "surroundings"), ("surroundings", "centre"))
+            for way, how in (("alone", "no registry"), ("registry", "registry"))
+        ),
+    ),
+)
+
+
+def table(figures: Figures) -> str:
+    """All that was measured, as people read it."""
+    return "\n\n".join(
+        f"{each.title}\n\n{each.markdown(figures)}"
+        for each in (FORGERS, BOUNDS, OVERLAID, BOUND_PARTS)
+    )
 
 
 @click.command("forgers")
@@ -375,7 +434,7 @@ def forgers(
             if name not in figures:
                 figures[name] = parts[name]()
                 write_result(out, "experiments forgers", config, figures)
-                click.echo(table({name: figures[name]}).splitlines()[-1], err=True)
+                click.echo(f"{name}: measured", err=True)
     click.echo(table(figures))
 
 

@@ -124,7 +124,10 @@ SPECIAL: dict[str, tuple[str, str, Callable[[Documents], Any]]] = {
 }
 PLACES = {
     "adaptive": ("adaptive", "experiments.adaptive:ADAPTIVE"),
+    "binding": ("forgers", "experiments.forgers:BOUND_PARTS"),
+    "bounds": ("forgers", "experiments.forgers:BOUNDS"),
     "calibration": ("calibration", "coverlock_bench.hashes.tables:CALIBRATION"),
+    "forgers": ("forgers", "experiments.forgers:FORGERS"),
     "hash": ("hash", "coverlock_bench.hashes.tables:HASHES"),
     "hash-distortions": ("hash", "coverlock_bench.hashes.tables:HASH_DISTORTIONS"),
     "hash-kinds": ("hash", "coverlock_bench.hashes.tables:KINDS"),
@@ -132,6 +135,7 @@ PLACES = {
     "headline": ("headline", "experiments.headline:HEADLINE"),
     "interventions": ("interventions", "experiments.tables:INTERVENTIONS"),
     "latency": ("latency", "coverlock_bench.deployment.tables:LATENCY"),
+    "overlaid": ("forgers", "experiments.forgers:OVERLAID"),
     "robustness": ("headline", "experiments.headline:ROBUSTNESS"),
     "service": ("service", "coverlock_bench.deployment.tables:SERVICE"),
     "siege": ("siege", "coverlock_bench.deployment.tables:SIEGE"),

@@ -54,7 +54,7 @@ def keygen(path: Path, identifier: str | None, rotate: bool, as_json: bool) -> N
 @path_option(
     "--passphrase-file",
     help="File with the key's passphrase.",
-    show_default=f"${PASSPHRASE_VARIABLE}, or you are asked",
+    show_default=f"${PASSPHRASE_VARIABLE}, or a prompt",
 )
 @json_option
 def sign(
@@ -83,7 +83,7 @@ def sign(
         made = {"public_key": str(public_key)}
         told = [
             f"private key: {private_key} (keep it where bundles are made)",
-            f"public key: {public_key} (give it to those who verify)",
+            f"public key: {public_key} (give it to everyone who verifies)",
         ]
     signature = opened.sign(private_key, passphrase)
     answer({"signature": str(signature), **made}, as_json, *told, f"signature: {signature}")
@@ -116,16 +116,16 @@ def _passphrase(key: Path, file: Path | None, new: bool) -> bytes:
     metavar="DIGEST",
     default=FIRST,
     show_default=False,
-    help="Digest of a line, noted at an earlier check.",
+    help="Digest of a line, as an earlier check printed it.",
 )
 @json_option
 def check_log(log: Path, noted: str, as_json: bool) -> None:
     """Check that nobody tampered with an audit LOG.
 
-    A line that was changed, removed or added breaks the chain of digests. Keep the printed digest
-    of the last line elsewhere, and --expect it at the next check: the log alone does not show that
-    its last line was changed, its end cut off, or all of it rewritten.
+    A line that was changed, removed or added breaks the chain of digests. Store the printed digest
+    of the last line somewhere else, and pass it to --expect at the next check: the log alone does
+    not show whether its last line was changed, its end was cut off, or all of it was rewritten.
     """
     lines, digest = check_chain(log, noted)
-    intact = f"{log} is intact: {lines} lines, and the digest of the last is {digest}"
+    intact = f"{log} is intact: {lines} lines, and the digest of the last one is {digest}"
     answer({"lines": lines, "last": digest}, as_json, intact)

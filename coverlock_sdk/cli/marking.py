@@ -96,7 +96,7 @@ class MarkingJob:
 
     def died(self, item: Task) -> Row:
         """The row of a file that no process survives."""
-        error = f"a process died marking {item.source}"
+        error = f"a process died while marking {item.source}"
         return {"file": str(item.source), "status": "error", "error": error, "warnings": []}
 
     def _mark(self, marker: Marker, task: Task) -> Row:
@@ -136,7 +136,7 @@ class MarkingJob:
     "file_format",
     type=click.Choice([*FORMATS, KEEP]),
     default="png",
-    help="Format of marked pictures; 'keep' is that of each original.",
+    help="Format of marked pictures; 'keep' uses that of each original.",
 )
 @click.option(
     "--quality",
@@ -167,9 +167,10 @@ def embed(
 ) -> None:
     """Mark pictures and lock each mark to its picture.
 
-    SOURCES are files, folders or patterns; marked pictures of an earlier run are not marked again.
-    A marked picture that would not verify counts as rejected. With --registry, each picture gets a
-    serial of --id, such as order-4711/000001; one that resembles an earlier picture gets a warning.
+    SOURCES are files, folders or patterns; marked pictures from an earlier run are not marked
+    again. A marked picture that would not verify counts as rejected. With --registry, each picture
+    gets a serial of --id, such as order-4711/000001, and you are warned if it resembles an earlier
+    picture.
     """
     require_one(opening["watermark"], opening["bundle"], ("trust",), ("hash", "fpr"))
     opening["key_file"] = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)
@@ -219,7 +220,7 @@ def _message_source(
     if registry is None:
         return lambda picture: message
     if identifier is None:
-        raise MessageError("--registry numbers the pictures of an identifier: name it with --id")
+        raise MessageError("--registry numbers the pictures of an identifier: give one with --id")
 
     def serial(picture: Path) -> str:
         before = registry.issued(identifier, str(picture)) if resume else None

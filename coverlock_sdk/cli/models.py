@@ -33,7 +33,7 @@ from coverlock_sdk.progress import progress
 def plugins(as_json: bool) -> None:
     """List the watermarks and hashes that work on this machine.
 
-    For the others it says what is missing, and for plugins that could not be loaded, why. --json
+    For the others, it says what is missing. If a plugin could not be loaded, it says why. --json
     also lists everything that plugins add.
     """
     manager = plugin_manager()
@@ -110,7 +110,7 @@ def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
     """Convert a published checkpoint into weights that NAME can load.
 
     Some checkpoints consist of more than one FILE. Only weights are read; nothing in them is
-    executed. What a checkpoint does not say is an option of NAME, as in 'mbrs:bits=256'.
+    executed. Settings that a checkpoint does not state are options of NAME, as in 'mbrs:bits=256'.
     """
     name, options = parse_setting(name)
     convert = plugin_manager().get("importer", name)
@@ -133,8 +133,8 @@ def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
 def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool) -> None:
     """Measure how reliable the logits of WATERMARK are.
 
-    Put the printed line into the plugin: verification weighs bits by it. A tenth of the photos, the
-    same tenth that training a hash holds out, is left for evaluation.
+    Paste the printed line into the plugin; verification uses it to weigh bits. A tenth of the
+    photos is left for evaluation, the same tenth that is held out when a hash is trained.
     """
     decoder = open_watermark(watermark)
     found = [source.path for source in find_pictures([images])]

@@ -101,7 +101,7 @@ audit_option = path_option(
 )
 registry_option = path_option(
     "--registry",
-    help="Database of marked pictures, made by 'embed': it numbers them, and verification accepts "
+    help="Database of marked pictures, made by 'embed'. It numbers them, and verification accepts "
     "only pictures that it remembers.",
 )
 fpr_option = click.option(
@@ -115,7 +115,7 @@ psnr_option = click.option(
 )
 workers_option = click.option("--workers", type=click.IntRange(1), help="Number of processes.")
 bundle_options = together(
-    click.option("--runtime", default=AUTO, help="What runs the graph."),
+    click.option("--runtime", default=AUTO, help="Runtime for the graph."),
     click.option("--precision", default="fp32", help="Precision of the graph."),
     trust_option,
 )

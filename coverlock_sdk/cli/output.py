@@ -127,7 +127,7 @@ def report(
         for row in progress(rows, total=total, quiet=total == 1):
             collected.append(row)
     except KeyboardInterrupt:
-        resume = "; the same command with --resume continues" if marking else ""
+        resume = "; run again with --resume to continue" if marking else ""
         far = f"after {len(collected)} of {total} pictures"
         raise KeyboardInterrupt(far + resume) from None
     counts = dict.fromkeys(COLOURS, 0)
@@ -210,7 +210,7 @@ def _show(
     if len(rows) > 1:
         console.print(counted(counts, accepted), highlight=False)
     if not marking and counts["rejected"] and counts["rejected"] == len(rows):
-        console.print("Nothing was accepted: another key, identifier or watermark?")
+        console.print("Nothing was accepted: check the key, the identifier and the watermark.")
     if skipped:
         others = "1 file that is not a picture"
         if skipped > 1:

@@ -93,20 +93,20 @@ class DeploymentOptions:
 @click.argument("bundles", nargs=-1, required=True, type=click.Path(path_type=Path))
 @key_option
 @bundle_options
-@click.option("--threads", type=click.IntRange(1), help="Threads of the runtime.")
+@click.option("--threads", type=click.IntRange(1), help="Number of threads for the runtime.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option("--port", default=8000, help="Port to listen on.")
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="A proxy in front does TLS and limits connections; required for any --host that other "
+    help="A proxy in front handles TLS and limits connections; required for any --host that other "
     "machines can reach.",
 )
 @path_option(
     "--tokens",
-    help="Token file (see 'coverlock token'). Without one, only this machine may ask.",
+    help="Token file (see 'coverlock token'). Without one, only this machine may use the service.",
 )
-@click.option("--max-bytes", default=Limits.bytes, help="Largest picture file.")
+@click.option("--max-bytes", default=Limits.bytes, help="Largest picture file, in bytes.")
 @click.option(
     "--max-pixels",
     type=click.IntRange(1, MOST_PIXELS),
@@ -117,24 +117,26 @@ class DeploymentOptions:
     "--max-in-flight",
     default=Limits.in_flight,
     type=click.IntRange(1),
-    help="Pictures at once; beyond that, HTTP 503.",
+    help="Pictures handled at once; beyond that, HTTP 503.",
 )
 @click.option(
-    "--timeout", default=Limits.seconds, help="Seconds to receive a picture, and again to answer."
+    "--timeout",
+    default=Limits.seconds,
+    help="Seconds allowed to receive a picture, and as many again to answer.",
 )
 @click.option(
     "--max-rejections",
     default=Limits.rejections,
     type=click.IntRange(1),
-    help="Rejections allowed per message in 30 days over all callers, and a quarter of that per "
-    "caller and day; beyond that, HTTP 429.",
+    help="Rejections allowed per message in 30 days across all callers, and a quarter of that per "
+    "caller per day; beyond that, HTTP 429.",
 )
 @click.option(
     "--limits",
     "storage",
     default="memory://",
     metavar="URL",
-    help="Where rates and rejections are counted; redis://HOST:PORT for several services.",
+    help="Where rates and rejections are counted; use redis://HOST:PORT for several services.",
 )
 @click.option(
     "--drain",
@@ -154,7 +156,7 @@ class DeploymentOptions:
     "--routes",
     multiple=True,
     metavar="NAME:OPTION=VALUE",
-    help="Routes of a plugin, such as c2pa:repository=FOLDER,trust=FILE. Repeatable.",
+    help="Routes that a plugin adds, such as c2pa:repository=FOLDER,trust=FILE. Repeatable.",
 )
 def serve(
     bundles: tuple[Path, ...],
@@ -177,7 +179,7 @@ def serve(
     routes: tuple[str, ...],
     **opening: Any,
 ) -> None:
-    """Answer over HTTP whether pictures carry a message.
+    """Run an HTTP service that checks whether pictures carry a message.
 
     POST a picture file to /verify?id=NAME; /openapi.json describes the rest. With several BUNDLES,
     such as an old and a new one, any of them may accept a picture, and the first one marks. The log
@@ -218,13 +220,13 @@ def _require_shelter(host: str, behind_proxy: bool, tokens: Path | None) -> None
         return
     if tokens is None:
         raise AccessError(
-            f"a service on {host} without --tokens would answer everybody: "
+            f"a service on {host} without --tokens would answer anybody: "
             "make a token with 'coverlock token', or use --host 127.0.0.1"
         )
     if not behind_proxy:
         raise AccessError(
-            f"a service on {host} needs a proxy in front that does TLS and limits connections "
-            "(examples/deploy has one for nginx): say --behind-proxy, or use --host 127.0.0.1"
+            f"a service on {host} needs a proxy in front that handles TLS and limits connections "
+            "(examples/deploy has one for nginx): pass --behind-proxy, or use --host 127.0.0.1"
         )
 
 
@@ -238,10 +240,10 @@ def _require_shelter(host: str, behind_proxy: bool, tokens: Path | None) -> None
     multiple=True,
     default=("verify",),
     help="What NAME may ask for. Repeatable. Keep 'detail' for your own staff: it shows p-values, "
-    "which help an attacker, and is not limited to --max-rejections.",
+    "which help an attacker, and is not limited by --max-rejections.",
 )
-@click.option("--rate", default=10.0, help="Requests per second.")
-@click.option("--burst", default=20, help="Requests at once.")
+@click.option("--rate", default=10.0, help="Requests allowed per second.")
+@click.option("--burst", default=20, help="Requests allowed at once.")
 @click.option(
     "--prefix",
     "prefixes",
@@ -257,9 +259,9 @@ def token(
     burst: int,
     prefixes: tuple[str, ...],
 ) -> None:
-    """Make a token with which NAME may use a service, and print it.
+    """Make a token that lets NAME use a service, and print it.
 
-    The file keeps only its digest, so note the token now. It replaces NAME's earlier token.
+    The file keeps only its digest, so save the token now. It replaces NAME's earlier token.
     """
     allowed = cast("tuple[Scope, ...]", scopes)
     click.echo(add_token(file, name, allowed, rate, burst, prefixes))

@@ -68,7 +68,7 @@ OF_JOBS = ("fpr", "runtime", "precision", "max_pixels")
     "--root",
     "roots",
     multiple=True,
-    help="With --ray, a further folder or URI that Parquet rows may name pictures in. Repeatable.",
+    help="With --ray, another folder or URI whose pictures Parquet rows may name. Repeatable.",
 )
 @audit_option
 @json_option
@@ -86,7 +86,7 @@ def verify(
     """Check whether pictures carry a message.
 
     SOURCES are files, folders or patterns. With --registry, a picture is accepted if it is the one
-    that was marked with --id or one of its serials. With --workers and --ray, files are decoded in
+    that was marked with --id or one of its serials. With --workers or --ray, files are decoded in
     processes that are killed if they take too much time or memory.
     """
     require_one(opening["watermark"], opening["bundle"], BUNDLE_ONLY, ("hash",))
@@ -124,8 +124,8 @@ def identify(
 ) -> None:
     """Find out which registered identifier each picture carries.
 
-    SOURCES are files, folders or patterns. Identifiers come from --ids, or else are those that
-    --registry remembers. A picture without any of them counts as rejected.
+    SOURCES are files, folders or patterns. Identifiers come from --ids; without it, they
+    are those that --registry remembers. A picture without any of them counts as rejected.
     """
     if ids is None and opening["registry"] is None:
         raise MessageError("name a file of identifiers with --ids, or a registry with --registry")
@@ -190,8 +190,8 @@ def _require_name(registry: Path, identifier: str | None) -> None:
     names = [] if identifier is None else remembered_names(Registry(registry), identifier)
     if names and names != [identifier]:
         raise MessageError(
-            f"'{identifier}' stands for {len(names)} serials, and several processes look for one: "
-            "name a serial with --id, or leave out --workers and --ray"
+            f"'{identifier}' stands for {len(names)} serials, but --workers and --ray look for "
+            "only one: name a serial with --id, or leave them out"
         )
 
 
@@ -222,7 +222,7 @@ def _verify_on_cluster(
 ) -> NoReturn:
     if ":/" in str(out):  # what a path makes of ://
         raise CoverLockError(
-            f"results cannot be written to {out}: name a folder of this machine, or a mounted one"
+            f"results cannot be written to {out}: name a folder on this machine, or a mounted one"
         )
     with needs("--ray", "Ray", "ray"):
         from coverlock_sdk.scaling.cluster import verify_on_ray

@@ -35,19 +35,19 @@ PRECISIONS = ("fp32", "fp16", "int8")
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder of the bundle; it must not exist.",
+    help="Folder for the bundle; it must not exist yet.",
 )
 @click.option(
     "--images",
     required=True,
-    help="Folder of photos, at least 32: for calibration and for the parity gate.",
+    help="Folder of at least 32 photos, for calibration and for the parity gate.",
 )
 @click.option(
     "--count",
     default=500,
     show_default=True,
     type=click.IntRange(16),
-    help="At most so many photos in the parity gate.",
+    help="Largest number of photos in the parity gate.",
 )
 @click.option(
     "--precision",
@@ -56,28 +56,29 @@ PRECISIONS = ("fp32", "fp16", "int8")
     default=PRECISIONS,
     show_default=True,
     type=click.Choice(PRECISIONS),
-    help="May be repeated.",
+    help="Precision of the graphs. Repeatable.",
 )
 @click.option("--force", is_flag=True, help="Keep fp16 and int8 graphs that fail the gate.")
 @click.option(
     "--key-file",
     type=click.Path(path_type=Path),
-    help=f"Key the pictures are marked with, or {KEY_FILE_VARIABLE}; only its fingerprint is kept.",
+    help=f"File of the key that marks the pictures (or set {KEY_FILE_VARIABLE}); the bundle keeps "
+    "only its fingerprint.",
 )
-@click.option("--version", help="Name of this bundle among others, such as 2026.11.")
+@click.option("--version", help="Version name of this bundle, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
 @click.option("--seed", default=0, show_default=True)
 @click.option(
     "--triton",
     "repository",
     type=click.Path(path_type=Path),
-    help="Also write a model repository for Triton; 'coverlock triton' does so later.",
+    help="Also write a model repository for Triton; 'coverlock triton' can do so later.",
 )
 @click.option(
     "--web",
     "site",
     type=click.Path(path_type=Path),
-    help="Also write a page that verifies in a browser; 'coverlock web' does so later.",
+    help="Also write a page that verifies in a browser; 'coverlock web' can do so later.",
 )
 @json_option
 def export(
@@ -98,8 +99,8 @@ def export(
 ) -> None:
     """Export WATERMARK and a hash as one graph, in a bundle that the Verifier opens.
 
-    The export ends by running the graphs on photos. It fails, and writes nothing, when they do
-    not answer as the SDK does.
+    The export ends by running the graphs on photos. If their answers differ from the SDK's, it
+    fails and writes nothing.
     """
     if version is not None and not 0 < len(version) <= LONGEST_VERSION:
         raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")
@@ -150,9 +151,19 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option("--target", type=click.Choice(TARGETS), required=True)
 @click.option(
-    "--graph", "graphs", multiple=True, default=("verify",), show_default=True, help="Repeatable."
+    "--graph",
+    "graphs",
+    multiple=True,
+    default=("verify",),
+    show_default=True,
+    help="Graph to build from. Repeatable.",
 )
-@click.option("--precision", "precisions", multiple=True, help="Repeatable; otherwise all.")
+@click.option(
+    "--precision",
+    "precisions",
+    multiple=True,
+    help="Precision to build; all by default. Repeatable.",
+)
 @click.option(
     "--batches",
     nargs=3,
@@ -161,8 +172,8 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     show_default=True,
     help="Smallest, usual and largest batch.",
 )
-@click.option("--portable", is_flag=True, help="For every GPU from Ampere on.")
-@click.option("--version-compatible", is_flag=True, help="For later TensorRT versions too.")
+@click.option("--portable", is_flag=True, help="Build for every GPU from Ampere on.")
+@click.option("--version-compatible", is_flag=True, help="Build for later TensorRT versions too.")
 @click.option("--optimization-level", type=click.IntRange(0, 5), default=3, show_default=True)
 @trust_option
 @json_option
@@ -181,12 +192,12 @@ def compile_command(
     """Build TensorRT engines from the graphs of BUNDLE and put them into it.
 
     'tensorrt' builds for this machine's GPU. 'tensorrt-rtx' builds for every RTX GPU from Ampere
-    on and needs none. An engine that is there already is kept. A signed bundle needs --trust.
+    on and does not need a GPU. An existing engine is kept. A signed bundle needs --trust.
     """
     signed = (folder / SIGNATURE).exists()
     if signed and trust is None:
         raise BundleError(
-            f"{folder} is signed, and you will sign everything in it anew: "
+            f"{folder} is signed, and you will have to sign all of it again: "
             "name the public key with --trust, so that its files are checked first"
         )
     bundle = Bundle.open(folder, trust)
@@ -212,18 +223,30 @@ def _precisions(bundle: Bundle, graph: str) -> list[str]:
 
 @click.command()
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Repository.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder for the model repository.",
+)
 @click.option("--precision", default="fp32", show_default=True)
-@click.option("--instances", type=click.IntRange(1), default=1, show_default=True, help="On a GPU.")
+@click.option(
+    "--instances",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Model instances on a GPU.",
+)
 @trust_option
 def triton(folder: Path, out: Path, precision: str, instances: int, trust: Trusted) -> None:
     """Write BUNDLE as a model repository for NVIDIA's Triton server.
 
-    An engine of 'coverlock compile --target tensorrt' is used where a bundle that is checked with
-    --trust has one, and the ONNX graph otherwise.
+    If the bundle has an engine from 'coverlock compile --target tensorrt' and is checked with
+    --trust, that engine is used, and otherwise the ONNX graph.
     """
     model = write_model_repository(Bundle.open(folder, trust), out, precision, instances)
     for file, reason in model.passed_over.items():
-        click.echo(f"not {file}: {reason}", err=True)
+        click.echo(f"skipped {file}: {reason}", err=True)
     click.echo(f"model: {model.folder}")
     click.echo(f"serve it: tritonserver --model-repository={out}")

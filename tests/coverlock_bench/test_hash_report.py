@@ -28,12 +28,10 @@ def _fresh_plugins():
 
 
 @pytest.fixture
-def folder(tmp_path, photos, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "photos").mkdir()
-    for index, photo in enumerate(photos[:4]):
-        Image.fromarray(photo).save(tmp_path / "photos" / f"{index}.png")
-    return tmp_path / "photos"
+def folder(photo_folder, monkeypatch):
+    """Photos for reports in which a hash is timed twice, not a hundred times."""
+    monkeypatch.setattr(hash_report, "TIMINGS", 2)
+    return photo_folder
 
 
 @pytest.fixture
@@ -97,7 +95,9 @@ def test_a_second_run_reads_the_codes_that_were_kept(folder, monkeypatch):
     assert hashed == [0, 0, 0, 1, 2, 3]
 
 
-def test_hashes_that_cannot_run_here_are_left_out_and_named(folder):
+def test_hashes_that_cannot_run_here_are_left_out_and_named(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))  # no network is here either
+
     class Absent(ImageHash):
         name = "absent"
         input_size = (64, 64)

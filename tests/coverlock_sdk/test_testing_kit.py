@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from coverlock_sdk import wrap
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
+from tests.conftest import AdditiveMark
 
-# pytester forgets modules that a run inside this process imported; torch cannot be loaded twice.
+# torch cannot be loaded twice: see _imported_once.
 with contextlib.suppress(ImportError):
     import torch  # noqa: F401
 
@@ -21,6 +23,22 @@ pytest_plugins = ["pytester"]
 
 SUBJECTS = Path(__file__).with_name("kit_subjects.py")
 LOCK = {"test_lock_accepts", "test_lock_rejects"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _imported_once():
+    """pytester forgets the modules that a run inside this process was the first to import."""
+    plugin_manager.cache_clear()
+    assert plugin_manager().plugins
+    lock = wrap(AdditiveMark())
+    assert lock.verify(lock.mark(natural_pictures(1)[0], "once").picture, "once")
+
+
+@pytest.fixture
+def pytester(pytester, monkeypatch):
+    """Runs without a plugin that takes longer to import than the kit takes to run."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:schemathesis")
+    return pytester
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -53,9 +54,31 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_factors, "SHORTER", {"mbrs": {"steps": 2}})
 
 
-def finished_card(photos: Path, images: list[Path], runs: Path) -> tuple[Path, dict[str, Any]]:
-    """The card of a run that was trained to its end, and its file."""
-    interventions.interventions(["mbrs"], photos, images, runs, [0], bfloat16=False)
+def intervened(photos: Path, runs: Path) -> Any:
+    """What is found of the first variant, with one seed."""
+    images = sorted(photos.iterdir())
+    return interventions.interventions(["mbrs"], photos, images, runs, [0], bfloat16=False)
+
+
+@pytest.fixture(scope="module")
+def trained_once(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        few = partial(trained.transferability_curve, messages=2)
+        patch.setattr(trained, "transferability_curve", few)
+        patch.setattr(interventions, "VARIANTS", (TINY,))
+        intervened(photos, runs)
+    return runs
+
+
+@pytest.fixture
+def runs(trained_once: Path, tiny: None, tmp_path: Path) -> Path:
+    """A folder with a run that was trained to its end, for a test to change."""
+    return shutil.copytree(trained_once, tmp_path / "runs")
+
+
+def card_of(runs: Path) -> tuple[Path, dict[str, Any]]:
+    """The card of the run, and its file."""
     file = runs / "mbrs-0" / "watermark.json"
     return file, json.loads(file.read_text())
 
@@ -72,7 +95,7 @@ def test_variants_are_trained_and_measured_once(
     weights = tmp_path / "mbrs-0" / "watermark.safetensors"
     first = weights.stat().st_mtime_ns
     monkeypatch.setattr(rt, "decode", None)  # nothing is measured twice either
-    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+    again = intervened(photos, tmp_path)
     assert weights.stat().st_mtime_ns == first
     assert again["trained"]["mbrs"]["seeds"]["0"] == run
     assert "vine with broadcast gap | - | 0" in INTERVENTIONS.markdown(figures)
@@ -129,13 +152,11 @@ def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path)
         training_factors.training_factors(["mbrs"], ["weather"], *arguments)
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, tmp_path: Path) -> None:
-    images = sorted(photos.iterdir())
-    file, card = finished_card(photos, images, tmp_path)
+def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, runs: Path) -> None:
+    file, card = card_of(runs)
     assert card.pop("images_per_second") > 0
     file.write_text(json.dumps(card))
-    again = interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+    again = intervened(photos, runs)
     assert again["trained"]["mbrs"]["seeds"]["0"]["images_per_second"] is None
 
 
@@ -144,19 +165,7 @@ def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
         interventions.interventions(["hiden"], photos, [], tmp_path, [0], bfloat16=False)
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_run_is_not_shown_under_settings_it_was_not_made_with(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    images = sorted(photos.iterdir())
-    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
-    other = replace(TINY, recipe=replace(TINY.recipe, rate=0.5))
-    monkeypatch.setattr(interventions, "VARIANTS", (other,))
-    with pytest.raises(CoverLockError, match="trained with other settings"):
-        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
-
-
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize(
     "changed",
     [
@@ -164,23 +173,20 @@ def test_a_run_is_not_shown_under_settings_it_was_not_made_with(
         replace(TINY, settings={**TINY.settings, "bits": 256, "size": 128}),  # of the same shapes
     ],
 )
-def test_an_unfinished_run_does_not_go_on_under_other_settings(
-    changed: Variant, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_is_neither_shown_nor_gone_on_with_under_other_settings(
+    changed: Variant, finished: bool, photos: Path, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = sorted(photos.iterdir())
-    interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
-    (tmp_path / "mbrs-0" / "watermark.safetensors").unlink()
+    if not finished:
+        (runs / "mbrs-0" / "watermark.safetensors").unlink()
     monkeypatch.setattr(interventions, "VARIANTS", (changed,))
     with pytest.raises(CoverLockError, match="trained with other settings"):
-        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+        intervened(photos, runs)
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_run_that_changed_on_the_way_is_not_shown(photos: Path, tmp_path: Path) -> None:
-    images = sorted(photos.iterdir())
-    file, card = finished_card(photos, images, tmp_path)
+def test_a_run_that_changed_on_the_way_is_not_shown(photos: Path, runs: Path) -> None:
+    file, card = card_of(runs)
     made_with = {"recipe": card["recipe"], "settings": card["settings"]}
     other = {**made_with, "recipe": {**card["recipe"], "rate": 0.5}}
     file.write_text(json.dumps({**card, "sittings": [other, made_with]}))
     with pytest.raises(CoverLockError, match="trained with other settings"):
-        interventions.interventions(["mbrs"], photos, images, tmp_path, [0], bfloat16=False)
+        intervened(photos, runs)

@@ -9,6 +9,7 @@ meant to, write them anew and let the difference be read with it::
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import tempfile
 import warnings
@@ -39,29 +40,41 @@ CHANGES = ("none", "JPEG", "half size", "brighter", "cropped", "turned")
 Answer = dict[str, Any]
 
 
-def answers() -> Iterator[Answer]:
-    """Every answer, in a fixed order."""
+SUBJECTS = (
+    *itertools.product(("additive", "mbrs"), ("keyless", "keyed", "registry")),
+    ("toy", "bundle"),
+)
+"""Whom is asked, in the order of the file: each lock of each watermark, and a bundle."""
+
+
+def subject_of(answer: Answer) -> tuple[str, str]:
+    """Whose answer it is."""
+    return (answer["watermark"], answer["lock"]) if "lock" in answer else ("toy", "bundle")
+
+
+def answers_of(subject: tuple[str, str]) -> Iterator[Answer]:
+    """Every answer of one subject, in a fixed order."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield from _of_locks(Path(folder))
-        yield from _of_a_bundle(Path(folder))
+        if subject == SUBJECTS[-1]:
+            yield from _of_a_bundle(Path(folder))
+        else:
+            yield from _of_a_lock(Path(folder), *subject)
 
 
-def _of_locks(folder: Path) -> Iterator[Answer]:
+def _of_a_lock(folder: Path, mark: str, name: str) -> Iterator[Answer]:
     """A quick watermark on all pictures, a network on one."""
     every = pictures()
-    for watermark in (AdditiveMark(), load_watermark("mbrs")):
-        locks = {
-            "keyless": wrap(watermark),
-            "keyed": wrap(watermark, key=KEY),
-            "registry": wrap(watermark, key=KEY, registry=folder / f"{watermark.name}.db"),
-        }
-        for name, lock in locks.items():
-            for kind in every if watermark.name == "additive" else ("native",):
-                for answer in _about(lock, every[kind]):
-                    yield {"watermark": watermark.name, "lock": name, "picture": kind, **answer}
-            unmarked = _said(lock.verify(every["native"], NAMES[2]))
-            yield {"watermark": watermark.name, "lock": name, "asked": "unmarked", **unmarked}
+    lock = wrap(
+        AdditiveMark() if mark == "additive" else load_watermark(mark),
+        key=None if name == "keyless" else KEY,
+        registry=folder / "registry.db" if name == "registry" else None,
+    )
+    for kind in every if mark == "additive" else ("native",):
+        for answer in _about(lock, every[kind]):
+            yield {"watermark": mark, "lock": name, "picture": kind, **answer}
+    unmarked = _said(lock.verify(every["native"], NAMES[2]))
+    yield {"watermark": mark, "lock": name, "asked": "unmarked", **unmarked}
 
 
 def _of_a_bundle(folder: Path) -> Iterator[Answer]:
@@ -168,5 +181,6 @@ def golden() -> list[Answer]:
 
 
 if __name__ == "__main__":
-    FILE.write_text("".join(json.dumps(answer) + "\n" for answer in answers()))
+    every = itertools.chain.from_iterable(map(answers_of, SUBJECTS))
+    FILE.write_text("".join(json.dumps(answer) + "\n" for answer in every))
     print(f"{len(golden())} answers in {FILE}")

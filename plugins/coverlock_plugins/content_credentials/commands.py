@@ -47,7 +47,7 @@ trust_option = click.option(
     "--trust",
     type=click.Path(path_type=Path),
     required=True,
-    help="Certificates of those who may sign, in PEM format.",
+    help="Certificates that you trust, in PEM format.",
 )
 
 
@@ -66,7 +66,7 @@ def c2pa() -> None:
     help="Output file, or folder for several pictures.",
 )
 @click.option(
-    "--id", "identifier", required=True, help="Gives each picture a new serial of this identifier."
+    "--id", "identifier", required=True, help="Identifier; each picture gets a new serial of it."
 )
 @click.option(
     "--cert",
@@ -96,8 +96,8 @@ def sign(
 ) -> None:
     """Mark pictures, sign manifests that say so, and keep the manifests in a repository.
 
-    Each picture carries a locked serial of its own. Its manifest holds two soft bindings, the
-    lock's and a fingerprint, by which 'coverlock c2pa resolve' finds it after it was stripped.
+    Each picture carries its own locked serial. Its manifest holds two soft bindings, the lock and a
+    fingerprint; 'coverlock c2pa resolve' uses them to find the manifest after it was stripped.
     """
     credentials = Credentials.load(cert, private_key)
     found = search(sources)
@@ -123,8 +123,8 @@ def sign(
 @click.option(
     "--save",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for what a mark led to: NAME.c2pa, the manifest store, and NAME.altered.png, "
-    "where the picture seems altered.",
+    help="Folder for what a mark led to: NAME.c2pa is the manifest store, and NAME.altered.png "
+    "shows where the picture seems altered.",
 )
 @json_option
 def resolve(
@@ -164,9 +164,9 @@ def resolve(
 @trust_option
 @json_option
 def merge(other: Path, repository: Path, trust: Path, as_json: bool) -> None:
-    """Add the manifests of OTHER, a repository, to this one.
+    """Add the manifests of another repository, OTHER, to this one.
 
-    A manifest by an unknown signer, or for a serial that is taken, is reported and skipped.
+    A manifest by an unknown signer, or for a serial that is already taken, is reported and skipped.
     """
     source, anchors = ManifestRepository(other), trust_anchors(trust)
     merged = ManifestRepository(repository, create=True).merge(source, anchors)
@@ -178,7 +178,7 @@ def merge(other: Path, repository: Path, trust: Path, as_json: bool) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @json_option
 def trial_certificates(folder: Path, as_json: bool) -> None:
-    """Make certificates under FOLDER to try things out; they count only where you name them."""
+    """Make certificates in FOLDER for trials; they are trusted only where you name them."""
     files = make_trial_certificates(folder)
     answer(
         {"cert": str(files.chain), "key": str(files.key), "trust": str(files.root)},

@@ -71,7 +71,7 @@ def test_ctrl_c_is_not_a_rejection(folder, monkeypatch):
     monkeypatch.setattr(AdditiveMark, "decode", interrupted)
     for command, said in {
         "verify": "interrupted after 0 of 3 pictures\n",
-        "embed": "interrupted after 0 of 3 pictures; the same command with --resume continues\n",
+        "embed": "interrupted after 0 of 3 pictures; run again with --resume to continue\n",
     }.items():
         ended = CliRunner().invoke(build_cli(), [command, str(folder), *LOCK])
         assert (ended.exit_code, ended.stdout, ended.stderr) == (130, "", said)
@@ -136,7 +136,7 @@ def test_rejections_that_chance_explains_count_no_bits(folder):
     shown = run("verify", folder, *LOCK, code=1)
     assert "no better than chance (p = " in shown
     assert " bits" not in shown
-    assert "another key, identifier or watermark?" in shown
+    assert "check the key, the identifier and the watermark." in shown
     run("embed", folder / "a.png", *LOCK)
     shown = run("verify", folder, *LOCK, code=1)
     assert "of 48 bits, p = " in shown

@@ -62,7 +62,7 @@ def test_a_picture_that_was_marked_before_is_told(folder, marked, registry):
 def test_a_registry_needs_a_key_and_an_identifier(folder, registry):
     assert "needs a key" in complaint("embed", folder, *LOCK, *registry[:2])
     bits = ("-w", "additive", "--bits", "01" * 24)
-    assert "name it with --id" in complaint("embed", folder, *bits, *registry)
+    assert "give one with --id" in complaint("embed", folder, *bits, *registry)
     run("embed", folder / "a.png", *LOCK, *registry)
     assert "use --id instead of --bits" in complaint("verify", folder, *bits, *registry)
 

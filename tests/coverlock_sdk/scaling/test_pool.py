@@ -186,4 +186,4 @@ def test_results_go_to_a_folder_and_to_no_object_store(tmp_path):
     line += ["--ray", "s3://results/today"]
     refused = CliRunner().invoke(build_cli(), line)
     assert refused.exit_code == 2
-    assert "name a folder of this machine" in refused.output
+    assert "name a folder on this machine" in refused.output
