@@ -74,8 +74,8 @@ class WeakMarkWarning(UserWarning):
     """A marked picture would not be accepted by verification as it stands."""
 
 
-class FaintPictureError(CoverLockError):
-    """A picture is nearly empty, so that anything could pass for it."""
+class UnmarkableError(CoverLockError):
+    """No mark on this picture would verify; the message says why, and nothing was written."""
 
 
 class LookalikeWarning(UserWarning):

@@ -150,6 +150,11 @@ class Picture:
             return self.pixels.copy()
         return levels(np.moveaxis(self.view(size), 0, -1))
 
+    @property
+    def is_grey(self) -> bool:
+        """Whether the picture has one channel, and so no colour to hide a mark in."""
+        return self.pixels.shape[2] == 1
+
     def layers(self) -> AnyArray:
         """Colour, and transparency where there is any, as one array (H, W, channels)."""
         if self.alpha is None:
@@ -168,7 +173,7 @@ class Picture:
 
     def _shown(self, residual: Images) -> Images:
         """What this picture can show of ``residual`` (3, h, w): all of it, or its grey."""
-        if self.pixels.shape[2] == 3:
+        if not self.is_grey:
             return residual
         grey: Images = np.tensordot(LUMA, residual, axes=1)[None]
         return grey

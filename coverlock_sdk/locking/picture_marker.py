@@ -14,10 +14,10 @@ from typing import Any
 
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import (
-    FaintPictureError,
     LookalikeWarning,
     LossyFormatWarning,
     PictureError,
+    UnmarkableError,
     WeakMarkWarning,
 )
 from coverlock_sdk.images.codecs import (
@@ -45,7 +45,8 @@ class PictureMarker:
 
         A message is an array of bits, or a string: an identifier, whose codeword is embedded.
         A path gives a path: the marked picture is written to ``out``, or beside the original as
-        ``NAME.marked.png``. A picture whose mark would not verify is returned with a warning.
+        ``NAME.marked.png``. A picture whose mark would not verify is returned with a warning, or
+        refused where no setting would help.
         """
         if is_path(pictures):
             return self.mark_file(pictures, messages, out).picture
@@ -58,7 +59,7 @@ class PictureMarker:
             [picture for picture, _ in kinds], self.binder.lock.messages(messages, len(given))
         )
         for result in marked:
-            _warn_if_weak(result)
+            _require_a_mark(result)
         restored = [
             restore(result.picture) for (_, restore), result in zip(kinds, marked, strict=True)
         ]
@@ -94,7 +95,7 @@ class PictureMarker:
         if target.exists() and source.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
         content, marked = self.mark_content(source, message, target.suffix, quality, target.name)
-        _warn_if_weak(marked)
+        _require_a_mark(marked)
         write_file(target, content)
         return replace(marked, picture=target)
 
@@ -148,14 +149,19 @@ def _outputs(given: Given) -> list[Path | None]:
     return outputs
 
 
-def _warn_if_weak(marked: Marked) -> None:
-    """Say so where a mark would not be accepted, or where a forgery of it might be."""
+def _require_a_mark(marked: Marked) -> None:
+    """Refuse a picture that cannot carry a mark, and warn of a weak one or one like another."""
     if marked.is_faint:
-        raise FaintPictureError(
+        raise UnmarkableError(
             "the picture is nearly empty, so anything could pass for it and verification would "
             "refuse it: use a picture with more to see"
         )
     verdict = marked.verdict
+    if not verdict.accepted and marked.picture.is_grey:
+        raise UnmarkableError(
+            f"{verdict.matches} of {verdict.bits} bits come back from this grey picture: the "
+            "watermark writes in colour, so convert the picture to RGB and mark that"
+        )
     if not verdict.accepted:
         warnings.warn(
             f"the marked picture would not be accepted ({verdict.matches} of {verdict.bits} bits, "

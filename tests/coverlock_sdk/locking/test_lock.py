@@ -23,14 +23,15 @@ from coverlock_sdk import (
 )
 from coverlock_sdk.errors import (
     CoverLockError,
-    FaintPictureError,
     KeyringError,
     LossyFormatWarning,
     MessageError,
     PictureError,
     PluginError,
+    UnmarkableError,
     WeakMarkWarning,
 )
+from coverlock_sdk.images.picture import LUMA
 from coverlock_sdk.locking.keys import codeword
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.readings import Floors
@@ -317,8 +318,33 @@ def test_a_nearly_empty_picture_is_refused(additive, key):
     verdict = locked.verify(blank, "studio")
     assert not verdict
     assert "nearly empty" in str(verdict)
-    with pytest.raises(FaintPictureError, match="nearly empty"):
+    with pytest.raises(UnmarkableError, match="nearly empty"):
         locked.embed(blank, "studio")
+
+
+class ColourMark(AdditiveMark):
+    """Adds to red what it takes from green, so that nothing of it is left in grey."""
+
+    def embed(self, images, payloads):
+        mark = super().embed(np.full_like(images, 0.5), payloads)[:, 0] - 0.5
+        tint = np.stack([mark / LUMA[0], -mark / LUMA[1], 0 * mark], axis=1)
+        return np.clip(images + tint / 3, 0, 1)
+
+    def decode(self, images):
+        return super().decode((images[:, 0] - images[:, 1])[:, None])
+
+
+def test_a_grey_picture_that_the_watermark_cannot_mark_is_refused_and_not_written(photos, tmp_path):
+    locked = wrap(ColourMark())
+    picture = Image.fromarray(photos[0])
+    picture.save(tmp_path / "colour.png")
+    picture.convert("L").save(tmp_path / "grey.png")
+    picture.convert("L").convert("RGB").save(tmp_path / "converted.png")
+    with pytest.raises(UnmarkableError, match="convert the picture to RGB"):
+        locked.embed(tmp_path / "grey.png", "studio")
+    assert not (tmp_path / "grey.marked.png").exists()
+    for name in ("colour", "converted"):
+        assert locked.verify(locked.embed(tmp_path / f"{name}.png", "studio"), "studio")
 
 
 # Payload lengths
