@@ -17,4 +17,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/readyz', timeout=2)"]
 ENTRYPOINT ["coverlock", "serve"]
-CMD ["/bundle", "--host", "0.0.0.0", "--port", "8000", "--behind-proxy", "--tokens", "/tokens.json"]
+CMD ["/bundle", "--listen", "0.0.0.0:8000", "--behind-proxy", "--tokens", "/tokens.json"]

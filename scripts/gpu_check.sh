@@ -55,11 +55,11 @@ for precision in $precisions; do
 done
 step "mark" coverlock embed "$photos" -o "$work/marked" --bundle "$bundle" --id gpu-check
 for precision in $precisions; do
-    step "cpu $precision" coverlock verify "$work/marked" --bundle "$bundle" --runtime cpu \
-        --precision "$precision" --id gpu-check
+    step "cpu $precision" coverlock verify "$work/marked" --bundle "$bundle" \
+        --runtime "cpu:$precision" --id gpu-check
     for runtime in cuda tensorrt; do
         on_gpu "$runtime $precision" coverlock verify "$work/marked" --bundle "$bundle" \
-            --runtime "$runtime" --precision "$precision" --trust "$work/signing.pub" --id gpu-check
+            --runtime "$runtime:$precision" --trust "$work/signing.pub" --id gpu-check
     done
 done
 on_gpu "latency" coverlock bench latency "$bundle" --images "$photos" --clock wall \

@@ -13,13 +13,10 @@ from click.core import ParameterSource
 from coverlock_sdk.bundles.signing import ANYONE
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError, MessageError, RegistryError
-from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash, load_watermark, parse_setting
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
-from coverlock_sdk.locking.embedding import MOST_PSNR
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environment
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier.runtimes import AUTO
 from coverlock_sdk.verifier.verifier import Settings, Verifier
@@ -29,7 +26,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Trusted = str | tuple[str, ...] | None
 """What ``--trust`` gives: files, or "any", or nothing."""
 
-BUNDLE_ONLY = ("trust", "runtime", "precision", "workers", "ray")
+BUNDLE_ONLY = ("trust", "runtime", "workers")
 """Parameters of ``verify`` and ``identify`` that say how a bundle is opened, and by whom."""
 
 
@@ -75,10 +72,35 @@ def _chosen_trust(
     return tuple(str(Path(path).resolve()) for path in given) or None
 
 
+def _chosen_runtime(context: click.Context, option: click.Parameter, given: str) -> tuple[str, str]:
+    """The runtime and the precision that NAME or NAME:PRECISION stands for."""
+    name, _, precision = given.partition(":")
+    return name, precision or Settings.precision
+
+
+def _chosen_identifier(
+    context: click.Context, option: click.Parameter, given: str | None
+) -> str | None:
+    if given is not None and not given.strip():
+        raise MessageError("the identifier is empty: give --id a name, such as order-4711")
+    return given
+
+
 sources_argument = click.argument("sources", nargs=-1, required=True)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
 )
+identifier_option = click.option(
+    "--id",
+    "identifier",
+    required=True,
+    callback=_chosen_identifier,
+    help="Identifier that the pictures carry.",
+)
+watermark_option = click.option(
+    "-w", "--watermark", help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE."
+)
+bundle_option = path_option("--bundle", help="Exported bundle, instead of a plugin.")
 key_option = path_option(
     "--key-file", help="Key file.", show_default=f"${KEY_FILE_VARIABLE}, if it is set"
 )
@@ -90,11 +112,12 @@ trust_option = click.option(
     help="Public key that must have signed the bundle, or 'any' to accept an "
     "unsigned one. Repeatable.",
 )
-max_pixels_option = click.option(
-    "--max-pixels",
-    type=click.IntRange(1, MOST_PIXELS),
-    default=MAX_PIXELS,
-    help="Refuse larger pictures; memory and time grow with them.",
+runtime_option = click.option(
+    "--runtime",
+    default=AUTO,
+    callback=_chosen_runtime,
+    metavar="NAME[:PRECISION]",
+    help="What runs the bundle's graph, and in which precision, such as cuda:fp16.",
 )
 audit_option = path_option(
     "--audit", help="Append every verdict to this file; 'coverlock check-log' checks it."
@@ -105,65 +128,29 @@ registry_option = path_option(
     "only pictures that it remembers.",
 )
 fpr_option = click.option(
-    "--fpr", type=float, help="False-positive rate.", show_default=f"{DEFAULT_FPR:g}"
+    "--fpr",
+    type=float,
+    help="False-positive rate.",
+    show_default=f"{DEFAULT_FPR:g}, or the bundle's",
 )
 psnr_option = click.option(
     "--psnr",
-    type=click.FloatRange(20, MOST_PSNR),
+    type=float,
     show_default="the watermark's own",
     help="PSNR of marked pictures, in decibels.",
 )
 workers_option = click.option("--workers", type=click.IntRange(1), help="Number of processes.")
-bundle_options = together(
-    click.option("--runtime", default=AUTO, help="Runtime for the graph."),
-    click.option("--precision", default="fp32", help="Precision of the graph."),
-    trust_option,
-)
-_watermark = ("-w", "--watermark")
-_watermark_help = "Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE."
-_hash_option = click.option(
-    "--hash", help="Image hash, as NAME or NAME:OPTION=VALUE.", show_default=DEFAULT_HASH
-)
-lock_options = together(
-    click.option(*_watermark, required=True, help=_watermark_help),
-    _hash_option,
+
+verifier_options = together(
+    watermark_option,
+    bundle_option,
     key_option,
     fpr_option,
-    max_pixels_option,
-)
-_lock_or_bundle_options = together(
-    click.option(*_watermark, help=_watermark_help),
-    path_option("--bundle", help="Exported bundle, instead of a plugin; needs no PyTorch."),
-    _hash_option,
-    key_option,
-    click.option(
-        "--fpr",
-        type=float,
-        help="False-positive rate.",
-        show_default=f"{DEFAULT_FPR:g}, or the bundle's",
-    ),
     registry_option,
+    runtime_option,
+    trust_option,
 )
-marker_options = together(_lock_or_bundle_options, trust_option, psnr_option, max_pixels_option)
-"""What marks pictures, and how strongly."""
-
-verifier_options = together(_lock_or_bundle_options, bundle_options, max_pixels_option)
 """What verifies pictures; ``open_verifier`` takes their values."""
-
-message_options = together(
-    click.option("--id", "identifier", help="Identifier that the pictures carry."),
-    click.option("--bits", help="The message itself, as a string of 0 and 1, instead of --id."),
-)
-"""The options that name a message; ``chosen_message`` takes their values."""
-
-
-def chosen_message(length: int, identifier: str | None, bits: str | None) -> Any:
-    """The message that ``message_options`` describe: a string is an identifier."""
-    if (identifier is None) == (bits is None):
-        raise MessageError("name the message with either --id or --bits")
-    if identifier is not None and not identifier.strip():
-        raise MessageError("the identifier is empty: give --id a name, such as order-4711")
-    return as_bits(bits, 1, length)[0] if identifier is None else identifier
 
 
 def open_watermark(setting: str) -> Watermark:
@@ -174,16 +161,15 @@ def open_watermark(setting: str) -> Watermark:
 
 def open_lock(
     watermark: str,
-    hash: str | None = None,
+    hash: str = DEFAULT_HASH,
     key_file: Path | None = None,
     fpr: float | None = None,
-    max_pixels: int = MAX_PIXELS,
     psnr: float | None = None,
     registry: Path | None = None,
 ) -> LockedWatermark:
-    """The lock that ``lock_options`` describe."""
-    hash_name, hash_options = parse_setting(hash or DEFAULT_HASH)
-    lock = wrap(
+    """The lock that options of the command line describe."""
+    hash_name, hash_options = parse_setting(hash)
+    return wrap(
         open_watermark(watermark),
         key=chosen_keyring(key_file),
         hash=load_hash(hash_name, **hash_options),
@@ -191,51 +177,42 @@ def open_lock(
         psnr=psnr,
         registry=registry,
     )
-    lock.max_pixels = max_pixels
-    return lock
 
 
 @contextlib.contextmanager
 def open_verifier(
     watermark: str | None,
     bundle: Path | None,
-    hash: str | None,
     key_file: Path | None,
     fpr: float | None,
-    max_pixels: int,
     registry: Path | None,
-    **opening: Any,
+    runtime: tuple[str, str],
+    trust: Trusted,
 ) -> Iterator[LockedWatermark | Verifier]:
     """The verifier that ``verifier_options`` describe, of a watermark or of a bundle."""
-    require_one(watermark, bundle, idle_without_bundle=BUNDLE_ONLY, idle_with_bundle=("hash",))
+    require_one(watermark, bundle, *BUNDLE_ONLY)
     if registry is not None:
         require_registry(registry)
     if watermark is not None:
-        yield open_lock(watermark, hash, key_file, fpr, max_pixels, registry=registry)
+        yield open_lock(watermark, key_file=key_file, fpr=fpr, registry=registry)
         return
     assert bundle is not None
-    keyring = chosen_keyring(key_file)
+    name, precision = runtime
     # One picture at a time comes from here, so none waits for others to fill a batch.
-    rights = {"key": keyring, "trust": opening.pop("trust"), "registry": registry}
-    runtime = opening.pop("runtime")
-    settings = Settings(fpr=fpr, max_pixels=max_pixels, max_delay_ms=0, **opening)
-    with Verifier.open(bundle, runtime, **rights, settings=settings) as verifier:
+    settings = Settings(precision, fpr, max_delay_ms=0)
+    keyring = chosen_keyring(key_file)
+    with Verifier.open(
+        bundle, name, key=keyring, trust=trust, registry=registry, settings=settings
+    ) as verifier:
         yield verifier
 
 
-def require_one(
-    watermark: str | None,
-    bundle: Path | None,
-    idle_without_bundle: tuple[str, ...],
-    idle_with_bundle: tuple[str, ...],
-) -> None:
-    """Refuse everything but one watermark or one bundle, and options of the other kind."""
+def require_one(watermark: str | None, bundle: Path | None, *of_bundles: str) -> None:
+    """Refuse everything but one watermark or one bundle, and options of bundles without one."""
     if (watermark is None) == (bundle is None):
         raise CoverLockError("name either a watermark with --watermark or a bundle with --bundle")
     if bundle is None:
-        refuse_idle("without --bundle", *idle_without_bundle)
-    else:
-        refuse_idle("with --bundle, which has its own", *idle_with_bundle)
+        refuse_idle("without --bundle", *of_bundles)
 
 
 def require_registry(path: Path) -> None:

@@ -127,7 +127,7 @@ def report(
         for row in progress(rows, total=total, quiet=total == 1):
             collected.append(row)
     except KeyboardInterrupt:
-        resume = "; run again with --resume to continue" if marking else ""
+        resume = "; run the same command again to go on" if marking else ""
         far = f"after {len(collected)} of {total} pictures"
         raise KeyboardInterrupt(far + resume) from None
     counts = dict.fromkeys(COLOURS, 0)

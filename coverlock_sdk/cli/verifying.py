@@ -1,9 +1,10 @@
-"""``coverlock verify`` and ``identify``: here, in several processes, or on a Ray cluster."""
+"""``coverlock verify`` and ``identify``, here or in several processes."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,12 +16,10 @@ from coverlock_sdk.cli import EXIT_CODES
 from coverlock_sdk.cli.options import (
     BUNDLE_ONLY,
     audit_option,
-    chosen_message,
+    identifier_option,
     json_option,
-    message_options,
     open_verifier,
     path_option,
-    refuse_idle,
     remembered_names,
     require_one,
     require_registry,
@@ -31,82 +30,55 @@ from coverlock_sdk.cli.options import (
 from coverlock_sdk.cli.output import (
     VERDICT_COLUMNS,
     Row,
-    answer,
-    counted,
     each,
-    finish,
     logged,
     picture_and_digest,
     report,
 )
-from coverlock_sdk.errors import CoverLockError, MessageError, needs
+from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.folders import Source, search
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.pool import in_processes
 
 Check = Callable[[Any], Any]
 """What verifies or identifies one picture."""
 
-OF_JOBS = ("fpr", "runtime", "precision", "max_pixels")
-"""Options of the command that a job takes as they are."""
-
 
 @click.command(epilog=EXIT_CODES)
 @sources_argument
-@message_options
+@identifier_option
 @verifier_options
 @workers_option
-@path_option(
-    "--ray",
-    metavar="FOLDER",
-    help="Verify on a Ray cluster, also from Parquet and object stores; results go to FOLDER.",
-)
-@click.option(
-    "--root",
-    "roots",
-    multiple=True,
-    help="With --ray, another folder or URI whose pictures Parquet rows may name. Repeatable.",
-)
 @audit_option
 @json_option
 def verify(
     sources: tuple[str, ...],
-    identifier: str | None,
-    bits: str | None,
+    identifier: str,
     workers: int | None,
-    ray: Path | None,
-    roots: tuple[str, ...],
     audit: Path | None,
     as_json: bool,
     **opening: Any,
 ) -> None:
-    """Check whether pictures carry a message.
+    """Check whether pictures carry an identifier.
 
     SOURCES are files, folders or patterns. With --registry, a picture is accepted if it is the one
-    that was marked with --id or one of its serials. With --workers or --ray, files are decoded in
-    processes that are killed if they take too much time or memory.
+    that was marked with --id or one of its serials. With --workers, files are decoded in processes
+    that are killed if they take too much time or memory.
     """
-    require_one(opening["watermark"], opening["bundle"], BUNDLE_ONLY, ("hash",))
-    if opening["registry"] is not None and bits is not None:
-        raise MessageError("a registry knows pictures by identifier: use --id instead of --bits")
-    if ray is None:
-        refuse_idle("without --ray", "roots")
-    if ray is not None or workers is not None:
-        job = _job(identifier, bits, ray is not None, audit is not None, opening)
-        if ray is not None:
-            _verify_on_cluster(job, sources, ray, workers, roots, audit, as_json)
-        _verify_in_processes(job, sources, workers or 1, audit, as_json)
+    require_one(opening["watermark"], opening["bundle"], *BUNDLE_ONLY)
+    if workers is not None:
+        _verify_in_processes(open_job(identifier, **opening), sources, workers, audit, as_json)
     with open_verifier(**opening) as verifier:
-        message = chosen_message(verifier.bits, identifier, bits)
-        check: Check = partial(verifier.verify, messages=message)
+        check: Check = partial(verifier.verify, messages=identifier)
         registry = verifier.lock.registry
         names = remembered_names(registry, identifier) if registry is not None else [identifier]
         if names != [identifier]:
             check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
-        _check_all(verifier, sources, check, message, VERDICT_COLUMNS, audit, as_json)
+        _check_all(verifier, sources, check, identifier, VERDICT_COLUMNS, audit, as_json)
 
 
 @click.command(epilog=EXIT_CODES)
@@ -143,7 +115,7 @@ def _check_all(
     verifier: PictureVerifier,
     sources: tuple[str, ...],
     check: Check,
-    message: Any,
+    message: str | None,
     columns: dict[str, str],
     audit: Path | None,
     as_json: bool,
@@ -161,26 +133,29 @@ def _check_all(
     report(found, logged(each(found, work), audit, message, *names), columns, as_json)
 
 
-def _job(
-    identifier: str | None, bits: str | None, on_ray: bool, digests: bool, opening: dict[str, Any]
+def open_job(
+    identifier: str | None,
+    bundle: Path,
+    key_file: Path | None,
+    fpr: float | None,
+    registry: Path | None,
+    runtime: tuple[str, str],
+    trust: Any,
+    watermark: None = None,
 ) -> VerificationJob:
-    """The job for other processes; they work in other folders, so paths are absolute.
-
-    On Ray the message may be missing: then each Parquet row has an identifier of its own.
-    """
-    if opening["registry"] is not None:
-        _require_name(opening["registry"], identifier)
-    bundle, message = Bundle.given(opening["bundle"], opening["trust"]), None
-    if not on_ray or identifier is not None or bits is not None:
-        message = chosen_message(bundle.manifest.message_bits, identifier, bits)
+    """The job for other processes; they work in other folders, so paths are absolute."""
+    if registry is not None:
+        _require_name(registry, identifier)
+    name, precision = runtime
     return VerificationJob(
-        bundle=str(bundle.path.resolve()),
-        message=tuple(map(int, message)) if identifier is None and message is not None else message,
-        key_file=_resolved(opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)),
-        trust=opening["trust"],
-        registry=_resolved(opening["registry"]),
-        digests=digests and not on_ray,
-        **{name: opening[name] for name in OF_JOBS},
+        bundle=str(Bundle.given(bundle, trust).path.resolve()),
+        message=identifier,
+        key_file=_resolved(key_file or os.environ.get(KEY_FILE_VARIABLE)),
+        trust=trust,
+        runtime=name,
+        precision=precision,
+        fpr=fpr,
+        registry=_resolved(registry),
     )
 
 
@@ -190,8 +165,8 @@ def _require_name(registry: Path, identifier: str | None) -> None:
     names = [] if identifier is None else remembered_names(Registry(registry), identifier)
     if names and names != [identifier]:
         raise MessageError(
-            f"'{identifier}' stands for {len(names)} serials, but --workers and --ray look for "
-            "only one: name a serial with --id, or leave them out"
+            f"'{identifier}' stands for {len(names)} serials, but several processes look for only "
+            "one: name a serial with --id, or leave out --workers"
         )
 
 
@@ -202,31 +177,8 @@ def _resolved(path: Path | str | None) -> str | None:
 def _verify_in_processes(
     job: VerificationJob, sources: tuple[str, ...], workers: int, audit: Path | None, as_json: bool
 ) -> NoReturn:
-    from coverlock_sdk.scaling.pool import in_processes
-
-    found = search(sources)
+    job, found = replace(job, digests=audit is not None), search(sources)
     rows = in_processes(job, [str(source.path) for source in found.pictures], workers)
     manifest = Bundle.open(job.bundle).manifest
     names = manifest.watermark, manifest.hash, manifest.version
     report(found, logged(rows, audit, job.message, *names), VERDICT_COLUMNS, as_json)
-
-
-def _verify_on_cluster(
-    job: VerificationJob,
-    sources: tuple[str, ...],
-    out: Path,
-    workers: int | None,
-    roots: tuple[str, ...],
-    audit: Path | None,
-    as_json: bool,
-) -> NoReturn:
-    if ":/" in str(out):  # what a path makes of ://
-        raise CoverLockError(
-            f"results cannot be written to {out}: name a folder on this machine, or a mounted one"
-        )
-    with needs("--ray", "Ray", "ray"):
-        from coverlock_sdk.scaling.cluster import verify_on_ray
-    counts = verify_on_ray(job, sources, out, workers, roots, audit)
-    document = {"results": str(out), "counts": counts}
-    answer(document, as_json, counted(counts), f"results are in {out}")
-    finish(counts)

@@ -1,1 +1,1 @@
-"""Verifying many pictures at once: on the cores of one machine, or on a cluster."""
+"""Verifying and marking many pictures at once, on the cores of one machine."""

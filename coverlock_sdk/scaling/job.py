@@ -7,16 +7,13 @@ as the path of its file and never as a secret.
 from __future__ import annotations
 
 import hashlib
-import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import CoverLockError
@@ -34,7 +31,7 @@ Row = dict[str, Any]
 
 
 class Item(NamedTuple):
-    """A picture by name, and the identifier to look for in it where it has its own."""
+    """A picture by name, and the identifier to look for in it."""
 
     file: str
     id: str | None
@@ -47,8 +44,8 @@ class VerificationJob:
     """A bundle, how to open it, and the message to look for."""
 
     bundle: str
-    message: str | tuple[int, ...] | None = None
-    """An identifier, or bits; None where each picture comes with an identifier of its own."""
+    message: str | None = None
+    """An identifier; None where each picture comes with an identifier of its own."""
     key_file: str | None = None
     trust: str | tuple[str, ...] | None = None
     """Files of public keys, of which one must have signed; "any" is everybody."""
@@ -108,28 +105,17 @@ class VerificationJob:
             lock.terms(message, lock.keys[0])
         return bundle, lock
 
-    def terms(self, bundle: Bundle, lock: Lock) -> dict[str, Any]:
-        """Everything except the picture that a verdict depends on; it tells jobs apart.
+    def check(self, worker: OpenJob, items: Sequence[str]) -> list[Row]:
+        """Verify picture files together; one that cannot be read does not stop the others."""
+        return self.check_items(
+            worker, [Item(file, self.message, partial(str, file)) for file in items]
+        )
 
-        It holds fingerprints of keys and digests of bundle and message, and no secret.
-        """
-        message = None if self.message is None else _digest(json.dumps(self.message).encode())
-        return {
-            "bundle": _digest((bundle.path / MANIFEST).read_bytes()),
-            "message": message,
-            "keys": [key.fingerprint for key in lock.keys if key is not None],
-            "fpr": lock.fpr,
-            "registry": self.registry,
-            "precision": self.precision,
-        }
-
-    def check(self, worker: OpenJob, items: Sequence[str | Item]) -> list[Row]:
-        """Verify pictures together; one that cannot be read does not stop the others."""
+    def check_items(self, worker: OpenJob, items: Sequence[Item]) -> list[Row]:
+        """Verify pictures together, wherever they come from."""
         size = worker.verifier.bundle.manifest.size
-        named = [i if isinstance(i, Item) else Item(i, None, partial(str, i)) for i in items]
-        opened = [self.prepare(i.file, size, worker.decoders, i.load, True) for i in named]
-        messages = [i.id if self.message is None else self.message for i in named]
-        return self.judge(worker.verifier, opened, messages)
+        opened = [self.prepare(i.file, size, worker.decoders, i.load, True) for i in items]
+        return self.judge(worker.verifier, opened, [item.id for item in items])
 
     def prepare(
         self,
@@ -182,7 +168,7 @@ class VerificationJob:
         try:
             verdicts = verifier.verify(
                 [p.picture for p, _ in good],
-                [m if isinstance(m, str) else np.array(m, dtype=np.uint8) for _, m in good],
+                [message for _, message in good],
                 whole=whole if any(p.whole for p, _ in good) else None,
             )
         except CoverLockError as error:

@@ -12,15 +12,16 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
 from coverlock_sdk.documents import DocumentError, read_file
-from coverlock_sdk.errors import AccessError
+from coverlock_sdk.errors import AccessError, CoverLockError
 from coverlock_sdk.files import write_atomically
+from coverlock_sdk.images.picture import MOST_PIXELS
 
 Scope = Literal["verify", "identify", "embed", "detail", "metrics", "resolve"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -57,9 +58,9 @@ class Caller(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if "" in self.prefixes:
             raise AccessError(f"a prefix of '{self.name}' is empty: leave it out to allow any")
 
-    def may_mark(self, message: object) -> bool:
-        """Whether this caller may mark pictures with a message: an identifier, or bits."""
-        return not self.prefixes or (isinstance(message, str) and message.startswith(self.prefixes))
+    def may_mark(self, identifier: str) -> bool:
+        """Whether this caller may mark pictures with an identifier."""
+        return not self.prefixes or identifier.startswith(self.prefixes)
 
 
 class Callers:
@@ -109,26 +110,48 @@ def add_token(
     return token
 
 
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(ge=0)]
+
+
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of the service."""
 
-    bytes: int = 20_000_000
+    bytes: Count = 20_000_000
     """Of a picture file."""
-    pixels: int = 16_000_000
+    pixels: Annotated[int, Meta(ge=1, le=MOST_PIXELS)] = 16_000_000
     """Of a picture: a small file may decode to a very large one. Phones take 12 million."""
-    in_flight: int = 64
+    in_flight: Count = 64
     """Pictures being worked on or waiting; one more is answered 503."""
-    seconds: float = 10.0
+    seconds: Seconds = 10.0
     """For receiving a picture, and again for answering."""
-    rejections: int = 100
+    rejections: Count = 100
     """For one message in 30 days, over all callers (see ``budgets``)."""
-    decode_seconds: float = 5.0
+    decode_seconds: Seconds = 5.0
     """Processor time for decoding a picture, which is stopped then."""
+    psnr: float | None = None
+    """Of marked pictures, in decibels; None for the watermark's own."""
+    drain_seconds: Seconds = 5.0
+    """After SIGTERM, during which ``/readyz`` says "draining"."""
+    counted_in: str = "memory://"
+    """Where rates and rejections are counted: redis://HOST:PORT for several services."""
+
+    @classmethod
+    def chosen(cls, settings: Iterable[str]) -> Limits:
+        """The limits that texts of the form NAME=VALUE change."""
+        pairs = [setting.partition("=") for setting in settings]
+        try:
+            chosen = {name.strip(): value.strip() for name, _, value in pairs}
+            return msgspec.convert(chosen, cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise CoverLockError(
+                f"a limit cannot be set ({error}): "
+                f"use NAME=VALUE for one of {', '.join(cls.__struct_fields__)}"
+            ) from None
 
     @property
     def buffered(self) -> int:

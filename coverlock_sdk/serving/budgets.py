@@ -24,8 +24,6 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.serving.access import Caller
 from coverlock_sdk.serving.refusals import RefusalError
 
-MEMORY = "memory://"
-
 DAYS = 30
 SLOTS = 65_536
 """Messages share this many budgets, by a digest: made-up messages can neither fill the memory nor
@@ -37,7 +35,7 @@ Rejected = Callable[[], Awaitable[None]]
 class Budgets:
     """Counts requests and rejections, in memory or in a Redis that several services share."""
 
-    def __init__(self, rejections: int, storage: str = MEMORY) -> None:
+    def __init__(self, rejections: int, storage: str = "memory://") -> None:
         self._limiter = SlidingWindowCounterRateLimiter(_opened(storage))  # type: ignore[arg-type]
         self._for_all = RateLimitItemPerDay(rejections, DAYS, "all")
         self._for_one = RateLimitItemPerDay(max(1, rejections // 4), 1, "one")

@@ -93,11 +93,11 @@ class Deployment:
         books = tuple(verifier.lock.checked_book(names) for verifier in self.verifiers)
         return replace(self, books=books)
 
-    def verify(self, decode: Decode, message: Any) -> Finding:
-        """Whether a picture carries ``message``: an identifier, or bits as many as there are."""
-        able = [v for v in self.verifiers if isinstance(message, str) or v.bits == len(message)]
+    def verify(self, decode: Decode, identifier: str) -> Finding:
+        """Whether a picture carries ``identifier``."""
         return self._best(
-            Finding(each, each.judge(decode(each.bundle.manifest.size), message)) for each in able
+            Finding(each, each.judge(decode(each.bundle.manifest.size), identifier))
+            for each in self.verifiers
         )
 
     def identify(self, decode: Decode) -> Finding:

@@ -20,9 +20,9 @@ from coverlock_sdk.images.isolation import Turns
 from coverlock_sdk.locking.embedding import Marked
 from coverlock_sdk.serving.access import Deadline
 from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.judging import Bits, Identifier
+from coverlock_sdk.serving.judging import Identifier
 from coverlock_sdk.serving.refusals import REFUSALS, RefusalError
-from coverlock_sdk.serving.service import BODY, Service, Upload
+from coverlock_sdk.serving.service import BODY, Service, Upload, named_once
 
 KEPT = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
 """Formats of pictures that are marked in the same one; all others become PNG."""
@@ -55,7 +55,7 @@ class Made(NamedTuple):
 class Wanted(NamedTuple):
     """How a picture is to be marked."""
 
-    message: Any
+    identifier: str
     kind: str
     """Of the answer: a format, or "keep"."""
     quality: int | None
@@ -80,8 +80,7 @@ def embedding_routes(service: Service) -> APIRouter:
     )
     async def embed(
         request: Request,
-        id: Identifier = None,
-        bits: Bits = None,
+        id: Identifier,
         format: Annotated[
             str, Query(description=f"{', '.join(FORMATS)}, or {KEEP} for the picture's own.")
         ] = "png",
@@ -98,14 +97,14 @@ def embedding_routes(service: Service) -> APIRouter:
     ) -> Response:
         if service.deployment.embedder is None:
             raise RefusalError(404, "this service marks no pictures: start it with --embed")
-        message, caller = service.message(request, id, bits), request.state.caller
-        if caller is not None and not caller.may_mark(message):
+        caller, identifier = request.state.caller, named_once(request)
+        if caller is not None and not caller.may_mark(identifier):
             allowed = ", ".join(f"'{prefix}...'" for prefix in caller.prefixes)
             raise RefusalError(403, f"the token of '{caller.name}' marks only {allowed}")
         if format not in (*FORMATS, KEEP):
             raise RefusalError(400, f"the format is one of {', '.join(FORMATS)} and {KEEP}")
-        source = service.source(request, message)
-        wanted = Wanted(message, format, quality, source, idempotency_key)
+        source = service.source(request, identifier)
+        wanted = Wanted(identifier, format, quality, source, idempotency_key)
         made = await service.process(request, partial(marking.made, wanted))
         service.metrics.verdicts.labels("embedded", caller.name if caller else "").inc()
         media_type = TYPES.get(made.kind, f"image/{made.kind}")
@@ -128,7 +127,7 @@ class Marking:
         """The marked picture, or the one that was made for the same idempotency key."""
         if wanted.key is None:
             return self._marked(wanted, deployment, upload)
-        asked = repr((upload.sha256, str(wanted.message), wanted.kind, wanted.quality))
+        asked = repr((upload.sha256, wanted.identifier, wanted.kind, wanted.quality))
         return self._remembered.once(
             (upload.caller, wanted.key),
             asked,
@@ -142,11 +141,11 @@ class Marking:
         image, own_format = upload.image()
         kind = KEPT.get(own_format, "png") if wanted.kind == KEEP else wanted.kind
         size = min(self._most_pixels, max(self._least, image.width * image.height))
-        message, source, headers = wanted.message, wanted.source, {}
+        message, source, headers = wanted.identifier, wanted.source, {}
         with self._turns.turn(upload.caller, upload.deadline.left, size):
             upload.deadline.commit()  # a serial is issued for a picture that its caller receives
             start = time.thread_time()
-            if registry is not None and isinstance(message, str):
+            if registry is not None:
                 note = f"{upload.caller}/{wanted.key}" if wanted.key else source["request"]
                 earlier = registry.issued(message, note) if wanted.key else None
                 message = earlier or registry.issue(message, note)

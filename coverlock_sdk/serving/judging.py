@@ -11,10 +11,9 @@ from coverlock_sdk.frames import Frame
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.serving.deployment import Deployment, Finding
 from coverlock_sdk.serving.refusals import REFUSALS, RefusalError
-from coverlock_sdk.serving.service import BODY, Service, Upload
+from coverlock_sdk.serving.service import BODY, Service, Upload, named_once
 
-Identifier = Annotated[str | None, Query(description="Identifier of the picture.")]
-Bits = Annotated[str | None, Query(description="The message itself, as 0 and 1.")]
+Identifier = Annotated[str, Query(description="Identifier of the picture.")]
 
 
 class Answer(BaseModel):
@@ -44,21 +43,21 @@ def judging_routes(service: Service) -> APIRouter:
     """The routes that answer about a picture."""
     router = APIRouter()
 
-    async def judged(request: Request, message: Any) -> tuple[Finding, dict[str, Any]]:
-        """What was found of a message, or of any; and the details, if this caller may see them."""
-        source = service.source(request, message)
+    async def judged(request: Request, id: str | None) -> tuple[Finding, dict[str, Any]]:
+        """What was found of an identifier, or of any, and the details if the caller may know."""
+        source = service.source(request, id)
 
         def work(deployment: Deployment, upload: Upload) -> Finding:
-            if message is None:
+            if id is None:
                 found = deployment.identify(upload.picture)
                 source["id"] = found.label
             else:
-                found = deployment.verify(upload.picture, message)
+                found = deployment.verify(upload.picture, id)
             upload.deadline.commit()
             found.announce({**source, "sha256": upload.sha256})
             return found
 
-        async with service.asking(request, message) as rejected:
+        async with service.asking(request, id) as rejected:
             found = await service.process(request, work)
             if not found.verdict:
                 await rejected()
@@ -70,14 +69,14 @@ def judging_routes(service: Service) -> APIRouter:
 
     @router.post(
         "/verify",
-        summary="Whether a picture carries a message",
+        summary="Whether a picture carries an identifier",
         response_model=DetailedAnswer | Answer,
         dependencies=[Depends(service.allow("verify"))],
         responses=REFUSALS,
         openapi_extra=BODY,
     )
-    async def verify(request: Request, id: Identifier = None, bits: Bits = None) -> Any:
-        found, details = await judged(request, service.message(request, id, bits))
+    async def verify(request: Request, id: Identifier) -> Any:
+        found, details = await judged(request, named_once(request))
         return {"accepted": found.verdict.accepted, **details}
 
     @router.post(

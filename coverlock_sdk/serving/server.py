@@ -121,21 +121,19 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise CoverLockError(
             f"the service cannot listen on {host}, port {port} ({error.strerror or error}): "
-            "choose others with --host and --port"
+            "choose another address with --listen"
         ) from None
 
 
-def run(service: Service, bound: socket.socket, drain_seconds: float) -> None:
+def run(service: Service, bound: socket.socket) -> None:
     """Serve in this process, which is there for nothing else, until it is told to stop."""
     warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
     server = make_server(service)
     gc.freeze()  # what is there by now stays, and need not be looked through again and again
-    asyncio.run(_serve(server, service, bound, drain_seconds))
+    asyncio.run(_serve(server, service, bound))
 
 
-async def _serve(
-    server: uvicorn.Server, service: Service, bound: socket.socket, drain_seconds: float
-) -> None:
+async def _serve(server: uvicorn.Server, service: Service, bound: socket.socket) -> None:
     serving = asyncio.create_task(server.serve([bound]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
@@ -145,7 +143,7 @@ async def _serve(
         if service.draining:
             server.should_exit = True  # told twice: at once
         service.draining = True
-        loop.call_later(drain_seconds, setattr, server, "should_exit", True)
+        loop.call_later(service.limits.drain_seconds, setattr, server, "should_exit", True)
 
     def reload() -> None:
         loop.run_in_executor(None, reload_files, service)

@@ -1,9 +1,9 @@
 """What the service does with a request, and what guards it.
 
-A request is a picture file as the body and a message in the query. Each step that could hold the
-service up has a limit: size of the body, time to send it, pixels, time and memory to decode them,
-pictures in flight, time to answer, requests a second. What is beyond a limit is answered at once
-and clearly, and no caller gets so much of the service that others have to wait.
+A request is a picture file as the body and an identifier in the query. Each step that could hold
+the service up has a limit: size of the body, time to send it, pixels, time and memory to decode
+them, pictures in flight, time to answer, requests a second. What is beyond a limit is answered at
+once and clearly, and no caller gets so much of the service that others have to wait.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from starlette.requests import ClientDisconnect
 
 from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
 from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.serving.access import Caller, Deadline, Limits, Scope
-from coverlock_sdk.serving.budgets import MEMORY, Budgets, Rejected
+from coverlock_sdk.serving.budgets import Budgets, Rejected
 from coverlock_sdk.serving.deployment import Current, Deployment, Readiness
 from coverlock_sdk.serving.observing import Message, Metrics
 from coverlock_sdk.serving.refusals import HANG_UP, RefusalError, explained
@@ -130,7 +129,7 @@ Result = TypeVar("Result")
 
 _BEARER = HTTPBearer(auto_error=False)
 
-LONGEST_MESSAGE = 1024
+LONGEST_IDENTIFIER = 1024
 
 
 class Service:
@@ -141,7 +140,6 @@ class Service:
         deployment: Deployment,
         limits: Limits,
         reopen: Callable[[], Deployment] | None = None,
-        storage: str = MEMORY,
     ) -> None:
         self.current = Current(deployment)
         self.limits = limits
@@ -149,7 +147,7 @@ class Service:
         """Whether the service is about to end, and sends its callers elsewhere."""
         self._reopen = reopen
         self.metrics = Metrics()
-        self.budgets = Budgets(limits.rejections, storage)
+        self.budgets = Budgets(limits.rejections, limits.counted_in)
         self.places = Turns(limits.in_flight)
         self.buffered = Turns(limits.buffered)
         self._take_in()
@@ -211,8 +209,8 @@ class Service:
         return check
 
     @contextlib.asynccontextmanager
-    async def asking(self, request: Request, message: Any) -> AsyncIterator[Rejected]:
-        """Ask about a message, or None for any, while its budget of rejections lasts.
+    async def asking(self, request: Request, identifier: str | None) -> AsyncIterator[Rejected]:
+        """Ask about an identifier, or None for any, while its budget of rejections lasts.
 
         Call what is yielded when a picture was rejected (see ``Budgets.asking``).
         Callers who see p-values have no budget: with those they need no rejections to search.
@@ -225,7 +223,8 @@ class Service:
 
             yield rejected
             return
-        async with self.budgets.asking(caller.name if caller else "", canonical(message)) as spend:
+        name = caller.name if caller else ""
+        async with self.budgets.asking(name, canonical(identifier)) as spend:
             yield spend
 
     async def process(
@@ -270,39 +269,31 @@ class Service:
         if not job.cancelled():
             job.exception()  # looked at, so that a late failure is not reported as forgotten
 
-    def message(self, request: Request, identifier: str | None, bits: str | None) -> Any:
-        """The message that a request names: an identifier, or bits."""
-        named = [value for n, value in request.query_params.multi_items() if n in ("id", "bits")]
-        if len(named) != 1:
-            raise RefusalError(400, "name the message once, by either ?id= or ?bits=")
-        if not named[0] or len(named[0]) > LONGEST_MESSAGE:
-            raise RefusalError(400, f"a message has 1 to {LONGEST_MESSAGE:,} characters")
-        if identifier is not None:
-            if any(unicodedata.category(character) in ("Cc", "Cs") for character in identifier):
-                raise RefusalError(400, "an identifier has no control characters")
-            return identifier
-        lengths = [verifier.bits for verifier in self.deployment.verifiers]
-        length = len(named[0]) if len(named[0]) in lengths else lengths[0]
-        return explained(lambda: as_bits(bits, 1, length)[0])
-
-    def source(self, request: Request, message: Any = None) -> dict[str, Any]:
+    def source(self, request: Request, identifier: str | None = None) -> dict[str, Any]:
         """Who asks, and for what: with the digest of the picture it ties an audit line to them."""
         caller: Caller | None = request.state.caller
         source = {"caller": caller.name if caller else None, "request": request.state.request_id}
-        if isinstance(message, str):
-            source["id"] = message
-        elif message is not None:
-            source["bits"] = "".join(map(str, message))
-        return source
+        return source if identifier is None else {**source, "id": identifier}
 
 
-def canonical(message: Any) -> str:
-    """One text for all spellings of a message, as which its rejections are counted.
+def named_once(request: Request) -> str:
+    """The identifier that a request names."""
+    named = request.query_params.getlist("id")
+    if len(named) != 1:
+        raise RefusalError(400, "name the identifier once, by ?id=")
+    [identifier] = named
+    if not 1 <= len(identifier) <= LONGEST_IDENTIFIER:
+        raise RefusalError(400, f"an identifier has 1 to {LONGEST_IDENTIFIER:,} characters")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in identifier):
+        raise RefusalError(400, "an identifier has no control characters")
+    return identifier
 
-    None stands for whichever message a picture carries.
+
+def canonical(identifier: str | None) -> str:
+    """One text for all spellings of an identifier, as which its rejections are counted.
+
+    None stands for whichever one a picture carries.
     """
-    if message is None:
+    if identifier is None:
         return "any"
-    if isinstance(message, str):
-        return "id:" + unicodedata.normalize("NFKC", message).casefold().strip()
-    return "bits:" + "".join(str(int(bit)) for bit in message)
+    return "id:" + unicodedata.normalize("NFKC", identifier).casefold().strip()

@@ -15,7 +15,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import datetime, timezone
 from pathlib import Path
@@ -57,11 +57,11 @@ class AuditLog:
         self._record(verdict.to_dict(), watermark, hash, source)
 
     def row_reached(
-        self, row: Mapping[str, Any], message: Any, watermark: str, hash: str | None
+        self, row: Mapping[str, Any], identifier: str | None, watermark: str, hash: str | None
     ) -> None:
         """Append the verdict in a report on a picture file; one without a verdict is left out.
 
-        The line names what was looked for, or marked: a serial, an identifier, or bits.
+        The line names what was looked for, or marked: a serial or an identifier.
         """
         if row["status"] == "error":
             return
@@ -69,10 +69,9 @@ class AuditLog:
             "accepted": row["status"] == "accepted",
             **{field.name: row[field.name] for field in fields(Verdict) if field.name in row},
         }
-        named = next((row[n] for n in ("serial", "label", "id") if row.get(n)), message)
-        said = {"id": named} if named is None or isinstance(named, str) else {"bits": _text(named)}
+        named = next((row[n] for n in ("serial", "label", "id") if row.get(n)), identifier)
         about = {name: row[name] for name in ("sha256", "out") if row.get(name)}
-        self._record(verdict, watermark, hash, {"file": row["file"], **said, **about})
+        self._record(verdict, watermark, hash, {"file": row["file"], "id": named, **about})
 
     def _record(
         self, verdict: Mapping[str, Any], watermark: str, hash: str | None, source: Any
@@ -148,10 +147,6 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
                 yield line.removesuffix(b"\n")
     except (OSError, ValueError) as error:
         raise CoverLockError(f"{path} cannot be read ({error})") from None
-
-
-def _text(bits: Iterable[Any]) -> str:
-    return "".join(str(int(bit)) for bit in bits)
 
 
 def _append(file: int, line: bytes) -> None:

@@ -67,7 +67,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 )
 @click.option("--version", help="Version name of this bundle, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
-@click.option("--seed", default=0, show_default=True)
 @click.option(
     "--triton",
     "repository",
@@ -92,7 +91,6 @@ def export(
     key_file: Path | None,
     version: str | None,
     fpr: float,
-    seed: int,
     repository: Path | None,
     site: Path | None,
     as_json: bool,
@@ -112,7 +110,7 @@ def export(
 
         require_page(lock)
     photos = [source.path for source in find_pictures([images])]
-    request = Request(lock, photos, precisions, force, count, seed, version)
+    request = Request(lock, photos, precisions, force, count, version=version)
     with _shown() as steps:
         bundle = export_bundle(request, out, steps)
     if repository is not None:

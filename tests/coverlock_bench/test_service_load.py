@@ -12,7 +12,7 @@ from tests.toy_bundle import write_toy_bundle
 def test_ten_thousand_requests_leave_the_memory_as_it_was(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
     pictures = [_jpeg(picture) for picture in natural_pictures(16, (128, 128), seed=2)]
-    options = ("--runtime", "cpu", "--threads", "1", "--max-in-flight", "16")
+    options = ("--runtime", "cpu", "--limit", "in_flight=16")
     figures = load_test(bundle.path, pictures, 10_000, 8, options)
     assert figures["steady"]["statuses"] == {"200": 10_000}
     memory = figures["memory_mb"]
@@ -26,7 +26,7 @@ def test_ten_thousand_requests_leave_the_memory_as_it_was(tmp_path):
 def test_memory_is_looked_at_along_the_way(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
     pictures = [_jpeg(picture) for picture in natural_pictures(4, (128, 128), seed=2)]
-    figures = load_test(bundle.path, pictures, 25, 1, ("--runtime", "cpu", "--threads", "1"))
+    figures = load_test(bundle.path, pictures, 25, 1, ("--runtime", "cpu"))
     assert figures["steady"]["statuses"] == {"200": 25}
     memory = figures["memory_mb"]
     assert list(memory["along"]) == [2, 5, 7, 10, 12, 15, 17, 20, 22, 25]

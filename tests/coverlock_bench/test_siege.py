@@ -16,7 +16,7 @@ from tests.toy_bundle import write_toy_bundle
 def test_every_attack_is_tried_and_the_service_survives(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
     [picture] = [_jpeg(picture) for picture in natural_pictures(1, (128, 128), seed=2)]
-    options = ("--runtime", "cpu", "--threads", "1")
+    options = ("--runtime", "cpu")
     proxy = Path(__file__).parents[2] / "examples" / "deploy" / "nginx.conf"
     has_nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     figures = siege.besiege(bundle.path, picture, 2, options, proxy if has_nginx else None)

@@ -23,7 +23,7 @@ _BODY = "\x89PNG no picture\n"
 REQUESTS = [
     f"POST /verify?id=alice HTTP/1.1\r\n{_TOKEN}Content-Length: {len(_BODY)}\r\n\r\n{_BODY}",
     f"POST /verify?id=a&id=b HTTP/1.1\r\n{_TOKEN}Content-Length: 4\r\n\r\nabcd",
-    f"POST /verify?bits={'01' * 24} HTTP/1.1\r\n{_TOKEN}Transfer-Encoding: chunked\r\n\r\n"
+    f"POST /verify?id={'01' * 24} HTTP/1.1\r\n{_TOKEN}Transfer-Encoding: chunked\r\n\r\n"
     "4\r\nabcd\r\n0\r\n\r\n",
     "GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n",
     f"GET /metrics HTTP/1.1\r\n{_TOKEN}X-Request-ID: a.b\r\nExpect: 100-continue\r\n\r\n",

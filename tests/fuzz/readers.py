@@ -256,7 +256,7 @@ def registries(scratch: Path) -> Reader:
 
 
 def jobs(scratch: Path) -> Reader:
-    from coverlock_sdk.scaling.results import JOB, Results
+    from coverlock_plugins.ray_cluster.results import JOB, Results
 
     folder = scratch / "results"
     terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6}
@@ -268,7 +268,7 @@ def parquet(scratch: Path) -> Reader:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from coverlock_sdk.scaling.inputs import find_shards
+    from coverlock_plugins.ray_cluster.inputs import find_shards
     from coverlock_sdk.scaling.job import VerificationJob
 
     path, job = scratch / "rows.parquet", VerificationJob("", max_pixels=4_000_000)

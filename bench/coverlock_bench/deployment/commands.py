@@ -31,8 +31,10 @@ def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measur
         from coverlock_bench.deployment.service import load_test
 
     pictures = list(jpeg_files(find_photos(images), 32, side))
-    options = ("--runtime", load["runtime"], "--threads", str(load["threads"]))
-    figures = load_test(bundle, pictures, load["requests"], load["connections"], options)
+    options = ("--runtime", load["runtime"])
+    figures = load_test(
+        bundle, pictures, load["requests"], load["connections"], options, load["threads"]
+    )
     return Measured({**_networks(bundle), "side": side, **load}, figures)
 
 
@@ -59,9 +61,8 @@ def siege(
         from coverlock_bench.deployment.siege import besiege
 
     [picture] = jpeg_files(find_photos(images), 1, side)
-    threads, rejections = str(load["threads"]), str(10**6)
-    options = ("--runtime", load["runtime"], "--threads", threads, "--max-rejections", rejections)
-    figures = besiege(bundle, picture, load["seconds"], options, nginx)
+    options = ("--runtime", load["runtime"], "--limit", f"rejections={10**6}")
+    figures = besiege(bundle, picture, load["seconds"], options, nginx, load["threads"])
     config = {**_networks(bundle), "side": side, "nginx": nginx is not None, **load}
     return Measured(config, figures)
 

@@ -55,10 +55,11 @@ def load_test(
     requests: int,
     connections: int,
     options: tuple[str, ...] = (),
+    threads: int = 1,
 ) -> dict[str, Any]:
     """Serve ``bundle`` in a process of its own; steady load, overload, then many requests."""
-    options = (*options, "--max-rejections", str(10**9))  # most of the pictures are unmarked
-    with running_service(bundle, options, ("load-test",)) as (url, [token], process):
+    options = (*options, "--limit", f"rejections={10**9}")  # most of the pictures are unmarked
+    with running_service(bundle, options, ("load-test",), threads) as (url, [token], process):
         headers = {"Authorization": f"Bearer {token}"}
         asyncio.run(_ask(url, headers, pictures, min(requests, _SETTLED), connections))
         before = _resident(process)
@@ -83,7 +84,7 @@ def load_test(
 
 @contextlib.contextmanager
 def running_service(
-    bundle: Path, options: tuple[str, ...], callers: tuple[str, ...]
+    bundle: Path, options: tuple[str, ...], callers: tuple[str, ...], threads: int = 1
 ) -> Iterator[tuple[str, list[str], subprocess.Popen[bytes]]]:
     """``coverlock serve`` in a process of its own: its address, a token for each caller, itself."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
@@ -94,10 +95,12 @@ def running_service(
         free.close()
         command = [sys.executable, "-c", "from coverlock_sdk.cli import main; main()"]
         command += ["serve", str(bundle), "--trust", "any", "--tokens", str(tokens)]
-        command += ["--port", str(port), *options]
+        command += ["--listen", f"127.0.0.1:{port}", *options]
         log = Path(folder) / "log"
         with log.open("wb") as output:  # a pipe that nobody reads would stop the service
-            process = subprocess.Popen(command, stderr=output)
+            process = subprocess.Popen(
+                command, stderr=output, env={**os.environ, "OMP_NUM_THREADS": str(threads)}
+            )
         url = f"http://127.0.0.1:{port}"
         try:
             wait_for(url, process, log)

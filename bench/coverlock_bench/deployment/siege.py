@@ -67,6 +67,7 @@ def besiege(
     seconds: float,
     options: tuple[str, ...] = (),
     proxy: Path | None = None,
+    threads: int = 1,
 ) -> dict[str, Any]:
     """How often one caller is answered in time: in peace, and while two others attack.
 
@@ -75,7 +76,7 @@ def besiege(
     figures = {}
     callers = (*COLLUDING, "victim")
     with (
-        running_service(bundle, options, callers) as (direct, tokens, process),
+        running_service(bundle, options, callers, threads) as (direct, tokens, process),
         contextlib.nullcontext(direct) if proxy is None else behind_nginx(proxy, direct) as url,
     ):
         *attackers, victim = tokens

@@ -18,7 +18,6 @@ from coverlock_sdk.cli.options import (
     fpr_option,
     json_option,
     key_option,
-    lock_options,
     open_lock,
     sources_argument,
 )
@@ -82,7 +81,14 @@ def c2pa() -> None:
     help="The signer's private key in PEM format.",
 )
 @repository_option
-@lock_options
+@click.option(
+    "-w",
+    "--watermark",
+    required=True,
+    help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE.",
+)
+@key_option
+@fpr_option
 @json_option
 def sign(
     sources: tuple[str, ...],

@@ -185,7 +185,7 @@ def test_a_manifest_altered_on_disk_is_not_handed_out(verifier, repository, tmp_
 
 def test_the_command_refuses_what_is_not_a_repository(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
-    serve = ["serve", str(bundle.path), "--port", "0", "--routes"]
+    serve = ["serve", str(bundle.path), "--listen", "127.0.0.1:0", "--routes"]
     certificates = make_trial_certificates(tmp_path / "certificates")
     nothing = f"c2pa:repository={tmp_path / 'nothing'},trust={certificates.root}"
     done = CliRunner().invoke(build_cli(), [*serve, nothing])

@@ -71,7 +71,7 @@ def test_ctrl_c_is_not_a_rejection(folder, monkeypatch):
     monkeypatch.setattr(AdditiveMark, "decode", interrupted)
     for command, said in {
         "verify": "interrupted after 0 of 3 pictures\n",
-        "embed": "interrupted after 0 of 3 pictures; run again with --resume to continue\n",
+        "embed": "interrupted after 0 of 3 pictures; run the same command again to go on\n",
     }.items():
         ended = CliRunner().invoke(build_cli(), [command, str(folder), *LOCK])
         assert (ended.exit_code, ended.stdout, ended.stderr) == (130, "", said)

@@ -52,19 +52,17 @@ def test_what_the_registry_does_not_remember_is_rejected(folder, tmp_path, marke
 
 
 def test_a_picture_that_was_marked_before_is_told(folder, marked, registry):
-    again = ("-o", folder / "again.png", *LOCK, *registry)
-    shown = run("embed", folder / "a.png", *again)
+    again = ("embed", folder / "a.png", *LOCK, *registry, "-o")
+    shown = run(*again, folder / "again.png")
     assert "much like one that was marked as 'studio/000001'" in shown
-    [row] = run_json("embed", folder / "a.png", "--overwrite", *again)["results"]
+    [row] = run_json("embed", folder / "a.png", "-o", folder / "third.png", *LOCK, *registry)[
+        "results"
+    ]
     assert row["alike"].startswith("studio/")
 
 
-def test_a_registry_needs_a_key_and_an_identifier(folder, registry):
+def test_a_registry_needs_a_key(folder, registry):
     assert "needs a key" in complaint("embed", folder, *LOCK, *registry[:2])
-    bits = ("-w", "additive", "--bits", "01" * 24)
-    assert "give one with --id" in complaint("embed", folder, *bits, *registry)
-    run("embed", folder / "a.png", *LOCK, *registry)
-    assert "use --id instead of --bits" in complaint("verify", folder, *bits, *registry)
 
 
 def test_processes_look_for_one_serial(toy, marked, registry):

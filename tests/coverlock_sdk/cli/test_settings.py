@@ -20,26 +20,21 @@ from tests.toy_bundle import toy_lock
 
 
 def test_options_of_bundles_are_refused_without_one(folder):
-    nonsense = ("--trust", "nonsense", "--runtime", "nonsense", "--precision", "int3")
+    nonsense = ("--trust", "nonsense", "--runtime", "nonsense:int3", "--workers", "2")
     said = complaint("verify", folder / "a.png", *LOCK, *nonsense)
-    assert "--runtime, --precision and --trust do nothing without --bundle" in said
+    assert "--runtime, --trust and --workers do nothing without --bundle" in said
     ids = folder / "notes.txt"
     said = complaint("identify", folder, "-w", "additive", "--ids", ids, "--runtime", "cpu")
     assert "--runtime does nothing without --bundle: leave it out" in said
-    said = complaint("verify", folder / "a.png", *LOCK, "--ray", folder)
-    assert "--ray does nothing without --bundle" in said
-    said = complaint("verify", folder / "a.png", *LOCK, "--root", folder)
-    assert "--root does nothing without --ray" in said
 
 
 @pytest.mark.parametrize("command", ["verify", "identify"])
-def test_options_of_watermarks_are_refused_with_a_bundle(command, folder, toy):
+def test_a_bundle_is_not_a_watermark_and_its_runtime_is_one_that_there_is(command, folder, toy):
     message = ("--id", "x") if command == "verify" else ("--ids", folder / "notes.txt")
     arguments = (command, folder, "--bundle", toy, *message)
-    assert "--hash does nothing with --bundle" in complaint(*arguments, "--hash", "octave")
     assert "either a watermark" in complaint(*arguments, "-w", "additive")
     assert "no runtime 'nonsense'" in complaint(*arguments, "--runtime", "nonsense")
-    assert "not in int3" in complaint(*arguments, "--runtime", "cpu", "--precision", "int3")
+    assert "not in int3" in complaint(*arguments, "--runtime", "cpu:int3")
 
 
 @pytest.mark.parametrize("rate", ["0", "1", "-1", "2", "nan", "inf"])
@@ -50,7 +45,6 @@ def test_a_false_positive_rate_lies_between_0_and_1(rate, folder, toy, tmp_path)
         ("verify", folder, *LOCK),
         ("verify", folder, *bundle, "--id", "x"),
         ("verify", folder, *bundle, "--id", "x", "--workers", "1"),
-        ("embed", folder, *LOCK),
         ("identify", folder, "-w", "additive", "--ids", ids),
         ("identify", folder, *bundle, "--ids", ids),
     ):
@@ -72,28 +66,14 @@ def test_a_setting_is_a_name_with_options():
         parse_setting("mark:bits")
 
 
-def test_watermarks_and_hashes_take_options(folder):
-    class Seeing:
-        @hookimpl
-        def register_hashes(self, register):
-            from coverlock_sdk.hashing.octave import OctaveCode
-
-            def seeing(side: int = 1):
-                assert side == 7
-                return OctaveCode()
-
-            register(seeing, "seeing")
-
-    plugin_manager().add("seeing", Seeing())
-    lock = ("-w", "additive:bits=64", "--hash", "seeing:side=7", "--id", "x")
+def test_watermarks_take_options(folder):
+    lock = ("-w", "additive:bits=64", "--id", "x")
     [row] = run_json("embed", folder / "a.png", *lock)["results"]
     assert row["bits"] == 64
     run("verify", row["out"], *lock)
     assert run_json("calibrate", "additive:bits=64", "--images", folder)["scale"] > 0
     said = complaint("verify", folder, "-w", "additive:bit=64", "--id", "x")
     assert "the watermark 'additive' has no option 'bit': its options are bits" in said
-    said = complaint("verify", folder, *LOCK, "--hash", "octave:side=8")
-    assert "the hash 'octave' has no option 'side': it has no options" in said
 
 
 def test_what_is_wrong_with_a_setting_is_said_once_and_before_the_first_picture(folder, tmp_path):
@@ -102,8 +82,6 @@ def test_what_is_wrong_with_a_setting_is_said_once_and_before_the_first_picture(
     for settings, said in {
         ("-w", "additve", "--id", "x"): "did you mean 'additive'",
         (*LOCK, "--key-file", text): "is not a CoverLock key file",
-        ("-w", "additive", "--bits", "012"): "only the bits 0 and 1",
-        ("-w", "additive", "--bits", "01"): "48 are needed",
         ("-w", "additive", "--id", "\udcff"): "characters that are not text",
     }.items():
         for command in ("embed", "verify"):

@@ -30,11 +30,3 @@ def folder(tmp_path_factory) -> Path:
     (folder / "cut.png").write_bytes((folder / "000.png").read_bytes()[:900])
     (folder / "text.jpg").write_text("not a picture")
     return folder
-
-
-def rows_in(out: Path) -> list[dict]:
-    """The rows of all files of results, in the order of the files."""
-    import pyarrow.parquet as pq
-
-    parts = sorted(out.glob("*.parquet"))
-    return [row for part in parts for row in pq.read_table(part).to_pylist()]

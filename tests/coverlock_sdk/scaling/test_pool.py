@@ -7,15 +7,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_sdk import Keyring
-from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.scaling import pool
@@ -131,7 +128,6 @@ def test_thread_limits_are_for_the_workers_only(monkeypatch):
         ([], "either a watermark"),
         (["-w", "additive", "--bundle", "b"], "either a watermark"),
         (["-w", "additive", "--workers", "2"], "--workers does nothing without --bundle"),
-        (["--bundle", "b", "--hash", "nano"], "which has its own"),
     ],
 )
 def test_options_that_do_not_go_together(arguments, complaint):
@@ -154,36 +150,3 @@ def test_keys_travel_as_the_path_of_their_file(tmp_path, photos):
     refused = CliRunner().invoke(build_cli(), ["verify", *line, "--id", "alice"])
     assert refused.exit_code == 2
     assert "was exported for the key" in refused.output
-
-
-def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
-    pytest.importorskip("cryptography")
-    write_toy_bundle(tmp_path / "bundle")
-    generate_signing_key(tmp_path / "signing.key")
-    Bundle.open(tmp_path / "bundle").sign(tmp_path / "signing.key")
-    told: list[VerificationJob] = []
-
-    def verify_on_ray(job, *_):
-        told.append(job)
-        return {"accepted": 1, "rejected": 0, "error": 0}
-
-    engine = SimpleNamespace(verify_on_ray=verify_on_ray)
-    monkeypatch.setitem(sys.modules, "coverlock_sdk.scaling.cluster", engine)
-    monkeypatch.chdir(tmp_path)
-    line = ["verify", "a.png", "--id", "alice", "--ray", "out"]
-    line += ["--bundle", "bundle", "--trust", "signing.pub"]
-    named = CliRunner().invoke(build_cli(), [*line, "--key-file", "key.json"])
-    monkeypatch.setenv("COVERLOCK_KEY_FILE", "key.json")
-    assert (named.exit_code, CliRunner().invoke(build_cli(), line).exit_code) == (0, 0)
-    for job in told:
-        found = (job.bundle, *job.trust, job.key_file)
-        assert found == tuple(str(tmp_path / n) for n in ("bundle", "signing.pub", "key.json"))
-
-
-def test_results_go_to_a_folder_and_to_no_object_store(tmp_path):
-    write_toy_bundle(tmp_path / "bundle")
-    line = ["verify", "a.png", "--id", "alice", "--bundle", str(tmp_path / "bundle")]
-    line += ["--ray", "s3://results/today"]
-    refused = CliRunner().invoke(build_cli(), line)
-    assert refused.exit_code == 2
-    assert "name a folder on this machine" in refused.output

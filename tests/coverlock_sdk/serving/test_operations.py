@@ -29,9 +29,7 @@ from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
 def options(bundle, **changes) -> DeploymentOptions:
-    opening = {"runtime": "cpu", "threads": 1, "trust": "any"}
-    settings = dict.fromkeys(("key_file", "tokens", "ids", "registry", "marking")) | {"routes": ()}
-    return DeploymentOptions(bundles=(bundle.path,), opening=opening, **{**settings, **changes})
+    return DeploymentOptions((bundle.path,), trust="any", runtime=("cpu", "fp32"), **changes)
 
 
 def service_of(chosen: DeploymentOptions) -> Service:
@@ -170,7 +168,7 @@ def process(bundle, folder, *extra: str):
         port = free.getsockname()[1]
     log = folder / "log"
     command = [sys.executable, "-m", "coverlock_sdk", "serve", str(bundle.path)]
-    command += ["--port", str(port), "--runtime", "cpu", "--threads", "1", "--trust", "any"]
+    command += ["--listen", f"127.0.0.1:{port}", "--runtime", "cpu", "--trust", "any"]
     with log.open("wb") as output:
         started = subprocess.Popen([*command, *extra], stderr=output)
     try:
@@ -197,7 +195,7 @@ def test_signals_reload_and_drain(bundle, marked, tmp_path):
     """After SIGTERM, 16 of 16 clients that kept their connection lost their next request."""
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "old", ("verify",), 1e6, 10**6)
-    with process(bundle, tmp_path, "--tokens", str(tokens), "--drain", "1.5") as (
+    with process(bundle, tmp_path, "--tokens", str(tokens), "--limit", "drain_seconds=1.5") as (
         client,
         started,
         log,

@@ -17,7 +17,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 import pyarrow.fs  # noqa: E402
 
-from coverlock_sdk.scaling.inputs import Place, find_shards, load_below  # noqa: E402
+from coverlock_plugins.ray_cluster.inputs import Place, find_shards, load_below  # noqa: E402
 
 ODD_NAMES = ["a b.png", "ü.png", "a#1.png", "%41.png", "q?.png", "plain.JPG"]
 
@@ -242,18 +242,18 @@ def test_files_that_are_not_parquet_are_refused(tmp_path):
 
 def test_the_message_is_named_once(tmp_path):
     path = str(picture(tmp_path / "a.png"))
-    with pytest.raises(MessageError, match="either --id or --bits"):
+    with pytest.raises(MessageError, match="with --id"):
         find_shards([path], with_message=False)
     without = table(tmp_path / "without.parquet", path=[path])
-    with pytest.raises(MessageError, match="no column 'id': name the message with --id or --bits"):
+    with pytest.raises(MessageError, match="no column 'id': name the identifier with --id"):
         find_shards([without], with_message=False)
     having = table(tmp_path / "having.parquet", path=[path], id=["bob"])
-    with pytest.raises(MessageError, match="has a column 'id'.*leave out --id and --bits"):
+    with pytest.raises(MessageError, match="has a column 'id'.*leave out --id"):
         find_shards([having], with_message=True)
 
 
 def test_rows_are_cut_into_shards_that_lose_none(tmp_path, monkeypatch):
-    monkeypatch.setattr("coverlock_sdk.scaling.inputs.PICTURES_PER_SHARD", 3)
+    monkeypatch.setattr("coverlock_plugins.ray_cluster.inputs.PICTURES_PER_SHARD", 3)
     path = str(picture(tmp_path / "a.png"))
     names = [str(number) for number in range(12)]
     source = table(tmp_path / "in.parquet", row_group_size=7, file=names, path=[path] * 12)

@@ -1,6 +1,6 @@
-"""Jobs of many pictures on a Ray cluster: actors that do what processes of one machine do.
+"""Verification on a Ray cluster: actors that do what processes of one machine do.
 
-Verification goes by shards. An actor judges a shard, the driver writes its results as one Parquet
+It goes by shards. An actor judges a shard, the driver writes its results as one Parquet
 file, whole or not at all, and a shard whose file exists is done. So a job that is stopped goes on
 where it was, and a shard whose actor dies is given to another one.
 """
@@ -18,11 +18,10 @@ from typing import Any
 import ray
 from ray.util import ActorPool
 
+from coverlock_plugins.ray_cluster.inputs import Shard, find_shards
+from coverlock_plugins.ray_cluster.results import Results, terms
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.scaling.inputs import Shard, find_shards
 from coverlock_sdk.scaling.job import Row, VerificationJob
-from coverlock_sdk.scaling.pool import Job, parts_of
-from coverlock_sdk.scaling.results import Results
 from coverlock_sdk.verifier.audit_log import AuditLog
 from coverlock_sdk.verifier.triton_runtime import ADDRESS_VARIABLE, CERTIFICATES_VARIABLE
 
@@ -30,19 +29,6 @@ TRIES = 3
 """How often a dead actor is started again, and its task with it."""
 
 _ray: Any = ray  # whose functions are not typed
-
-
-def in_actors(job: Job, items: Sequence[Any], workers: int) -> Iterator[Row]:
-    """Work on ``items`` with ``workers`` actors; rows come in the order of the items.
-
-    Every node reads and writes the same folders.
-    """
-    _connect()
-    job = job.alone()
-    pool = ActorPool(_actors(job, workers, {}))
-    parts = [part.items for part in parts_of(job, items)]
-    for rows in pool.map(lambda actor, part: actor.check.remote(part), parts):
-        yield from rows
 
 
 def verify_on_ray(
@@ -65,7 +51,7 @@ def verify_on_ray(
     bundle, lock = job.checked()
     shards = find_shards(sources, job.message is not None, roots)
     names = hashlib.sha256("\n\n".join(shard.name for shard in shards).encode()).hexdigest()
-    results = Results(out, {**job.terms(bundle, lock), "pictures": names})
+    results = Results(out, {**terms(job, bundle, lock), "pictures": names})
     left = [(n, shard) for n, shard in enumerate(shards) if not results.is_done(n)]
     log = AuditLog(audit, bundle.manifest.version) if audit else None
     about = job.message, bundle.manifest.watermark, bundle.manifest.hash
@@ -83,7 +69,8 @@ def _judged(
     """The results on shards, each with its number, as they are finished."""
     if not shards:
         return
-    _connect()
+    if not _ray.is_initialized():
+        _ray.init(log_to_driver=False, include_dashboard=False)
     resources = _ray.cluster_resources()
     actors = min(actors or max(1, int(resources.get("CPU", 1)) - 1), len(shards))
     # Several actors share a GPU, because each decodes its own pictures.
@@ -93,40 +80,27 @@ def _judged(
     needs = {"num_gpus": share, "runtime_env": {"env_vars": variables}}
     if problem := _ray.get(_ray.remote(_problem).options(**needs).remote(job)):
         raise CoverLockError(f"a worker of the cluster cannot verify: {problem}")
-    pool = ActorPool(_actors(job, actors, needs))
-    yield from pool.map_unordered(lambda actor, shard: actor.judge.remote(*shard), shards)
-
-
-def _connect() -> None:
-    if not _ray.is_initialized():
-        _ray.init(log_to_driver=False, include_dashboard=False)
-
-
-def _actors(job: Job, count: int, needs: dict[str, Any]) -> list[Any]:
     tries = {"max_restarts": TRIES, "max_task_retries": TRIES}
     kind = _ray.remote(_Worker).options(num_cpus=1, **tries, **needs)
-    return [kind.remote(job) for _ in range(count)]
+    pool = ActorPool([kind.remote(job) for _ in range(actors)])
+    yield from pool.map_unordered(lambda actor, shard: actor.judge.remote(*shard), shards)
 
 
 class _Worker:
     """An actor: what the job works with, opened once."""
 
-    def __init__(self, job: Any) -> None:
+    def __init__(self, job: VerificationJob) -> None:
         self._job = job
         self._worker = job.open().__enter__()
-
-    def check(self, items: Sequence[Any]) -> list[Row]:
-        """One row for each item."""
-        rows: list[Row] = self._job.check(self._worker, items)
-        return rows
 
     def judge(self, number: int, shard: Shard) -> tuple[int, list[Row]]:
         """One row for each picture of a shard, and the shard's number."""
         rows: list[Row] = []
         items = shard.items()
         while part := list(islice(items, self._job.max_batch)):
-            found = zip(self.check(part), part, strict=True)
-            rows += [{**row, "id": item.id} for row, item in found]
+            named = [item._replace(id=self._job.message or item.id) for item in part]
+            judged = self._job.check_items(self._worker, named)
+            rows += [{**row, "id": item.id} for row, item in zip(judged, part, strict=True)]
         return number, rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections import Counter
@@ -12,11 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.documents import Document, DocumentError, read_file
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.frames import Frame
-from coverlock_sdk.scaling.job import Row
+from coverlock_sdk.locking.lock import Lock
+from coverlock_sdk.scaling.job import Row, VerificationJob
 
 JOB = "_job.json"
 """The file beside the results that holds the terms of their job."""
@@ -35,6 +38,21 @@ RESULTS = pa.schema(
         *((name, pa.string()) for name in ("key_id", "reason", "sha256", "error")),
     ]
 )
+
+
+def terms(job: VerificationJob, bundle: Bundle, lock: Lock) -> dict[str, Any]:
+    """Everything except the picture that a verdict depends on; it tells jobs apart.
+
+    It holds fingerprints of keys and digests of bundle and message, and no secret.
+    """
+    return {
+        "bundle": hashlib.sha256((bundle.path / MANIFEST).read_bytes()).hexdigest(),
+        "message": job.message and hashlib.sha256(job.message.encode()).hexdigest(),
+        "keys": [key.fingerprint for key in lock.keys if key is not None],
+        "fpr": lock.fpr,
+        "registry": job.registry,
+        "precision": job.precision,
+    }
 
 
 class Results:

@@ -16,9 +16,8 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
 from coverlock_sdk.verifier import runtimes
-from coverlock_sdk.verifier.audit_log import check_chain
-from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN, rows_in
-from tests.toy_bundle import write_toy_bundle
+from tests.coverlock_plugins.ray_cluster.conftest import rows_in
+from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
 pa = pytest.importorskip("pyarrow")
@@ -61,8 +60,8 @@ def test_a_folder_on_ray_and_in_the_plain_loop_agree(
 ):
     monkeypatch.chdir(toy.parent)  # where no worker is
     monkeypatch.setattr(runtimes, "RUNTIMES", {})  # the driver may be a small machine
-    line = ["verify", f"file://{folder}", "--bundle", toy.name, "--id", "alice"]
-    line += ["--runtime", "cpu", "--ray", str(tmp_path / "out"), "--json"]
+    line = ["ray", f"file://{folder}", "--bundle", toy.name, "--id", "alice"]
+    line += ["--runtime", "cpu", "--out", str(tmp_path / "out"), "--json"]
     result = CliRunner().invoke(build_cli(), line)
     assert result.exit_code == 2, result.output
     answer = json.loads(result.stdout)
@@ -73,7 +72,7 @@ def test_a_folder_on_ray_and_in_the_plain_loop_agree(
 
 @pytest.mark.slow
 def test_what_a_worker_lacks_is_said_in_one_sentence(cluster, toy, folder, tmp_path, monkeypatch):
-    from coverlock_sdk.scaling.cluster import verify_on_ray
+    from coverlock_plugins.ray_cluster.actors import verify_on_ray
 
     monkeypatch.setenv("COVERLOCK_TRITON", "nowhere.invalid:1")  # not known to the cluster
     job = VerificationJob(str(toy), "alice", runtime="triton")
@@ -85,7 +84,7 @@ def test_what_a_worker_lacks_is_said_in_one_sentence(cluster, toy, folder, tmp_p
 
 @pytest.mark.slow
 def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path):
-    from coverlock_sdk.scaling.cluster import verify_on_ray
+    from coverlock_plugins.ray_cluster.actors import verify_on_ray
 
     names = [f"{number:03}.png" for number in (0, 0, 1, 2, 3, 3)]
     identifiers = ["alice", "bob"] * 3
@@ -108,9 +107,9 @@ def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path
 def test_shards_that_are_done_are_not_done_again(
     cluster, toy, folder, plain, tmp_path, monkeypatch
 ):
-    from coverlock_sdk.scaling.cluster import verify_on_ray
+    from coverlock_plugins.ray_cluster.actors import verify_on_ray
 
-    monkeypatch.setattr("coverlock_sdk.scaling.inputs.PICTURES_PER_SHARD", 10)
+    monkeypatch.setattr("coverlock_plugins.ray_cluster.inputs.PICTURES_PER_SHARD", 10)
     job = VerificationJob(str(toy), "alice", runtime="cpu")
     pq.write_table(pa.table({"path": sorted(plain)}), tmp_path / "in.parquet")
     given = [str(tmp_path / "in.parquet")], tmp_path / "out"
@@ -131,7 +130,7 @@ def test_shards_that_are_done_are_not_done_again(
 
 @pytest.mark.slow
 def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder, plain, tmp_path):
-    from coverlock_sdk.scaling.cluster import verify_on_ray
+    from coverlock_plugins.ray_cluster.actors import verify_on_ray
 
     killed: list[int] = []
     thread = threading.Thread(target=kill_a_judge, args=(killed,))
@@ -148,20 +147,6 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder,
     rows = rows_in(tmp_path / "out")
     expected = {copy: {**plain[name], "file": copy} for copy, name in copies.items()}
     assert_same(rows, expected)
-
-
-@pytest.mark.slow
-def test_pictures_are_marked_on_ray_and_a_second_run_skips_them(cluster, folder, tmp_path):
-    bundle = write_toy_bundle(tmp_path / "bundle", embedding=True).path
-    line = ["embed", str(folder / "02*.png"), "-o", str(tmp_path / "marked"), "--id", "alice"]
-    line += ["--bundle", str(bundle), "--ray", "--workers", "1"]
-    line += ["--audit", str(tmp_path / "log.jsonl"), "--json"]
-    for more, done in (([], None), (["--resume"], "before")):
-        result = CliRunner().invoke(build_cli(), [*line, *more])
-        assert result.exit_code == 0, result.output
-        rows = json.loads(result.stdout)["results"]
-        assert {(row["status"], row.get("done")) for row in rows} == {("accepted", done)}
-    assert check_chain(tmp_path / "log.jsonl")[0] == 2 * len(rows) == 20
 
 
 def kill_a_judge(killed: list[int]) -> None:

@@ -162,7 +162,7 @@ def find_shards(
         tables += [(table, (_root_of(table, folder), *chosen)) for table in more_tables]
         pictures += more_pictures
     if pictures and not with_message:
-        raise MessageError("name the message with either --id or --bits")
+        raise MessageError("name the identifier that these pictures carry with --id")
     with ThreadPoolExecutor() as pool:
         cut = list(pool.map(lambda table: _cut(table[0], table[1], with_message), tables))
     starts = range(0, len(pictures), PICTURES_PER_SHARD)
@@ -303,11 +303,11 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
     if nested := [n for n in ("file", "path", "id") if n in columns and _is_nested(schema, n)]:
         raise PictureError(f"{name} is not Parquet of pictures (its '{nested[0]}' is not text)")
     if "id" not in columns and not with_message:
-        raise MessageError(f"{name} has no column 'id': name the message with --id or --bits")
+        raise MessageError(f"{name} has no column 'id': name the identifier with --id")
     if "id" in columns and with_message:
         raise MessageError(
             f"{name} has a column 'id' with the identifier of each picture: "
-            "leave out --id and --bits, or the column"
+            "leave out --id, or the column"
         )
 
 
