@@ -17,6 +17,18 @@ from coverlock_training.options import device_options, training_options
 USABLE_BIT_ACCURACY = 0.75
 """Below it, a watermark network has hardly learned more than to guess bits."""
 
+RECIPE: dict[str, Any] = {
+    "rate": click.FLOAT,
+    "optimizer": click.Choice(["adamw", "muon"]),
+    "image_weight": click.FLOAT,
+    "message_weight": click.FLOAT,
+    "message_first": click.INT,
+    "noise_growth": click.INT,
+    "piece": click.INT,
+    "settled": click.INT,
+}
+"""What ``--recipe`` changes; the fields of a ``Recipe`` say what each one means."""
+
 
 @click.command("watermark")
 @click.argument("name")
@@ -27,12 +39,12 @@ USABLE_BIT_ACCURACY = 0.75
     help="Use the size and recipe of the checkpoint that ships, not the published ones.",
 )
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A network setting.")
-@click.option("--rate", type=float, help="Learning rate.")
-@click.option("--optimizer", type=click.Choice(["adamw", "muon"]), help="Optimiser.")
-@click.option("--image-weight", type=float, help="Weight of fidelity in the loss.")
-@click.option("--message-weight", type=float, help="Weight of the message in the loss.")
 @click.option(
-    "--message-first", type=int, help="Steps at the start in which fidelity counts little."
+    "--recipe",
+    "recipe_changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"A setting of the recipe: {', '.join(RECIPE)}. Repeatable.",
 )
 @click.option(
     "--noise",
@@ -42,9 +54,6 @@ USABLE_BIT_ACCURACY = 0.75
     help="What marked pictures go through: the recipe's pool, the everyday one, that with a noise "
     "of its own for every picture of a batch, or nothing.",
 )
-@click.option("--noise-growth", type=int, help="Steps over which the noise grows to full strength.")
-@click.option("--piece", type=int, help="Side of the crop of each photo that a step sees.")
-@click.option("--settled", type=int, help="Number of last steps with batch statistics frozen.")
 @click.option(
     "--start",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -57,11 +66,12 @@ def train_watermark(
     run: Path,
     reference: bool,
     changes: tuple[str, ...],
+    recipe_changes: tuple[str, ...],
     noise: str,
     start: Path | None,
     bf16: bool,
     device: str,
-    **recipe_changes: Any,
+    **schedule: Any,
 ) -> None:
     """Train the watermark network NAME on a folder of PHOTOS.
 
@@ -75,7 +85,7 @@ def train_watermark(
     network = plugin_manager().get("network", name)()
     pool = {"everyday": EVERYDAY, "mixed": (Mixed(EVERYDAY),), "none": ()}.get(noise)
     recipe = network.reference_recipe if reference else network.recipe
-    recipe = adjusted(recipe, noise=pool, **recipe_changes)
+    recipe = adjusted(recipe, noise=pool, **schedule, **_recipe(recipe_changes))
     settings = {**(network.reference if reference else {}), **_settings(changes)}
     with step_progress(name, recipe.steps, _watermark_line) as report:
         given = photos, run, settings, recipe
@@ -90,7 +100,7 @@ def train_watermark(
         click.echo(
             "warning: this network does not carry its message yet: go on with the same command and "
             "more --steps, or begin a run with a longer start that favours the message "
-            "(--message-first)",
+            "(--recipe message_first=1000)",
             err=True,
         )
 
@@ -107,6 +117,17 @@ def _settings(changes: tuple[str, ...]) -> dict[str, int | float | bool]:
                 f"'{change}' is not KEY=NUMBER, KEY=true or KEY=false"
             ) from None
     return settings
+
+
+def _recipe(changes: tuple[str, ...]) -> dict[str, Any]:
+    """KEY=VALUE pairs, whose values are what their keys ask for."""
+    recipe = {}
+    for change in changes:
+        key, _, value = change.partition("=")
+        if key not in RECIPE:
+            raise click.BadParameter(f"'{key}' is none of {', '.join(RECIPE)}")
+        recipe[key] = RECIPE[key].convert(value, None, None)
+    return recipe
 
 
 def _watermark_line(step: int, figures: dict[str, float]) -> str:

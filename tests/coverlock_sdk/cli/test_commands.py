@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -176,6 +177,17 @@ def test_help_groups_the_commands():
     titles = ["Start:", "Mark and verify:", "Deploy:", "Measure:", "Train:"]
     assert [line for line in shown.splitlines() if line in titles] == titles
     assert "\nCommands:" not in shown
+
+
+def test_no_command_has_more_options_than_a_reader_can_keep_in_mind():
+    def commands(group, context):
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            yield from commands(command, context) if hasattr(command, "commands") else [command]
+
+    for command in commands(cli := build_cli(), click.Context(cli)):
+        options = [each for each in command.params if isinstance(each, click.Option)]
+        assert len(options) <= 12, command.name
 
 
 def test_what_can_be_fetched_is_listed(monkeypatch, tmp_path):

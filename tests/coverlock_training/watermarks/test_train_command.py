@@ -58,12 +58,16 @@ def test_every_picture_may_meet_its_own_noise_and_kernels_orthogonal_steps(
     photos: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    result = train(photos, run, *SMALL, "--steps", "1", "--noise", "mixed", "--optimizer", "muon")
+    result = train(
+        photos, run, *SMALL, "--steps", "1", "--noise", "mixed", "--recipe", "optimizer=muon"
+    )
     assert result.exit_code == 0, result.output
     recipe = json.loads((run / "watermark.json").read_text())["recipe"]
     assert recipe["optimizer"] == "muon"
     assert [layer.split("(")[0] for layer in recipe["noise"]] == ["Mixed"]
-    result = train(photos, run, *SMALL, "--steps", "2", "--noise", "mixed", "--optimizer", "adamw")
+    result = train(
+        photos, run, *SMALL, "--steps", "2", "--noise", "mixed", "--recipe", "optimizer=adamw"
+    )
     assert result.exit_code != 0
     assert "was made with other settings: name another run" in " ".join(result.output.split())
 
@@ -73,7 +77,9 @@ def test_a_card_tells_of_every_recipe_of_its_run(photos: Path, tmp_path: Path) -
     options = (*SMALL, "--noise", "none")
     train(photos, run, *options, "--steps", "1")
     assert "sittings" not in json.loads((run / "watermark.json").read_text())
-    result = train(photos, run, *options, "--steps", "3", "--image-weight", "7", "--batch", "4")
+    result = train(
+        photos, run, *options, "--steps", "3", "--recipe", "image_weight=7", "--batch", "4"
+    )
     assert result.exit_code == 0, result.output
     card = json.loads((run / "watermark.json").read_text())
     first, second = card["sittings"]
@@ -90,7 +96,7 @@ def test_a_run_may_begin_with_weights_of_another_size(photos: Path, tmp_path: Pa
     start = ("--start", str(first / "watermark.safetensors"))
     larger = ("--set", "bits=64", "--set", "size=128", "--set", "channels=8", "--batch", "2")
     result = train(
-        photos, second, *larger, *start, "--noise", "none", "--rate", "1e-9", "--steps", "1"
+        photos, second, *larger, *start, "--noise", "none", "--recipe", "rate=1e-9", "--steps", "1"
     )
     assert result.exit_code == 0, result.output
     card = json.loads((second / "watermark.json").read_text())
