@@ -113,24 +113,6 @@ class Document:
             self._refuse(name, "a list")
         return list(value)
 
-    def integers(self, name: str, count: int, low: int, high: int) -> tuple[int, ...]:
-        """A list of ``count`` whole numbers."""
-        values = self.entries(name)
-        if len(values) != count or any(type(v) is not int or not low <= v <= high for v in values):
-            self._refuse(name, f"{count} whole numbers from {low} to {high}")
-        return tuple(values)
-
-    def numbers(self, name: str) -> list[float]:
-        """A list of finite numbers."""
-        values = self.entries(name)
-        if any(type(value) not in (int, float) for value in values):
-            self._refuse(name, "a list of numbers")
-        return [float(value) for value in values]
-
-    def texts(self, name: str) -> list[str]:
-        """A list of strings."""
-        return [self._text(name, value, LONGEST_TEXT) for value in self.entries(name)]
-
     def mapping(self, name: str) -> dict[str, str]:
         """An object whose values are all strings."""
         entries = self.document(name).values

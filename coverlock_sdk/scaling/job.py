@@ -58,14 +58,12 @@ class VerificationJob:
     max_batch: int = 32
     max_pixels: int = MAX_PIXELS
     """Larger picture files are errors."""
-    isolate: bool = True
-    """Whether picture files are decoded in a process that can be killed, with limits."""
     digests: bool = False
     """Whether rows tell the SHA-256 of picture files, for an audit log."""
 
     def open(self) -> OpenJob:
         """Open what a process needs: a verifier, and a process that decodes for it."""
-        return OpenJob(self.verifier(), self.decoders() if self.isolate else None)
+        return OpenJob(self.verifier(), self.decoders())
 
     def decoders(self) -> DecodingPool:
         """One process, which decodes as fast as one verifier asks for pictures."""
@@ -209,7 +207,7 @@ class Prepared:
 class OpenJob:
     """What a process works with; it is closed as a whole."""
 
-    def __init__(self, verifier: Verifier, decoders: DecodingPool | None) -> None:
+    def __init__(self, verifier: Verifier, decoders: DecodingPool) -> None:
         self.verifier = verifier
         self.decoders = decoders
 
@@ -218,8 +216,7 @@ class OpenJob:
 
     def __exit__(self, *error: object) -> None:
         self.verifier.close()
-        if self.decoders is not None:
-            self.decoders.close()
+        self.decoders.close()
 
 
 def _decoded(

@@ -45,6 +45,8 @@ class Routes(ABC):
         """
 
 
+logger = logging.getLogger(__name__)
+
 Decode = Callable[[tuple[int, int] | None], Picture]
 """Gives a picture at a size."""
 
@@ -155,8 +157,6 @@ class Current:
             del self._users[id(before)]
         before.close()
 
-
-logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 1.0
 """How long an answer holds: strangers may ask, and must not keep the service busy with it."""

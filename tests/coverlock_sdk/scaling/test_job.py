@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -15,7 +13,7 @@ from tests.toy_bundle import put_runtime
 
 @pytest.fixture
 def job(toy) -> VerificationJob:
-    return VerificationJob(str(toy), "alice", runtime="cpu", max_batch=8, isolate=False)
+    return VerificationJob(str(toy), "alice", runtime="cpu", max_batch=8)
 
 
 class Delicate:
@@ -60,19 +58,15 @@ def test_a_message_that_fits_no_picture_is_said_once(toy, folder):
         list(in_processes(job, [str(folder / "000.png")], workers=1))
 
 
-def test_picture_files_are_decoded_elsewhere_unless_told_otherwise(job, folder, monkeypatch):
+def test_picture_files_are_decoded_elsewhere(job, folder, monkeypatch):
     files = [str(folder / name) for name in ("000.png", "cut.png", "text.jpg")]
-    here = list(in_processes(job, files, workers=1))
 
     def read(*_):
         raise AssertionError("this process does not decode")
 
     monkeypatch.setattr("coverlock_sdk.scaling.job.read", read)
-    elsewhere = list(in_processes(replace(job, isolate=True), files, workers=1))
-    assert elsewhere == here
-    assert [row["status"] for row in elsewhere] == ["accepted", "error", "error"]
-    [row] = in_processes(job, files[:1], workers=1)
-    assert "AssertionError" in row["error"]
+    rows = in_processes(job, files, workers=1)
+    assert [row["status"] for row in rows] == ["accepted", "error", "error"]
 
 
 def test_a_picture_that_takes_too_much_is_an_error_and_the_others_are_not(job, folder, tmp_path):
