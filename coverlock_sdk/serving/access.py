@@ -153,6 +153,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"use NAME=VALUE for one of {', '.join(cls.__struct_fields__)}"
             ) from None
 
+    @property
+    def buffered(self) -> int:
+        """Bytes of picture files in memory."""
+        return 4 * self.bytes
+
 
 class Deadline:
     """When the answer to a request is due, known to the caller's side and to the worker's.

@@ -26,6 +26,7 @@ from coverlock_sdk.serving.service import BODY, Service, Upload, named_once
 
 KEPT = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
 """Formats of pictures that are marked in the same one; all others become PNG."""
+TYPES = {"jpg": "image/jpeg"}
 PSNR, WARNING, SERIAL = (f"X-CoverLock-{name}" for name in ("PSNR", "Warning", "Serial"))
 _TEXT = {"schema": {"type": "string"}}
 MARKED = {
@@ -57,6 +58,7 @@ class Wanted(NamedTuple):
     identifier: str
     kind: str
     """Of the answer: a format, or "keep"."""
+    quality: int | None
     source: dict[str, Any]
     """What the audit log says of it."""
     key: str | None
@@ -82,6 +84,9 @@ def embedding_routes(service: Service) -> APIRouter:
         format: Annotated[
             str, Query(description=f"{', '.join(FORMATS)}, or {KEEP} for the picture's own.")
         ] = "png",
+        quality: Annotated[
+            int | None, Query(ge=1, le=100, description="For lossy formats, 1 to 100.")
+        ] = None,
         idempotency_key: Annotated[
             str | None,
             Header(
@@ -99,10 +104,10 @@ def embedding_routes(service: Service) -> APIRouter:
         if format not in (*FORMATS, KEEP):
             raise RefusalError(400, f"the format is one of {', '.join(FORMATS)} and {KEEP}")
         source = service.source(request, identifier)
-        wanted = Wanted(identifier, format, source, idempotency_key)
+        wanted = Wanted(identifier, format, quality, source, idempotency_key)
         made = await service.process(request, partial(marking.made, wanted))
         service.metrics.verdicts.labels("embedded", caller.name if caller else "").inc()
-        media_type = f"image/{'jpeg' if made.kind == 'jpg' else made.kind}"
+        media_type = TYPES.get(made.kind, f"image/{made.kind}")
         return Response(made.file, media_type=media_type, headers=made.headers)
 
     return router
@@ -122,7 +127,7 @@ class Marking:
         """The marked picture, or the one that was made for the same idempotency key."""
         if wanted.key is None:
             return self._marked(wanted, deployment, upload)
-        asked = repr((upload.sha256, wanted.identifier, wanted.kind))
+        asked = repr((upload.sha256, wanted.identifier, wanted.kind, wanted.quality))
         return self._remembered.once(
             (upload.caller, wanted.key),
             asked,
@@ -146,7 +151,7 @@ class Marking:
                 message = earlier or registry.issue(message, note)
                 source = {**source, "id": message}
                 headers[SERIAL] = quote(message)
-            file, marked = embedder.mark_content(image, message, FORMATS[kind])
+            file, marked = embedder.mark_content(image, message, FORMATS[kind], wanted.quality)
             worked = time.thread_time() - start
         self._turns.charge(upload.caller, worked)
         self._metrics.work.labels(upload.caller or "").inc(worked)

@@ -1,4 +1,4 @@
-"""Runs the service with uvicorn, as it is: reload at SIGHUP, drain at SIGTERM."""
+"""Runs the service with uvicorn, as it is: reload at SIGHUP, drain at SIGTERM, traces if wanted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import warnings
@@ -15,7 +16,7 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Response
 from fastapi.responses import JSONResponse
 
-from coverlock_sdk.errors import CoverLockError, LossyFormatWarning
+from coverlock_sdk.errors import CoverLockError, LossyFormatWarning, needs
 from coverlock_sdk.serving.embedding import embedding_routes
 from coverlock_sdk.serving.judging import judging_routes
 from coverlock_sdk.serving.observing import Observed
@@ -89,11 +90,17 @@ def watching_routes(service: Service) -> APIRouter:
 
 logger = logging.getLogger(__name__)
 
+TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""OpenTelemetry's own variable, which says where traces go."""
+
 
 def make_server(service: Service) -> uvicorn.Server:
     """A server that is not running yet."""
+    app = create_app(service)
+    if os.environ.get(TRACES):
+        trace(app)
     config = uvicorn.Config(
-        create_app(service),
+        app,
         ws="none",
         log_config=None,
         log_level="warning",
@@ -156,3 +163,24 @@ def reload_files(service: Service) -> None:
         logger.warning("not reloaded, the service goes on as before: %s", error)
     except Exception:
         logger.exception("not reloaded, the service goes on as before")
+
+
+def trace(app: FastAPI) -> None:
+    """Send traces of requests where OpenTelemetry's variables say, without identifiers."""
+    with needs("sending traces", "OpenTelemetry", "otel"):
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    FastAPIInstrumentor.instrument_app(app, server_request_hook=without_query)
+
+
+def without_query(span: Any, scope: dict[str, Any]) -> None:
+    """Take the query, which names identifiers, out of a span."""
+    for name in ("http.url", "http.target", "url.full", "url.query"):
+        if name in (span.attributes or {}):
+            span.set_attribute(name, "" if name == "url.query" else scope["path"])

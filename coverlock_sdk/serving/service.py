@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from python_multipart.exceptions import MultipartParseError
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
@@ -28,18 +31,30 @@ from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.serving.access import Caller, Deadline, Limits, Scope
 from coverlock_sdk.serving.budgets import Budgets, Rejected
 from coverlock_sdk.serving.deployment import Current, Deployment, Readiness
-from coverlock_sdk.serving.observing import Metrics
+from coverlock_sdk.serving.observing import Message, Metrics
 from coverlock_sdk.serving.refusals import HANG_UP, RefusalError, explained
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
 
+_ENVELOPE = 8192
+"""Bytes of a multipart body besides the file in it."""
+
 BODY = {
     "requestBody": {
         "required": True,
-        "description": "The picture file (PNG, JPEG, WebP, TIFF, ...), as it is.",
-        "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+        "description": "The picture file (PNG, JPEG, WebP, TIFF, ...), as it is or in a form.",
+        "content": {
+            "image/*": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                    "required": ["file"],
+                }
+            },
+        },
     }
 }
 """How OpenAPI describes what ``received`` takes."""
@@ -71,25 +86,43 @@ class Upload:
 async def received(request: Request, limits: Limits, take: Callable[[int], None]) -> bytes:
     """The picture file that a request carries; ``take`` makes room for some bytes of it."""
     try:
-        return await asyncio.wait_for(_body(request, limits.bytes, take), limits.seconds)
+        body = await asyncio.wait_for(_body(request, limits.bytes, take), limits.seconds)
     except asyncio.TimeoutError:
         raise RefusalError(408, "the picture did not arrive in time") from None
     except ClientDisconnect:
         raise RefusalError(HANG_UP, "the client hung up") from None
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        return await _file_in_form(request, body)
+    return body
 
 
 async def _body(request: Request, limit: int, take: Callable[[int], None]) -> bytes:
     too_large = RefusalError(413, f"a picture file has at most {limit:,} bytes here")
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > limit:
+    if announced.isdigit() and int(announced) > limit + _ENVELOPE:
         raise too_large
     content = bytearray()
     async for chunk in request.stream():
-        if len(content) + len(chunk) > limit:
+        if len(content) + len(chunk) > limit + _ENVELOPE:
             raise too_large
         explained(partial(take, len(chunk)))
         content.extend(chunk)
     return bytes(content)
+
+
+async def _file_in_form(request: Request, body: bytes) -> bytes:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    problem = RefusalError(400, "a form must have one file, as in curl -F file=@photo.jpg")
+    try:
+        async with Request(request.scope, receive).form(max_files=1, max_fields=0) as form:
+            files = [part for part in form.values() if isinstance(part, UploadFile)]
+            if len(files) != 1:
+                raise problem
+            return await files[0].read()
+    except (HTTPException, MultipartParseError, ValueError, KeyError):
+        raise problem from None
 
 
 Result = TypeVar("Result")
@@ -116,7 +149,7 @@ class Service:
         self.metrics = Metrics()
         self.budgets = Budgets(limits.rejections, limits.counted_in)
         self.places = Turns(limits.in_flight)
-        self.buffered = Turns(4 * limits.bytes)
+        self.buffered = Turns(limits.buffered)
         self._take_in()
         # A thread waits for the batch of its picture, so that there is one for each.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock")

@@ -94,7 +94,7 @@ def test_the_format_may_be_chosen_or_kept(service, photos):
     jpeg = io.BytesIO()
     Image.fromarray(photos[1]).save(jpeg, format="JPEG", quality=95)
     content = jpeg.getvalue()
-    kept = post(service, "/embed", content, id="bob", format="keep")
+    kept = post(service, "/embed", content, id="bob", format="keep", quality=98)
     assert (kept.status_code, kept.headers["Content-Type"]) == (200, "image/jpeg")
     assert Image.open(io.BytesIO(kept.content)).format == "JPEG"
     webp = post(service, "/embed", content, id="bob", format="webp")
@@ -106,6 +106,9 @@ def test_the_format_may_be_chosen_or_kept(service, photos):
     [
         ({}, 400, "id: Field required"),
         ({"id": "a", "format": "gif"}, 400, "the format is one of png"),
+        ({"id": "a", "quality": 0}, 400, "greater than or equal to 1"),
+        ({"id": "a", "quality": "high"}, 400, "quality"),
+        ({"id": "a", "quality": 50}, 422, "without loss"),
     ],
 )
 def test_what_cannot_be_marked_is_refused(service, photos, query, status, complaint):

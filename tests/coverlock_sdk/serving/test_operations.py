@@ -17,11 +17,12 @@ import httpx
 import pytest
 
 from coverlock_sdk.cli.serving import DeploymentOptions
+from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.locking.keys import generate_key
 from coverlock_sdk.serving.access import Deadline, Limits, add_token
 from coverlock_sdk.serving.deployment import Current, Deployment
 from coverlock_sdk.serving.observing import log_as_json
-from coverlock_sdk.serving.server import reload_files
+from coverlock_sdk.serving.server import create_app, reload_files, trace, without_query
 from coverlock_sdk.serving.service import Service
 from tests.served import ask, png, running
 from tests.toy_bundle import toy_lock, write_toy_bundle
@@ -211,3 +212,30 @@ def test_signals_reload_and_drain(bundle, marked, tmp_path):
         assert {answer.headers.get("Connection") for answer in answers[16:]} == {"close"}
         assert started.wait(20) == 0
         assert all(line.startswith("{") for line in log.read_text().splitlines()[1:])
+
+
+def test_spans_do_not_name_identifiers(bundle, marked):
+    pytest.importorskip("opentelemetry.sdk.trace")
+    instrumentation = pytest.importorskip("opentelemetry.instrumentation.fastapi")
+    from fastapi.testclient import TestClient
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    app = create_app(service_of(options(bundle)))
+    instrumentation.FastAPIInstrumentor.instrument_app(
+        app, tracer_provider=provider, server_request_hook=without_query
+    )
+    with TestClient(app) as client:
+        assert client.post("/verify?id=alice", content=marked).json() == {"accepted": True}
+    spans = exporter.get_finished_spans()
+    assert "POST /verify" in {span.name for span in spans}
+    assert "alice" not in str([dict(span.attributes) for span in spans])
+
+
+def test_traces_that_cannot_be_sent_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(MissingModelError, match=r"coverlock-sdk\[otel\]"):
+        trace(None)

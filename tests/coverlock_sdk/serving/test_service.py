@@ -401,13 +401,26 @@ def test_without_callers_nobody_is_told_more(bundle, marked):
         assert answer.json() == {"accepted": True}
 
 
+def test_a_form_as_curl_sends_it_works_too(service, marked):
+    headers = {"Authorization": f"Bearer {PLAIN}"}
+    files = {"file": ("x.png", marked, "image/png")}
+    answer = service.post("/verify?id=alice", files=files, headers=headers)
+    assert answer.json() == {"accepted": True}
+    for wrong in ({"a": ("a", marked), "b": ("b", marked)}, {"a": (None, "text")}):
+        answer = service.post("/verify?id=alice", files=wrong, headers=headers)
+        assert (answer.status_code, "curl -F" in answer.json()["error"]) == (400, True)
+    broken = {**headers, "Content-Type": "multipart/form-data"}
+    answer = service.post("/verify?id=alice", content=marked, headers=broken)
+    assert answer.status_code == 400
+
+
 def test_every_refusal_has_the_same_shape(service, marked):
     headers = {"Authorization": f"Bearer {DETAILED}"}
     answers = [
         service.get("/nothing"),
         service.get("/verify"),
         service.post("/verify", content=marked),
-        service.post("/embed", content=marked, headers=headers),
+        service.post("/embed?id=a&quality=high", content=marked, headers=headers),
         ask(service, b"hello", id="alice"),
     ]
     assert [answer.status_code for answer in answers] == [404, 405, 401, 400, 422]
