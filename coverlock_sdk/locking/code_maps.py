@@ -59,26 +59,31 @@ class Rotation(NamedTuple):
         turns = _signs(key, f"turns/{context}", salts * width).reshape(salts, width)
         return cls(flips, orders[:ROUNDS], turns, orders[ROUNDS])
 
-    def rotated(self, values: Logits) -> Logits:
-        """Numbers (N, dimensions) rotated and turned in every way: (N, salts, width)."""
+    def mixed(self, values: Logits) -> Logits:
+        """Numbers (N, dimensions) rotated, before any turn: (N, width)."""
         count, dimensions = values.shape
         width = self.signs.shape[1]
         mixed = np.zeros((count, width), dtype=np.float32)
         mixed[:, :dimensions] = values * np.float32((width / dimensions) ** 0.5)
         for flips, order in zip(self.signs, self.shuffles, strict=True):
-            mixed = _walsh_hadamard((mixed * flips)[:, order])
-        return _walsh_hadamard(mixed[:, None] * self.turns)[..., self.places]
+            mixed = _walsh_hadamard((mixed * flips).take(order, axis=1))
+        return mixed
+
+    def rotated(self, values: Logits) -> Logits:
+        """Numbers (N, dimensions) rotated and turned in every way: (N, salts, width)."""
+        return _walsh_hadamard(self.mixed(values)[:, None] * self.turns)[..., self.places]
+
+    def taken(self, count: int) -> Logits:
+        """What the first ``count`` numbers, mixed and turned, are products with: (count, width)."""
+        return _hadamard(self.signs.shape[1])[self.places[:count]]
 
     def directions(self, salts: Sequence[int], count: int, dimensions: int) -> Logits:
         """What the first ``count`` numbers of ``salts`` are products with: (salts, dims, count)."""
-        width = self.signs.shape[1]
-        taken = np.zeros((count, width), dtype=np.float32)
-        taken[np.arange(count), self.places[:count]] = 1
-        rows = _walsh_hadamard(taken) * self.turns[list(salts), None]
+        rows = self.taken(count) * self.turns[list(salts), None]
         for flips, order in zip(self.signs[::-1], self.shuffles[::-1], strict=True):
             # Undo the shuffle by its inverse: many times cheaper than assigning to columns.
             rows = _walsh_hadamard(rows).take(np.argsort(order), axis=-1) * flips
-        scale = np.float32((width / dimensions) ** 0.5)
+        scale = np.float32((self.signs.shape[1] / dimensions) ** 0.5)
         return rows[..., :dimensions].transpose(0, 2, 1) * scale
 
 

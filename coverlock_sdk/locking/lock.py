@@ -19,7 +19,7 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError, MessageError
 from coverlock_sdk.frames import WHOLE, Frame
-from coverlock_sdk.hashing.views import View
+from coverlock_sdk.hashing.views import View, rows_of
 from coverlock_sdk.locking.code_maps import CodeMap, code_map
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
@@ -81,13 +81,14 @@ class _Seen:
     decoded: Logits
     description: Any
     looks: Looks | None = None
-    _codes: dict[Frame, Logits] = field(default_factory=dict, repr=False)
+    codes: dict[Frame, Logits] = field(default_factory=dict, repr=False)
+    """Those known so far, by their frames."""
 
     def code(self, image_hash: ImageHash, frame: Frame = WHOLE) -> Logits:
         """Its code (1, dimensions) in a frame, computed once."""
-        if frame not in self._codes:
-            self._codes[frame] = image_hash.code(self.description, frame)
-        return self._codes[frame]
+        if frame not in self.codes:
+            self.codes[frame] = image_hash.code(self.description, frame)
+        return self.codes[frame]
 
     @property
     def aspect(self) -> float:
@@ -306,8 +307,13 @@ class Lock:
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
         search = self._search(seen, terms)
         found = search.best(0.0 if thorough else least_weight)
+        if not found:
+            return []
+        frames = [placed.frame for placed in found]
+        codes = search.image_hash.framed(search.view, rows_of(*frames))
+        seen.codes.update(zip(frames, codes[:, None], strict=True))
         readings = [self._read_placed(seen, terms, placed) for placed in found]
-        if not found or seen.looks is None:
+        if seen.looks is None:
             return readings
         p_values = [reading.p_value(self.rule) for reading in readings]
         best = int(np.argmin(p_values))

@@ -29,6 +29,7 @@ from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.frames import Frame, straightened
 from coverlock_sdk.hashing.views import Frames, View, rows_of
 from coverlock_sdk.locking.code_maps import CodeMap
+from coverlock_sdk.threads import one_thread
 
 STEP = 0.004
 """The fine grid of sides and centres. Half a step off costs the finest band few bits."""
@@ -238,6 +239,7 @@ class Search:
     view: View
     target: Target
 
+    @one_thread
     def best(self, least_weight: float = 0.0) -> list[Placed]:
         """A few frames, the best first.
 
@@ -250,11 +252,13 @@ class Search:
         ]
         if not chosen:
             return []
-        fits = Fits.together([self._begun(family) for family in chosen])
+        alike = itertools.groupby(chosen, lambda family: (family.stage, family.frames[0, 3] != 0))
+        fits = Fits.together([fits for _, group in alike for fits in self._begun(list(group))])
         fits = self._moved(fits, MIDDLE)
         fits = fits.apart(self._scores(fits, MIDDLE), 2 * STEP, LEFT)
         return self._finished(fits)
 
+    @one_thread
     def near(self, placed: Placed) -> Placed:
         """The best frame near one that was found, once more is known of the target."""
         frames = rows_of(placed.frame)
@@ -264,12 +268,18 @@ class Search:
         )
         return self._finished(start)[0]
 
-    def _begun(self, family: Family) -> Fits:
-        """The best frames of a family, each with the row it fits."""
-        stage, prior = family.stage, np.log(family.weights)
-        codes = self._codes(family.frames, stage)
+    def _begun(self, together: Sequence[Family]) -> list[Fits]:
+        """The best frames of families that begin alike, whose frames are looked at together."""
+        codes = self._codes(np.concatenate([each.frames for each in together]), together[0].stage)
         every = [self.target.every(part, band) for band, part in enumerate(codes)]
-        scores: Floats = np.sum(every, axis=0) + prior[:, None]
+        edges = np.cumsum([len(family.frames) for family in together])[:-1]
+        parts = np.split(np.sum(every, axis=0, dtype=np.float64), edges)
+        return list(map(self._chosen, together, parts))
+
+    def _chosen(self, family: Family, every: Floats) -> Fits:
+        """The best frames of a family, each with the row it fits, by how each fits every row."""
+        stage, prior = family.stage, np.log(family.weights)
+        scores: Floats = every + prior[:, None]
         best = np.argsort(-scores, axis=None)[: 3 * family.begin]
         places, rows = np.unravel_index(best, scores.shape)
         frames = family.frames[places]
@@ -376,30 +386,28 @@ class PayloadTarget:
     """
 
     def __init__(self, code_map: CodeMap, wanted: Logits) -> None:
-        self.map = code_map
-        parts = [wanted[:, band :: len(code_map.bands)] for band in range(len(code_map.bands))]
-        self.signs: list[Logits] = [np.sign(part) for part in parts]
-        self.sure: list[Logits] = [np.abs(part) for part in parts]
-        self._directions: dict[tuple[int, int], Logits] = {}
+        self.rotations = code_map.rotations
+        bands = len(code_map.bands)
+        self.wanted = [wanted[:, band::bands] for band in range(bands)]
+        self.signs: list[Logits] = [np.sign(part) for part in self.wanted]
+        self.sure: list[Logits] = [np.abs(part) for part in self.wanted]
+        self._taken = [
+            rotation.taken(count)
+            for rotation, count in zip(self.rotations, code_map.counts(), strict=True)
+        ]
 
     def every(self, codes: Logits, band: int) -> Logits:
         """Under every salt; numbers that agree well enough count alike."""
-        salts = range(self.map.salts)
-        if (band, 0) not in self._directions:
-            found = self.map.band_directions(band, salts)
-            self._directions.update({(band, salt): found[salt] for salt in salts})
-        together = np.stack([self._directions[band, salt] for salt in salts])
-        signed = np.matmul(codes, together).transpose(1, 0, 2)
-        signed *= self.signs[band] * np.float32(2 * LOW.sharpness if band else LOW.sharpness)
-        doubt = np.minimum(signed - np.float32(math.log(2)), 0)
-        return np.einsum("nsb,sb->ns", doubt, self.sure[band])
+        sharper = self.wanted[band] * np.float32(2 * LOW.sharpness if band else LOW.sharpness)
+        turns = self.rotations[band].turns.T[:, :, None]
+        columns = self._taken[band].T[:, None] * turns * sharper
+        signed = self.rotations[band].mixed(codes) @ columns.reshape(len(columns), -1)
+        doubt = signed.reshape(-1, *sharper.shape) - np.float32(math.log(2)) * self.sure[band]
+        total: Logits = np.minimum(doubt, 0, out=doubt).sum(axis=2)
+        return total
 
     def numbers(self, codes: Logits, rows: npt.NDArray[np.intp], band: int) -> Logits:
         """Under the salt of each."""
-        found = np.empty((len(codes), self.signs[band].shape[1]), dtype=np.float32)
-        for salt in set(rows.tolist()):
-            if (band, salt) not in self._directions:
-                [self._directions[band, salt]] = self.map.band_directions(band, [salt])
-            own = rows == salt
-            found[own] = codes[own] @ self._directions[band, salt]
-        return found
+        rotation = self.rotations[band]
+        turned: Logits = rotation.mixed(codes) * rotation.turns[rows]
+        return turned @ self._taken[band].T
