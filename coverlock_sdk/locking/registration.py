@@ -227,8 +227,12 @@ def _family(
     return Family(frames, np.full(len(frames), weight / len(frames)), stage, begin, kept, reach)
 
 
-LEFT = 3
-"""How many frames are looked at with all bands."""
+LEFT, LEFT_TURNED = 2, 1
+"""How many frames, unturned and turned, are looked at with all bands.
+
+Turned ones cost more, so that a number of each which never changes keeps time from telling
+what was found.
+"""
 
 
 @dataclass(frozen=True)
@@ -255,8 +259,13 @@ class Search:
         alike = itertools.groupby(chosen, lambda family: (family.stage, family.frames[0, 3] != 0))
         fits = Fits.together([fits for _, group in alike for fits in self._begun(list(group))])
         fits = self._moved(fits, MIDDLE)
-        fits = fits.apart(self._scores(fits, MIDDLE), 2 * STEP, LEFT)
-        return self._finished(fits)
+        scores, turned = self._scores(fits, MIDDLE), fits.frames[:, 3] != 0
+        left = [
+            fits.take(np.flatnonzero(some)).apart(scores[some], 2 * STEP, count)
+            for some, count in ((~turned, LEFT), (turned, LEFT_TURNED))
+            if some.any()
+        ]
+        return self._finished(Fits.together(left))
 
     @one_thread
     def near(self, placed: Placed) -> Placed:

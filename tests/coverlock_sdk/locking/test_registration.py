@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,29 @@ def test_a_turn_is_found_whatever_the_proportions(additive, key, tmp_path):
     turned = Rotation(3.0)(locked.embed(photo, "studio"), np.random.default_rng(0))
     verdict = locked.verify(turned, "studio")
     assert verdict.likeness > 0.88
+
+
+def test_what_is_found_does_not_change_how_much_is_looked_at(additive, key, marked, monkeypatch):
+    locked = wrap(additive, key=key)
+    picture = locked.embed(marked, "studio")
+    seen: Counter[tuple[object, ...]] = Counter()
+    framed = type(locked.lock.hash).framed
+
+    def counted(image_hash, view, frames, *stage):
+        seen["turned", stage] += int(np.count_nonzero(frames[:, 3]))
+        seen["unturned", stage] += int(np.count_nonzero(frames[:, 3] == 0))
+        return framed(image_hash, view, frames, *stage)
+
+    monkeypatch.setattr(type(locked.lock.hash), "framed", counted)
+    work = []
+    turned = Rotation(2.0)(picture, np.random.default_rng(0))
+    for shown in (picture, picture[8:240, 4:236], turned, marked, marked[::-1]):
+        seen.clear()
+        looks = Looks(locked, Given(shown))
+        locked.lock.verify(*locked.logits(shown), "studio", looks, thorough=True)
+        work.append(dict(seen))
+    # All bands are looked at in one turned frame, and in a second one if it fits best.
+    assert {each["turned", ()] for each in work} <= {1, 2}
+    for stage in ((), (1, 32), (2, 64), (3, 128)):
+        looked_at = [each["turned", stage] + each["unturned", stage] for each in work]
+        assert max(looked_at) <= 1.06 * min(looked_at)
