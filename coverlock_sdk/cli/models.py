@@ -126,7 +126,9 @@ def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
 
 @click.command()
 @click.argument("watermark")
-@click.option("--images", required=True, help="Folder of training photos (not evaluation ones).")
+@click.option(
+    "--images", required=True, help="Folder of photos that you will not report results on."
+)
 @click.option("--count", default=200, type=click.IntRange(1), help="How many of them to use.")
 @click.option("--seed", default=0, help="Seed of messages and distortions.")
 @json_option
@@ -134,7 +136,7 @@ def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool)
     """Measure how reliable the logits of WATERMARK are.
 
     Paste the printed line into the plugin; verification uses it to weigh bits. A tenth of the
-    photos is left for evaluation, the same tenth that is held out when a hash is trained.
+    photos is held out for validation and not used, the same tenth that training holds out.
     """
     decoder = open_watermark(watermark)
     found = [source.path for source in find_pictures([images])]

@@ -234,7 +234,7 @@ def _precisions(bundle: Bundle, graph: str) -> list[str]:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Model instances on a GPU.",
+    help="Model instances per GPU, or on the processor if Triton has no GPU.",
 )
 @trust_option
 def triton(folder: Path, out: Path, precision: str, instances: int, trust: Trusted) -> None:
