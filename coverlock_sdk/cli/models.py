@@ -33,8 +33,8 @@ from coverlock_sdk.progress import progress
 def plugins(as_json: bool) -> None:
     """List the watermarks and hashes that work on this machine.
 
-    For the others, it says what is missing. If a plugin could not be loaded, it says why. --json
-    also lists everything that plugins add.
+    For the others, say what is missing; for plugins that could not be loaded, say why. --json also
+    lists everything else that plugins add.
     """
     manager = plugin_manager()
     offers = [

@@ -124,8 +124,8 @@ audit_option = path_option(
 )
 registry_option = path_option(
     "--registry",
-    help="Database of marked pictures, made by 'embed'. It numbers them, and verification accepts "
-    "only pictures that it remembers.",
+    help="File that remembers marked pictures, made by 'embed'. It gives them serials, and "
+    "verification accepts only pictures that it remembers.",
 )
 fpr_option = click.option(
     "--fpr",

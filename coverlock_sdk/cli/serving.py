@@ -128,8 +128,8 @@ class DeploymentOptions:
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="A proxy in front handles TLS and limits connections; required for any host that other "
-    "machines can reach.",
+    help="Say that a proxy in front handles TLS and limits connections. Required to listen where "
+    "other machines can connect.",
 )
 @path_option(
     "--tokens",
@@ -215,7 +215,7 @@ def _require_shelter(host: str, behind_proxy: bool, tokens: Path | None) -> None
     multiple=True,
     default=("verify",),
     help="What NAME may ask for. Repeatable. Keep 'detail' for your own staff: it shows p-values, "
-    "which help an attacker, and has no limit of rejections.",
+    "which help an attacker, and has no limit on rejections.",
 )
 @click.option("--rate", default=10.0, help="Requests allowed per second.")
 @click.option("--burst", default=20, help="Requests allowed at once.")

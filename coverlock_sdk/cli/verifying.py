@@ -65,9 +65,9 @@ def verify(
 ) -> None:
     """Check whether pictures carry an identifier.
 
-    SOURCES are files, folders or patterns. With --registry, a picture is accepted if it is the one
-    that was marked with --id or one of its serials. With --workers, files are decoded in processes
-    that are killed if they take too much time or memory.
+    SOURCES are files, folders or patterns. With --registry, only pictures that were marked with
+    --id or one of its serials are accepted. With --workers, files are decoded in processes that are
+    killed if they take too much time or memory.
     """
     require_one(opening["watermark"], opening["bundle"], *BUNDLE_ONLY)
     if workers is not None:
@@ -96,8 +96,8 @@ def identify(
 ) -> None:
     """Find out which registered identifier each picture carries.
 
-    SOURCES are files, folders or patterns. Identifiers come from --ids; without it, they
-    are those that --registry remembers. A picture without any of them counts as rejected.
+    SOURCES are files, folders or patterns. Identifiers come from --ids or, without it, from
+    --registry. A picture that carries none of them counts as rejected.
     """
     if ids is None and opening["registry"] is None:
         raise MessageError("name a file of identifiers with --ids, or a registry with --registry")

@@ -147,7 +147,7 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
 
 @click.command("compile")
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
-@click.option("--target", type=click.Choice(TARGETS), required=True)
+@click.option("--target", type=click.Choice(TARGETS), required=True, help="What to build for.")
 @click.option(
     "--graph",
     "graphs",
@@ -228,7 +228,7 @@ def _precisions(bundle: Bundle, graph: str) -> list[str]:
     required=True,
     help="Folder for the model repository.",
 )
-@click.option("--precision", default="fp32", show_default=True)
+@click.option("--precision", default="fp32", show_default=True, help="Precision of the graph.")
 @click.option(
     "--instances",
     type=click.IntRange(1),
@@ -240,8 +240,8 @@ def _precisions(bundle: Bundle, graph: str) -> list[str]:
 def triton(folder: Path, out: Path, precision: str, instances: int, trust: Trusted) -> None:
     """Write BUNDLE as a model repository for NVIDIA's Triton server.
 
-    If the bundle has an engine from 'coverlock compile --target tensorrt' and is checked with
-    --trust, that engine is used, and otherwise the ONNX graph.
+    Triton gets the engine from 'coverlock compile --target tensorrt' if the bundle has one and you
+    pass --trust, and otherwise the ONNX graph.
     """
     model = write_model_repository(Bundle.open(folder, trust), out, precision, instances)
     for file, reason in model.passed_over.items():
