@@ -78,7 +78,7 @@ def demo(
 ) -> None:
     """Paste residuals onto other photos, with and without the lock.
 
-    The lock gets a key that is made for this run.
+    The lock uses a new key, made for this run.
     """
     photos = find_photos(images)[:limit]
     if len(photos) < 2:

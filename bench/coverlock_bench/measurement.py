@@ -24,7 +24,7 @@ watermark_option = click.option(
 images_option = click.option(
     "--images",
     type=FOLDER,
-    help="Folder of photos; otherwise the six of 'coverlock fetch photos'.",
+    help="Folder of photos; without it, the six from 'coverlock fetch photos'.",
 )
 OPTIONS: dict[str, Option] = {
     "watermark": watermark_option,

@@ -19,14 +19,14 @@ from coverlock_training.options import device_options, training_options
     type=click.Choice(["octave", *VARIANTS]),
     default="octave",
     show_default=True,
-    help="'octave' is computed in minutes; on DINOv2, which stays as it is, a head is trained.",
+    help="'octave' is computed in minutes; on a frozen DINOv2, a head is trained.",
 )
 @click.option(
     "--views",
     type=click.IntRange(1),
-    help="For DINOv2: distorted views per photo whose features are kept (default 10).",
+    help="For DINOv2: distorted views to cache per photo (default 10).",
 )
-@click.option("--replace", is_flag=True, help="For DINOv2: replace a head that is installed.")
+@click.option("--replace", is_flag=True, help="For DINOv2: replace an installed head.")
 @device_options
 def train_hash(
     photos: Path,

@@ -51,8 +51,8 @@ RECIPE: dict[str, Any] = {
     type=click.Choice(["recipe", "everyday", "mixed", "none"]),
     default="recipe",
     show_default=True,
-    help="What marked pictures go through: the recipe's pool, the everyday one, that with a noise "
-    "of its own for every picture of a batch, or nothing.",
+    help="Noise that marked pictures go through: the recipe's, everyday noise, everyday noise drawn "
+    "for each picture of a batch (mixed), or none.",
 )
 @click.option(
     "--start",
@@ -75,8 +75,8 @@ def train_watermark(
 ) -> None:
     """Train the watermark network NAME on a folder of PHOTOS.
 
-    Without --reference the defaults are those of the published system. The weights that come out
-    are used as load_watermark(NAME, weights="RUN/watermark.safetensors").
+    Without --reference, the defaults are those of the published system. Load the result with
+    load_watermark(NAME, weights="RUN/watermark.safetensors").
     """
     with needs("training", "PyTorch and kornia", "torch,bench"):
         from coverlock_training.loop import adjusted

@@ -65,8 +65,8 @@ def audit(
 ) -> None:
     """Find out how forgeable WATERMARK is, with and without a lock.
 
-    WATERMARK is NAME or NAME:OPTION=VALUE,... of any installed plugin. The exit code is 0, 1 when
-    a condition of --fail-if holds, or 2 when the audit could not be made.
+    WATERMARK is NAME or NAME:OPTION=VALUE,... of any installed plugin. The exit code is 1 if a
+    condition of --fail-if holds, 2 if the audit could not run, and 0 otherwise.
     """
     from coverlock_bench.auditing.report import require_packages
 

@@ -58,7 +58,7 @@ Figures = dict[str, Any]
     type=click.Path(path_type=Path),
     default=CACHE,
     show_default=True,
-    help="Finished measurements, from which a repeated command goes on.",
+    help="File of finished measurements; run the same command again to resume.",
 )
 @click.option(
     "-o",

@@ -16,15 +16,15 @@ from coverlock_sdk.errors import needs
 @measurement(
     "bench service",
     "bundle images side runtime",
-    number_option("--requests", 10_000),
-    number_option("--connections", 8, "Busy at once."),
+    number_option("--requests", 10_000, "Requests in the steady part."),
+    number_option("--connections", 8, "Concurrent connections."),
     number_option("--threads", 1),
 )
 def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measured:
-    """Load 'coverlock serve' on this machine, first steadily and then with far too much.
+    """Load 'coverlock serve' on this machine, first steadily and then beyond its capacity.
 
-    The client shares the machine with the service. Memory is looked at after a warm-up, ten times
-    along the way, and at the end. It fails when a request gets no answer.
+    The client shares the machine with the service. Memory is sampled after a warm-up, ten times
+    during the run, and at the end. The command fails if a request gets no answer.
     """
     with needs("the load test", None, "bench,serve"):
         from coverlock_bench.deployment.latency.subjects import jpeg_files
@@ -41,7 +41,7 @@ def service(bundle: Path, images: Path | None, side: int, **load: Any) -> Measur
 @measurement(
     "bench siege",
     "bundle images side runtime",
-    number_option("--seconds", 20, "For each attack."),
+    number_option("--seconds", 20, "Duration of each attack."),
     number_option("--threads", 1),
     click.option(
         "--nginx",

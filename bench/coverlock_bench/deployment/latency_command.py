@@ -18,8 +18,8 @@ from coverlock_sdk.errors import needs
     click.argument("bundles", nargs=-1, required=True, type=click.Path(path_type=Path)),
     click.option("--batch", "batches", multiple=True, type=int, default=(1, 8, 32)),
     click.option("--precision", "precisions", multiple=True, default=("fp32", "fp16", "int8")),
-    number_option("--turns", 5, "How often each case takes its turn."),
-    number_option("--rounds", 1, "Timings of a case per turn."),
+    number_option("--turns", 5, "Passes over all cases."),
+    number_option("--rounds", 1, "Timings of each case per pass."),
     number_option("--threads", 1, "Threads of every runtime."),
     click.option(
         "--clock",
@@ -40,7 +40,7 @@ def latency(
 ) -> Measured:
     """Time the stages of verification with BUNDLES, in every runtime and precision.
 
-    Everything is compared with PyTorch in eager mode in the same run.
+    Each figure is compared with PyTorch in eager mode, timed in the same run.
     """
     with needs("the latency suite", None, "bench,export"):
         from coverlock_bench.deployment.latency.run import run_suite

@@ -32,7 +32,7 @@ def hash_command(
 ) -> Measured:
     """Compare hashes: errors under distortion, agreement of different pictures, size, speed.
 
-    Hashes that register are given the part of the original that a crop or a turn shows.
+    Hashes that support registration are given the frame that a crop or a turn shows.
     """
     from coverlock_bench.hashes import tables
     from coverlock_bench.hashes.hash_report import hash_report, settings
@@ -59,7 +59,7 @@ def calibration(
     messages: int,
     seed: int,
 ) -> Measured:
-    """Check the p-values of unmarked photos, with each of many messages held fixed."""
+    """Check the p-values of unmarked photos, for each of many fixed messages."""
     from coverlock_bench.hashes.null_calibration import null_calibration
     from coverlock_bench.hashes.tables import CALIBRATION
 
