@@ -51,8 +51,8 @@ RECIPE: dict[str, Any] = {
     type=click.Choice(["recipe", "everyday", "mixed", "none"]),
     default="recipe",
     show_default=True,
-    help="Noise that marked pictures go through: the recipe's, everyday noise, everyday noise drawn "
-    "for each picture of a batch (mixed), or none.",
+    help="Noise that marked pictures go through: the recipe's, everyday noise, everyday noise "
+    "drawn for each picture of a batch (mixed), or none.",
 )
 @click.option(
     "--start",
