@@ -99,6 +99,7 @@ def test_a_forgery_is_another_cover_plus_the_residual(photos: Path, tmp_path: Pa
     assert np.array_equal(data.forged(0, 2), np.clip(target + marked - cover, 0, 255))
 
 
+@pytest.mark.slow
 def test_it_learns_to_tell_forgeries(trained: Path) -> None:
     card = json.loads(trained.with_suffix(".json").read_text())
     assert card["held_out_auc"]["clean"] > 0.9

@@ -112,6 +112,7 @@ def test_every_bit_reaches_the_picture_that_cin_hides() -> None:
     assert torch.linalg.matrix_rank(pictures[1:] - pictures[0]) == 16  # more than its 12 bands
 
 
+@pytest.mark.slow
 def test_the_selector_of_cin_is_taught_and_not_asked_in_training() -> None:
     torch.manual_seed(0)
     network = CinNetwork(8, 32, 2, 4, jpeg_channels=8)

@@ -83,6 +83,7 @@ def card_of(runs: Path) -> tuple[Path, dict[str, Any]]:
     return file, json.loads(file.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_variants_are_trained_and_measured_once(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,6 +136,7 @@ def test_the_paper_stands_beside_what_was_measured() -> None:
     assert "| - (0.600) | - (6.97 dB) | - (training failure) |" in failed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path) -> None:
     runs = training_factors.factors("mbrs")
@@ -152,6 +154,7 @@ def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path)
         training_factors.training_factors(["mbrs"], ["weather"], *arguments)
 
 
+@pytest.mark.slow
 def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, runs: Path) -> None:
     file, card = card_of(runs)
     assert card.pop("images_per_second") > 0

@@ -163,6 +163,7 @@ def test_hardening_beside_originals_shows_the_directions(octave, rng):
     assert ((found * truth).sum(axis=0) / norms).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_the_command_writes_all_attackers_down(tmp_path, monkeypatch):
     photos = tmp_path / "photos"
     photos.mkdir()

@@ -83,6 +83,7 @@ def registration_settings() -> dict[str, Any]:
         "stages": {name: stage._asdict() for name, stage in STAGES.items()},
         "wider": registration.WIDER.tolist(),
         "left": registration.LEFT,
+        "leftTurned": registration.LEFT_TURNED,
     }
 
 

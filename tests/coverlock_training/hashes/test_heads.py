@@ -68,6 +68,7 @@ def test_a_head_is_trained_rounded_and_written(data: HeadData, tmp_path: Path) -
     assert figures == figures_of(logits_of(head, data.held_out[:, :7]) > 0)
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_with_more_steps(data: HeadData, tmp_path: Path) -> None:
     longer = replace(SHORT, schedule=replace(SHORT.schedule, steps=6))
     train_head(data, tmp_path / "parts", SHORT)

@@ -58,6 +58,7 @@ def invoke(photos: Path, run: Path, *options: str) -> Result:
 HEAD = ("--backbone", "dinov2-s", "--steps", "2", "--batch", "4", "--views", "1")
 
 
+@pytest.mark.slow
 def test_a_head_that_misses_the_bar_stays_in_its_run(photos: Path, run: Path, models: Path) -> None:
     result = invoke(photos, run, *HEAD)
     assert isinstance(result.exception, CoverLockError)

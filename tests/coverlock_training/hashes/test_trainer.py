@@ -47,6 +47,7 @@ def weights(head: HashHead) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in head.parameters()])
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_and_keeps_every_term(tmp_path: Path) -> None:
     schedule = replace(SCHEDULE, steps=60, record_every=60)
     train(new_head(), Noisy(), Objective(), schedule, tmp_path)

@@ -54,6 +54,7 @@ def test_what_was_trained_is_loaded_by_name(photos: Path, tmp_path: Path) -> Non
     assert watermark.calibration.scale == card["calibration"]["scale"]
 
 
+@pytest.mark.slow
 def test_every_picture_may_meet_its_own_noise_and_kernels_orthogonal_steps(
     photos: Path, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_every_picture_may_meet_its_own_noise_and_kernels_orthogonal_steps(
     assert "was made with other settings: name another run" in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_a_card_tells_of_every_recipe_of_its_run(photos: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = (*SMALL, "--noise", "none")
@@ -90,6 +92,7 @@ def test_a_card_tells_of_every_recipe_of_its_run(photos: Path, tmp_path: Path) -
     assert card["images_seen"] == 1 * 2 + 2 * 4
 
 
+@pytest.mark.slow
 def test_a_run_may_begin_with_weights_of_another_size(photos: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     train(photos, first, *SMALL, "--noise", "none", "--steps", "1")
@@ -113,6 +116,7 @@ def test_a_run_may_begin_with_weights_of_another_size(photos: Path, tmp_path: Pa
     assert "does not hold a network of these settings" in refused.output
 
 
+@pytest.mark.slow
 def test_a_card_tells_how_fast_each_sitting_was_and_where_its_time_went(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

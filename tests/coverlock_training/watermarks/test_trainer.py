@@ -69,6 +69,7 @@ def test_a_network_learns_its_message(photos: TrainingPhotos, tmp_path: Path) ->
     assert np.mean(accuracy[-20:]) > 0.95 > np.mean(accuracy[:10])
 
 
+@pytest.mark.slow
 def test_noise_comes_to_its_full_strength_little_by_little(
     photos: TrainingPhotos, tmp_path: Path
 ) -> None:

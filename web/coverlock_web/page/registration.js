@@ -36,10 +36,13 @@ export class Search {
 
   /** A few frames { frame, weight }, the best first. A family none of whose frames weighs `leastWeight` is left out. */
   best(leastWeight = 0) {
-    const { families, stages, step, left } = this.settings;
+    const { families, stages, step, left, leftTurned } = this.settings;
     const chosen = families.filter(({ frames }) => weightOf(frames[0], this.settings) >= leastWeight);
     const fits = this.moved(chosen.flatMap((family) => this.begun(family)), stages.middle);
-    return this.finished(apart(this.scored(fits, stages.middle), 2 * step, left));
+    const scored = this.scored(fits, stages.middle);
+    const unturned = apart(scored.filter(({ frame }) => !frame.turn), 2 * step, left);
+    const turned = apart(scored.filter(({ frame }) => frame.turn), 2 * step, leftTurned);
+    return this.finished([...unturned, ...turned]);
   }
 
   /** The best frame near one that was found, once more is known of the payload. */
