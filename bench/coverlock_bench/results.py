@@ -44,7 +44,7 @@ def result_document(command: str, config: dict[str, Any], figures: Any) -> dict[
             "python": platform.python_version(),
             **{name: _version(name) for name in PACKAGES},
         },
-        "revision": _revision(),
+        "revision": revision(),
         "figures": figures,
     }
 
@@ -63,7 +63,7 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _revision() -> str | None:
+def revision() -> str | None:
     """The git revision of the code that ran, where it runs from a checkout."""
     here = Path(__file__).parent
     try:

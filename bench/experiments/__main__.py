@@ -9,6 +9,7 @@ import click
 from coverlock_sdk.cli import CoverLockGroup
 
 STUDIES = {
+    "evidence": "experiments.evidence:evidence",
     "headline": "experiments.headline:headline",
     "transferability": "experiments.transferability:transferability_command",
     "adaptive": "experiments.adaptive:adaptive_command",
