@@ -301,10 +301,8 @@ class Forger:
         self.codes, self.locked, self.code = codes, locked, code
         self.reach = reach(code)
         bands, floors = len(locked.bands), Floors()
-        self.least = floors.least(locked.bits, floors.forger, floors.odds)
-        self.band_least = [
-            floors.least(count, floors.band_forger, floors.band_odds) for count in locked.counts()
-        ]
+        self.least = floors.least(locked.bits)
+        self.band_least = list(map(floors.least_in_band, locked.counts()))
         self.places = [slice(band, None, bands) for band in range(bands)]
 
     def figures(self, learned: Sequence[Logits]) -> dict[str, Any]:

@@ -111,9 +111,9 @@ def passing(agree: Floats, bands: int, floors: Floors) -> float:
     for band in range(bands):
         count = _distribution(agree[band::bands])
         if bands > 1:
-            count[: floors.least(len(count) - 1, floors.band_forger, floors.band_odds)] = 0
+            count[: floors.least_in_band(len(count) - 1)] = 0
         total = np.convolve(total, count)
-    return float(total[floors.least(len(agree), floors.forger, floors.odds) :].sum())
+    return float(total[floors.least(len(agree)) :].sum())
 
 
 def _distribution(agree: Floats) -> Floats:

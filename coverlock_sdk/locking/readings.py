@@ -37,6 +37,12 @@ STEPS = 12
 SEARCHED = (10.0, 2.0)
 """What the odds of a forger are divided by, overall and in a band, where he had frames to try."""
 
+SHORT_BAND = 16
+"""Bands of fewer bits are coarse: what keeps a forger out of one would ask for every bit of it."""
+
+SHORT_ODDS = 2.5
+"""What the odds of a forger are multiplied by in a short band, so that one bit may turn over."""
+
 LEAST_CENTRED = 0.99 * CENTRED_WEIGHT / SIDES
 """Frames that weigh less are crops anywhere and turns."""
 
@@ -113,13 +119,13 @@ class Floors:
     """How much of a message must be read, whatever its p-value.
 
     A forger whose bits agree with probability ``forger`` reaches the floor with probability
-    ``odds``; each band has a floor of its own, by the other two. Chosen on photos that training
-    holds out, so that genuine pictures under the six distortions lose at most half a point.
+    ``odds``; each band has a floor of its own, by the other two. Chosen on training photos: the
+    highest at which genuine pictures under the six distortions lose less than half a point.
     """
 
-    forger: float = 0.75
-    odds: float = 0.02
-    band_forger: float = 0.65
+    forger: float = 0.8
+    odds: float = 0.05
+    band_forger: float = 0.75
     band_odds: float = 0.1
 
     def tightest(self, reading: Reading, rule: Rule) -> tuple[float, float]:
@@ -142,15 +148,21 @@ class Floors:
         if reading.bands > 1:
             for band in range(reading.bands):
                 own = slice(band, None, reading.bands)
-                pairs.append(
-                    _held(reading.matches[own], weights[own], floors.band_forger, floors.band_odds)
-                )
+                matches, odds = reading.matches[own], floors.odds_in_band(len(weights[own]))
+                pairs.append(_held(matches, weights[own], floors.band_forger, odds))
         return min(pairs, key=lambda pair: pair[0] - pair[1])
 
-    @staticmethod
-    def least(bits: int, forger: float, odds: float) -> int:
-        """How many of ``bits`` legible bits must agree."""
-        return _least((1,) * bits, forger, odds)
+    def odds_in_band(self, bits: int) -> float:
+        """How likely a forger may reach the floor of a band of so many bits, legible or not."""
+        return self.band_odds * (SHORT_ODDS if bits < SHORT_BAND else 1.0)
+
+    def least(self, bits: int) -> int:
+        """How many bits of a message must agree if all are legible."""
+        return _least((1,) * bits, self.forger, self.odds)
+
+    def least_in_band(self, bits: int) -> int:
+        """How many bits of a band must agree if all are legible."""
+        return _least((1,) * bits, self.band_forger, self.odds_in_band(bits))
 
 
 DEFAULT_FLOORS = Floors()

@@ -295,7 +295,7 @@ def test_the_papers_method_is_a_setting(additive):
     assert (lock.rule, lock.keyring, lock.binder.rounds, lock.binder.harden) == (
         "hard", None, 1, False,
     )  # fmt: skip
-    assert lock.lock.floors.least(48, lock.lock.floors.forger, lock.lock.floors.odds) == 0
+    assert lock.lock.floors.least(48) == 0
 
 
 def test_two_folders_of_one_name_are_refused(tmp_path):

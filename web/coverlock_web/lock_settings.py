@@ -20,7 +20,8 @@ from coverlock_sdk.locking.statistics import MAX_WEIGHT
 def lock_settings(lock: Lock) -> dict[str, Any]:
     """The settings of a lock without a key, as JSON values."""
     assert lock.hash is not None
-    floors = lock.floors
+    floors, bands = lock.floors, len(lock.hash.bands)
+    counts = [len(range(band, lock.bits, bands)) for band in range(bands)]
     return {
         "bits": lock.bits,
         "payloadBits": lock.payload_bits,
@@ -36,7 +37,7 @@ def lock_settings(lock: Lock) -> dict[str, Any]:
             "forger": floors.forger,
             "odds": floors.odds,
             "bandForger": floors.band_forger,
-            "bandOdds": floors.band_odds,
+            "bandOdds": [floors.odds_in_band(count) for count in counts],
             "searched": readings.SEARCHED,
             "leastCentred": readings.LEAST_CENTRED,
             "steps": readings.STEPS,

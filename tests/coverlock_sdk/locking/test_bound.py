@@ -72,9 +72,9 @@ def test_passing_agrees_with_a_simulation():
     agree = rng.uniform(0.7, 0.95, 63)
     hits = rng.random((20_000, 63)) < agree
     floors = Floors()
-    enough = hits.sum(axis=1) >= floors.least(63, floors.forger, floors.odds)
+    enough = hits.sum(axis=1) >= floors.least(63)
     for band in range(3):
-        least = floors.least(21, floors.band_forger, floors.band_odds)
+        least = floors.least_in_band(21)
         enough &= hits[:, band::3].sum(axis=1) >= least
     assert passing(agree, 3, floors) == pytest.approx(enough.mean(), abs=0.02)
 

@@ -45,7 +45,8 @@ function tightest({ floors, hash, registration }, matches, legibility, frame) {
   const bands = hash.bands.length;
   for (let band = 0; bands > 1 && band < bands; band++) {
     const own = (_, bit) => bit % bands === band;
-    pairs.push(held(matches.filter(own), weights.filter(own), floors.bandForger, floors.bandOdds / ofBands));
+    const odds = floors.bandOdds[band] / ofBands;
+    pairs.push(held(matches.filter(own), weights.filter(own), floors.bandForger, odds));
   }
   const spare = (pair) => pair.agreement - pair.floor;
   return pairs.reduce((least, pair) => (spare(pair) < spare(least) ? pair : least));
