@@ -27,6 +27,8 @@ KEYLESS = "coverlock:key=none"
 """A lock that everybody can compute, as in the paper."""
 PAPER = "coverlock:key=none,rounds=1,harden=false,rule=hard,floors=off"
 """The paper's method to the letter; add ``hash=dinov2-s`` for its hash too."""
+REGISTERED = "coverlock:registry="
+"""How the setting of a lock begins that has a registry; the path of its file follows."""
 NO_FLOORS = Floors(odds=1.0, band_odds=1.0)
 
 
