@@ -20,7 +20,6 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.locking.keys import Key
-from coverlock_sdk.locking.registration import CENTRED_WEIGHT, SIDES, weight_of
 from coverlock_sdk.locking.registry import Likeness
 from coverlock_sdk.locking.statistics import (
     Weights,
@@ -34,17 +33,11 @@ from coverlock_sdk.locking.verdict import Rule
 STEPS = 12
 """Steps of legibility that floors distinguish; coarse, so that they can be remembered."""
 
-SEARCHED = (10.0, 2.0)
-"""What the odds of a forger are divided by, overall and in a band, where he had frames to try."""
-
 SHORT_BAND = 16
 """Bands of fewer bits are coarse: what keeps a forger out of one would ask for every bit of it."""
 
 SHORT_ODDS = 2.5
 """What the odds of a forger are multiplied by in a short band, so that one bit may turn over."""
-
-LEAST_CENTRED = 0.99 * CENTRED_WEIGHT / SIDES
-"""Frames that weigh less are crops anywhere and turns."""
 
 
 @dataclass(frozen=True)
@@ -132,24 +125,18 @@ class Floors:
         """Agreement and floor where the reading is nearest to falling short, over all bands.
 
         Agreement is the share of the message that was read, bits weighed by how legible they are.
-        A frame that was chosen among very many by how well the message fits gives a forger many
-        tries, so its floors are higher; there are few centred ones.
         """
         if not reading.locked:
             return float(reading.matches.mean()), 0.0
-        floors = self
-        if reading.likeness is None and weight_of(reading.frame) < LEAST_CENTRED:
-            fewer, of_bands = SEARCHED
-            floors = replace(self, odds=self.odds / fewer, band_odds=self.band_odds / of_bands)
         weights = np.full(len(reading.bits), STEPS)
         if rule == "soft":
             weights = np.rint((2 * reading.legibility - 1) * STEPS).astype(np.int64)
-        pairs = [_held(reading.matches, weights, floors.forger, floors.odds)]
+        pairs = [_held(reading.matches, weights, self.forger, self.odds)]
         if reading.bands > 1:
             for band in range(reading.bands):
                 own = slice(band, None, reading.bands)
-                matches, odds = reading.matches[own], floors.odds_in_band(len(weights[own]))
-                pairs.append(_held(matches, weights[own], floors.band_forger, odds))
+                matches, odds = reading.matches[own], self.odds_in_band(len(weights[own]))
+                pairs.append(_held(matches, weights[own], self.band_forger, odds))
         return min(pairs, key=lambda pair: pair[0] - pair[1])
 
     def odds_in_band(self, bits: int) -> float:

@@ -38,8 +38,6 @@ def lock_settings(lock: Lock) -> dict[str, Any]:
             "odds": floors.odds,
             "bandForger": floors.band_forger,
             "bandOdds": [floors.odds_in_band(count) for count in counts],
-            "searched": readings.SEARCHED,
-            "leastCentred": readings.LEAST_CENTRED,
             "steps": readings.STEPS,
         },
         "octave": octave_settings() if isinstance(lock.hash, OctaveCode) else None,

@@ -1,7 +1,6 @@
 // What one picture shows in one frame, and how closely that must agree:
 // coverlock_sdk/locking/readings.py and calibration.py, for the soft rule.
 
-import { weightOf } from "./registration.js";
 import { matchedSum, roundHalfEven, softPValue, softTail, softWeights, sum } from "./statistics.js";
 
 /** Log-odds are trusted as they are. */
@@ -28,7 +27,7 @@ export function lockedReading(settings, odds, seen, message, frame, tries) {
     return right * certain + (1 - right) * (1 - certain);
   });
   const matches = odds.map((value, bit) => (Number(value > 0) ^ Number(seen[bit] > 0)) === message[bit]);
-  return { ...judgedBits(settings, matches, sure), tries, frame, ...tightest(settings, matches, read, frame) };
+  return { ...judgedBits(settings, matches, sure), tries, frame, ...tightest(settings, matches, read) };
 }
 
 function judgedBits(settings, matches, sure) {
@@ -37,16 +36,14 @@ function judgedBits(settings, matches, sure) {
 }
 
 /** Agreement and floor where a reading is nearest to falling short, over all bands. */
-function tightest({ floors, hash, registration }, matches, legibility, frame) {
+function tightest({ floors, hash }, matches, legibility) {
   const weights = legibility.map((share) => roundHalfEven((2 * share - 1) * floors.steps));
-  const isSearched = weightOf(frame, registration) < floors.leastCentred;
-  const [fewer, ofBands] = isSearched ? floors.searched : [1, 1];
-  const pairs = [held(matches, weights, floors.forger, floors.odds / fewer)];
+  const pairs = [held(matches, weights, floors.forger, floors.odds)];
   const bands = hash.bands.length;
   for (let band = 0; bands > 1 && band < bands; band++) {
     const own = (_, bit) => bit % bands === band;
-    const odds = floors.bandOdds[band] / ofBands;
-    pairs.push(held(matches.filter(own), weights.filter(own), floors.bandForger, odds));
+    const kept = [matches, weights].map((each) => each.filter(own));
+    pairs.push(held(...kept, floors.bandForger, floors.bandOdds[band]));
   }
   const spare = (pair) => pair.agreement - pair.floor;
   return pairs.reduce((least, pair) => (spare(pair) < spare(least) ? pair : least));
