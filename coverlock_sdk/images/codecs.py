@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import struct
 import warnings
 from collections.abc import Iterator
@@ -107,6 +108,7 @@ def _decode(
         image.info.update(extra)
         require_size(image.height, image.width, max_pixels)
         refuse_animation(image)
+        _refuse_partial_gif(image)
         if seen_at is not None:
             _reduce(image, seen_at)
         colour = image.mode in ("RGB", "RGBA", "LA")
@@ -293,13 +295,24 @@ def refuse_animation(image: PilImage) -> None:
         )
 
 
+def _refuse_partial_gif(image: PilImage) -> None:
+    """Refuse a GIF whose frame leaves some of it open, which viewers fill as they like."""
+    tiles: Any = getattr(image, "tile", ())
+    if image.format == "GIF" and [tuple(tile[1]) for tile in tiles] != [(0, 0, *image.size)]:
+        raise PictureError("the frame of the GIF file does not fill it: save it again")
+
+
 PNG, JPEG, BMP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"BM"
 GAIN_MAP = "gain_map"
 """Entry in an image's ``info``: its file holds another rendition, for HDR screens."""
 
-_COLOUR_CHUNKS = (b"cICP", b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"tRNS")
+_COLOUR_CHUNKS = (b"cICP", b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"tRNS", b"eXIf")
+_SRGB = (b"\0", b"\1", b"\2", b"\3")
+"""What an sRGB chunk may hold; browsers ignore other ones, and Pillow does not."""
+_PROFILE = b"ICC_PROFILE\0"
 _GAIN_MAPS = (b"hdrgm:", b"hdrgainmap", b"iso:ts:21496:-1")
 _BRANDS = 64  # bytes at the beginning of a HEIF or AVIF file that name its features
+_CROPPED = re.compile(rb"\0\0\0.clap", re.DOTALL)
 
 
 def inspected(file: BinaryIO) -> dict[str, Any]:
@@ -313,14 +326,53 @@ def inspected(file: BinaryIO) -> dict[str, Any]:
     if head.startswith(PNG):
         found = _of_png(file)
     elif head.startswith(BMP):
-        if head[14:15] == b"\x7c" and head[70:74] in (b"DEBM", b"KNIL"):
-            raise PictureError("a BMP file with a colour profile is not read: save it as PNG")
+        _require_plain_bmp(head)
     elif head.startswith(JPEG):
-        found = _with_gain_map(file)
+        file.seek(0)
+        found = _of_jpeg(file.read())
     elif head[4:8] == b"ftyp":
-        found = _of_boxes(file)
+        file.seek(0)
+        found = _of_boxes(file.read())
     file.seek(0)
     return found
+
+
+def _require_plain_bmp(head: bytes) -> None:
+    """Refuse what browsers show of a BMP file and Pillow does not: a profile, hidden alpha."""
+    size, bits, compression = struct.unpack_from("<I10xHI", head, 14)
+    if size >= 124 and head[70:74] in (b"DEBM", b"KNIL"):
+        raise PictureError("a BMP file with a colour profile is not read: save it as PNG")
+    has_alpha = size >= 56 and head[66:70] != bytes(4)
+    if has_alpha and (bits, compression) in ((16, 0), (16, 3), (32, 0)):
+        raise PictureError("a BMP file with this kind of transparency is not read: save it as PNG")
+
+
+def _of_jpeg(content: bytes) -> dict[str, Any]:
+    """Its profile, wherever it is; Pillow overlooks one that comes late or with a part too many."""
+    bodies = [body for marker, body in _segments(content) if marker == 0xE2]
+    parts = sorted(body.removeprefix(_PROFILE) for body in bodies if body.startswith(_PROFILE))
+    numbers = [part[:2] for part in parts]
+    if numbers != [bytes((number + 1, len(parts))) for number in range(len(parts))]:
+        raise PictureError(
+            "the JPEG file says twice or in part how its colours are meant: save it again"
+        )
+    profile = b"".join(part[2:] for part in parts)
+    return _gain_map(content) | ({"icc_profile": profile} if parts else {})
+
+
+def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The marker and body of each segment before the pixels, found as browsers find them."""
+    at = content.find(b"\xff", 2)
+    while 0 <= at < len(content) - 1:
+        marker = content[at + 1]
+        if marker in (0xD9, 0xDA):
+            return
+        after = at + 1
+        if marker not in (0x00, 0x01, 0xFF) and not 0xD0 <= marker <= 0xD8:  # those have no body
+            [length] = struct.unpack_from(">H", content, at + 2)
+            after = at + 2 + length
+            yield marker, content[at + 4 : after]
+        at = content.find(b"\xff", after)
 
 
 def _of_png(file: BinaryIO) -> dict[str, Any]:
@@ -335,25 +387,32 @@ def _of_png(file: BinaryIO) -> dict[str, Any]:
             continue
         if kind in seen or pixels:
             raise PictureError(
-                f"the PNG file says twice or too late how its colours are meant "
+                f"the PNG file says twice or too late how it is meant to be shown "
                 f"({kind.decode()}): save it again"
             )
         seen[kind] = file.read(length)
         file.seek(4, 1)
+    if seen.get(b"sRGB", b"\0") not in _SRGB:
+        raise PictureError("the PNG file has a damaged sRGB chunk: save it again")
     code = seen.get(b"cICP", b"")
     if not code:
         return {}
     if len(code) != 4 or code[2:] != b"\0\1":
         raise PictureError("the PNG file has code points that do not fit PNG: save it again")
+    if code[0] == 2 or code[1] in (1, 2, 6, 14, 15):
+        raise PictureError("viewers differ on the code points of the PNG file: save it again")
     return {"cicp": (code[0], code[1])}
 
 
-def _of_boxes(file: BinaryIO) -> dict[str, Any]:
-    found = _with_gain_map(file)
-    file.seek(0)
-    content = file.read()
+def _of_boxes(content: bytes) -> dict[str, Any]:
+    found = _gain_map(content)
     if b"tmap" in content[:_BRANDS]:
         found[GAIN_MAP] = True
+    if content[8:12] in (b"avif", b"avis"):
+        if _CROPPED.search(content):
+            raise PictureError("some viewers show only a part of the AVIF file: save it again")
+        if b"colr" not in content:
+            raise PictureError("the AVIF file does not say how colours are meant: save it again")
     codes = {part[:4] for part in content.split(b"colrnclx")[1:]}
     if len(codes) > 1:
         raise PictureError("the file names several colour spaces: save it again")
@@ -362,7 +421,5 @@ def _of_boxes(file: BinaryIO) -> dict[str, Any]:
     return found
 
 
-def _with_gain_map(file: BinaryIO) -> dict[str, Any]:
-    file.seek(0)
-    content = file.read()
+def _gain_map(content: bytes) -> dict[str, Any]:
     return {GAIN_MAP: True} if any(mark in content for mark in _GAIN_MAPS) else {}

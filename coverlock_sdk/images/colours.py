@@ -151,6 +151,12 @@ SAME = 2
 SRGB_PRIMARIES = (0.3127, 0.3290, 0.64, 0.33, 0.30, 0.60, 0.15, 0.06)
 P3_PRIMARIES = (0.3127, 0.3290, 0.680, 0.320, 0.265, 0.690, 0.150, 0.060)
 """Chromaticities (x, y) of white, red, green and blue, in the order of PNG's cHRM."""
+CODED_PRIMARIES = {
+    5: (0.3127, 0.3290, 0.64, 0.33, 0.29, 0.60, 0.15, 0.06),
+    6: (0.3127, 0.3290, 0.630, 0.340, 0.310, 0.595, 0.155, 0.070),
+    12: P3_PRIMARIES,
+}
+"""The same by code point, for those that viewers tell from sRGB: old television and Display P3."""
 SRGB_CURVE = (2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)
 
 _D50 = np.array([0.9642, 1.0, 0.8249])
@@ -266,10 +272,10 @@ def declared_profile(image: PilImage) -> bytes | None:
 def _coded_profile(primaries: int, transfer: int) -> bytes | None:
     """The profile of code points (ITU-T H.273), which PNG and AVIF files may have instead."""
     if transfer in (1, 2, 6, 13, 14, 15):  # viewers take all these curves for that of sRGB
-        if primaries in (1, 2, 5, 6):
+        if primaries in (1, 2):
             return None
-        if primaries == 12:
-            return matrix_profile(P3_PRIMARIES, SRGB_CURVE)
+        if primaries in CODED_PRIMARIES:
+            return matrix_profile(CODED_PRIMARIES[primaries], SRGB_CURVE)
     raise PictureError(
         f"the picture has colours for HDR or film (code points {primaries}, {transfer}): {_ADVICE}"
     )

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, features
 
+from coverlock_bench.attacks import disguises
+from coverlock_bench.attacks.disguises import DISGUISES, encoded
 from coverlock_sdk import Key, wrap
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.colours import (
@@ -23,8 +25,6 @@ from coverlock_sdk.images.colours import (
 from coverlock_sdk.images.conversion import opened, read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.testing import natural_pictures
-from tests import disguises
-from tests.disguises import DISGUISES, encoded
 
 ADOBE = (0.3127, 0.3290, 0.64, 0.33, 0.21, 0.71, 0.15, 0.06)
 PROPHOTO = (0.3457, 0.3585, 0.7347, 0.2653, 0.1596, 0.8404, 0.0366, 0.0001)
@@ -213,11 +213,47 @@ def test_png_gives_precedence_as_browsers_do(photo):
         read(disguises.png(photo, disguises.chunk(b"cICP", bytes((9, 16, 0, 1)))))
 
 
-def test_a_png_that_says_twice_or_late_how_its_colours_are_meant_is_refused(photo):
-    gamma = disguises.gamma_chunk(0.45455)
-    for content in (disguises.png(photo, gamma, gamma), disguises.png(photo, late=gamma)):
+def test_a_png_that_says_twice_or_late_how_it_is_shown_is_refused(photo):
+    gamma, turned = disguises.gamma_chunk(0.45455), Image.Exif()
+    turned[0x0112] = 3
+    exif = disguises.chunk(b"eXIf", turned.tobytes().removeprefix(b"Exif\0\0"))
+    assert read(disguises.png(photo, exif)).size == (256, 256)
+    for content in (
+        disguises.png(photo, gamma, gamma),
+        disguises.png(photo, late=gamma),
+        disguises.png(photo, late=exif),
+    ):
         with pytest.raises(PictureError, match="twice or too late"):
             read(content)
+
+
+def test_code_points_that_viewers_of_png_read_differently_are_refused(photo):
+    for code in ((2, 13), (1, 2), (1, 1), (12, 15)):
+        with pytest.raises(PictureError, match="viewers differ on the code points"):
+            read(disguises.png(photo, disguises.chunk(b"cICP", bytes((*code, 0, 1)))))
+
+
+def test_a_profile_of_a_jpeg_is_found_in_parts_and_wherever_it_is(photo):
+    profile = PROFILES["Adobe RGB"]
+    whole = read(encoded(photo, "JPEG", quality=95, icc_profile=profile)).pixels
+    plain = encoded(photo, "JPEG", quality=95)
+    parts = [
+        b"\xff\xe2" + struct.pack(">H", len(part) + 16) + b"ICC_PROFILE\0" + bytes((n, 2)) + part
+        for n, part in ((1, profile[:200]), (2, profile[200:]))
+    ]
+    pixels = plain.index(b"\xff\xda")
+    split = plain[:2] + parts[1] + plain[2:pixels] + parts[0] + plain[pixels:]
+    np.testing.assert_array_equal(read(split).pixels, whole)
+    with pytest.raises(PictureError, match="twice or in part"):
+        read(plain[:2] + parts[0] + plain[2:])
+
+
+def test_a_gif_whose_frame_does_not_fill_it_is_refused(photo):
+    content = encoded(Image.fromarray(photo).convert("P"), "GIF")
+    assert read(content).size == (256, 256)
+    larger = content.replace(struct.pack("<HH", 256, 256), struct.pack("<HH", 400, 300), 1)
+    with pytest.raises(PictureError, match="does not fill it"):
+        read(larger)
 
 
 @pytest.mark.skipif(not features.check("avif"), reason="this Pillow has no AVIF")
@@ -231,8 +267,12 @@ def test_code_points_of_avif_are_followed_unless_there_is_a_profile(photo):
     plain = read(content).to_bytes()
     np.testing.assert_array_equal(read(coded(1, 1)).to_bytes(), plain)
     assert 0.5 < levels_apart(read(coded(12, 13)).to_bytes(), plain) < 10
+    television, wide = read(coded(6, 13)).to_bytes(), read(coded(12, 13)).to_bytes()
+    assert 0.1 < levels_apart(television, plain) < levels_apart(wide, plain)
     with pytest.raises(PictureError, match="for HDR or film"):
         read(coded(9, 16))
+    with pytest.raises(PictureError, match="does not say how colours are meant"):
+        read(content.replace(b"colrnclx", b"freenclx"))
 
 
 def test_transparency_that_changes_the_picture_is_refused(photo):
