@@ -31,6 +31,12 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o666) -> None:
     _flush_folder(path.parent)
 
 
+def make_private(path: Path) -> None:
+    """Make an empty file that only its owner can read; what is there already stays as it is."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+
+
 def _flush_folder(folder: Path) -> None:
     """Bring the new name to the disk, where a system lets folders be flushed."""
     with contextlib.suppress(OSError):

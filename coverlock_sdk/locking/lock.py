@@ -398,22 +398,32 @@ class Lock:
         return book
 
     def identify(
-        self, decoded: Logits, descriptions: Any, book: MessageBook, looks: Looks | None = None
+        self,
+        decoded: Logits,
+        descriptions: Any,
+        book: MessageBook,
+        looks: Looks | None = None,
+        thorough: bool = False,
     ) -> list[Identification]:
         """Which message of ``book`` each picture carries, if any.
 
-        Without a registry pictures are taken as whole ones.
+        Without a registry pictures are taken as whole ones. ``thorough`` does all the work for
+        every picture, as in ``verify``.
         """
         return [
-            self._identify(_Seen(row, decoded[row], descriptions[row], looks), book)
+            self._identify(_Seen(row, decoded[row], descriptions[row], looks), book, thorough)
             for row in range(len(decoded))
         ]
 
-    def _identify(self, seen: _Seen, book: MessageBook) -> Identification:
-        if self._is_faint(seen):
-            return Identification(None, self._rejected(NEARLY_EMPTY))
-        if self.registry is not None:
-            return self._found(seen, book)
+    def _identify(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+        faint = self._is_faint(seen)
+        if not faint or thorough:
+            found = self._remembered_one if self.registry is not None else self._nearest
+            answer = found(seen, book, thorough)
+        return Identification(None, self._rejected(NEARLY_EMPTY)) if faint else answer
+
+    def _nearest(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+        """The message that fits a whole picture best; every message is the same work."""
         found: list[tuple[Reading, Any]] = []
         for key in self.keys:
             if key is None or self.hash is None:
@@ -430,7 +440,7 @@ class Lock:
         verdict = self._judged([best], comparisons)
         return Identification(label if verdict else None, verdict)
 
-    def _found(self, seen: _Seen, book: MessageBook) -> Identification:
+    def _remembered_one(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
         """What the picture is that a registry remembers, whatever part of it is left.
 
         It is found without a look at the payload, which then has to carry its name.
@@ -438,17 +448,22 @@ class Lock:
         assert self.registry is not None
         assert self.hash is not None
         labels = {message: label for label, message in book.entries() if isinstance(message, str)}
-        verdict = self._rejected("the registry has no such picture")
+        found = Identification(None, self._rejected("the registry has no such picture"))
         for key in self.keys:
             assert key is not None
-            alike = self.registry.found(key, self.hash, seen.description, lambda: seen.aspect)
-            if alike is not None and alike[0] in labels:
-                name, likeness = alike
-                readings = self._read_alike(seen, self.terms(name, key), likeness)
-                verdict = _better(verdict, self._judged(readings, len(labels) * len(self.keys)))
-                if verdict:
-                    return Identification(labels[name], verdict)
-        return Identification(None, verdict)
+            alike = self.registry.found(
+                key, self.hash, seen.description, lambda: seen.aspect, thorough
+            )
+            if alike is None or not (thorough or alike[0] in labels):
+                continue
+            name, likeness = alike
+            readings = self._read_alike(seen, self.terms(name, key), likeness, thorough)
+            verdict = self._judged(readings, len(labels) * len(self.keys))
+            if name in labels and _better(found.verdict, verdict) is verdict:
+                found = Identification(labels[name] if verdict else None, verdict)
+            if found and not thorough:
+                break
+        return found
 
     # Judging
 

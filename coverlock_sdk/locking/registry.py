@@ -23,6 +23,7 @@ import numpy.typing as npt
 from coverlock_sdk.arrays import Bits, Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import RegistryError
+from coverlock_sdk.files import make_private
 from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.hashing.views import View
 from coverlock_sdk.locking.code_maps import LongCode
@@ -65,8 +66,7 @@ class Registry:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        fresh = not self.path.exists()
-        with self._connection() as connection:
+        with self._connection(make_private) as connection:
             connection.executescript(
                 "CREATE TABLE IF NOT EXISTS pictures (name TEXT, key TEXT, hash TEXT, code BLOB, "
                 "created TEXT, source TEXT);"
@@ -74,8 +74,6 @@ class Registry:
                 "CREATE TABLE IF NOT EXISTS serials (serial TEXT PRIMARY KEY, identifier TEXT, "
                 "number INTEGER, created TEXT, picture TEXT);"
             )
-        if fresh:
-            self.path.chmod(0o600)
 
     def issue(self, identifier: str, picture: str | None = None) -> str:
         """A new serial of ``identifier``, such as ``order-4711/000001``.
@@ -174,8 +172,12 @@ class Registry:
         image_hash: ImageHash,
         description: Any,
         aspect: Callable[[], float] = lambda: 1.0,
+        thorough: bool = False,
     ) -> tuple[str, Likeness] | None:
-        """The name of the remembered picture that one is most like, and how like it is."""
+        """The name of the remembered picture that one is most like, and how like it is.
+
+        ``thorough`` as in ``likeness``.
+        """
         with self._connection() as connection:
             rows = connection.execute(
                 "SELECT name, code FROM pictures WHERE key = ? AND hash = ?",
@@ -186,7 +188,7 @@ class Registry:
         for start in range(0, len(rows), TOGETHER):
             part = rows[start : start + TOGETHER]
             codes = self._unpacked([code for _, code in part], long)
-            likeness, row = _most_alike(long, image_hash, description, aspect, codes)
+            likeness, row = _most_alike(long, image_hash, description, aspect, codes, thorough)
             if best is None or likeness.least > best[1].least:
                 best = str(part[row][0]), likeness
         return best
@@ -218,9 +220,12 @@ class Registry:
         return np.unpackbits(packed.reshape(-1, size), axis=1)
 
     @contextlib.contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(
+        self, prepare: Callable[[Path], None] = lambda path: None
+    ) -> Iterator[sqlite3.Connection]:
         """A connection of one's own, so that threads and processes do not share any."""
         try:
+            prepare(self.path)
             connection = sqlite3.connect(self.path, timeout=60)
             with contextlib.closing(connection), connection:
                 yield connection

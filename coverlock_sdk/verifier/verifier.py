@@ -152,9 +152,12 @@ class Verifier(PictureVerifier):
         return verdict
 
     def recognise(self, picture: Any, book: MessageBook) -> Identification:
-        """Which message of a book one picture carries, announced to nobody yet."""
+        """Which message of a book one picture carries, announced to nobody yet.
+
+        The same work is done whatever is found, as in ``judge``.
+        """
         given = Given(picture, self.max_pixels)
-        [answer] = self.lock.identify(*self._logits(given), book, Looks(self, given))
+        [answer] = self.lock.identify(*self._logits(given), book, Looks(self, given), thorough=True)
         return answer
 
     def observe_batches(self, observe: Callable[[int], None]) -> None:

@@ -19,7 +19,7 @@ from coverlock_plugins.content_credentials.errors import ProvenanceError
 from coverlock_plugins.content_credentials.lookups import Look
 from coverlock_plugins.content_credentials.manifests import HARD_BINDINGS, Manifest, read_store
 from coverlock_plugins.content_credentials.soft_bindings import SoftBindings
-from coverlock_sdk.files import write_atomically
+from coverlock_sdk.files import make_private, write_atomically
 from coverlock_sdk.locking.registry import Registry
 
 _TABLE = """
@@ -72,6 +72,7 @@ class ManifestRepository:
             )
         try:
             (self.folder / "manifests").mkdir(parents=True, exist_ok=True)
+            make_private(self._database)
         except OSError as error:
             raise ProvenanceError(
                 f"{self.folder} cannot be written ({error.strerror or error})"

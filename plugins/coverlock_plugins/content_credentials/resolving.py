@@ -196,7 +196,7 @@ class Resolver:
                 continue
             lock = replace(verifier.lock, registry=self.repository.registry)
             book = lock.checked_book([entry.bindings.serial for entry in near])
-            [found] = lock.identify(decoded, described, book)
+            [found] = lock.identify(decoded, described, book, thorough=True)
             verifier.announce([found.verdict], given)
             if found:
                 [entry] = [entry for entry in near if entry.bindings.serial == found.label]

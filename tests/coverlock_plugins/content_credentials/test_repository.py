@@ -23,6 +23,11 @@ def test_a_store_comes_back_as_it_was_added(studio):
     assert entry == studio.repository.of_serial(studio.signed[0].serial)
 
 
+def test_what_the_repository_remembers_is_private(tmp_path):
+    ManifestRepository(tmp_path, create=True)
+    assert (tmp_path / "repository.db").stat().st_mode & 0o777 == 0o600
+
+
 def test_what_is_not_a_repository_is_refused(tmp_path):
     with pytest.raises(ProvenanceError, match="is not a manifest repository"):
         ManifestRepository(tmp_path)
