@@ -43,7 +43,8 @@ class Key:
             raise KeyringError(
                 f"a key needs at least {KEY_BYTES} bytes, but this one has {len(secret)}"
             )
-        # The secret lives only inside this keyed hash object, which has no way to print it.
+        # Only this keyed hash object refers to the secret, and it has no way to print it. Python
+        # does not wipe what it frees, so memory and core dumps may still hold copies.
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         self.id = id
         self.created = created or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

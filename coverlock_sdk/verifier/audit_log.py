@@ -31,6 +31,7 @@ FIRST = "0" * 64
 
 _ROOM = 16_384  # bytes that must fit on the disk
 _LONGEST = 1_000_000  # bytes of a line
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a planted one could lead to any file of ours
 _TAIL = 65_536  # bytes from the end that are searched first for the last line
 
 
@@ -98,8 +99,12 @@ class AuditLog:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o640)
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise CoverLockError(
+                    f"the audit log {self.path} is a link: name the file that it leads to"
+                ) from None
             raise CoverLockError(
                 f"the audit log {self.path} cannot be opened ({error.strerror or error})"
             ) from None

@@ -134,6 +134,15 @@ def test_looking_whether_a_log_can_be_written_follows_no_link(tmp_path):
     assert victim.read_text() == "precious"
 
 
+def test_a_log_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
+    victim, link = tmp_path / "victim", tmp_path / "log"
+    victim.write_text("precious")
+    link.symlink_to(victim)
+    with pytest.raises(CoverLockError, match="is a link: name the file"):
+        AuditLog(link)
+    assert victim.read_text() == "precious"
+
+
 def test_a_log_is_checked_without_being_held_in_memory(tmp_path, monkeypatch):
     log = AuditLog(tmp_path / "log")
     log.verdict_reached(VERDICT, "m", None, None)
