@@ -1,15 +1,17 @@
 """Who made a bundle: an Ed25519 signature of its manifest, and the public keys that are trusted.
 
 A vendor's CI signs with a key file and nothing else. Verifiers name the public keys they trust:
-two while one key follows another, and a key that should no longer count is named no more.
+two while one key follows another, and a key that should no longer count is named no more. An old
+bundle keeps its signature, so the file of a public key may say since when bundles count.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coverlock_sdk.documents import DocumentError, read_file
 from coverlock_sdk.errors import BundleError, KeyringError, UntrustedBundleWarning, needs
@@ -24,28 +26,57 @@ ANYONE = "any"
 PathLike = str | os.PathLike[str]
 
 
-def trusted_keys(given: Any) -> list[Any]:
-    """The public keys that a caller names: a key, the PEM file of one, or several of these."""
+_SINCE = re.compile(rb"^since:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?")
+
+
+class Signer(NamedTuple):
+    """Somebody whose bundles are trusted."""
+
+    key: Any
+    since: str = ""
+    """Bundles that were exported earlier are not; the beginning of a time such as 2026-11-18."""
+
+
+def trusted_signers(given: Any) -> list[Signer]:
+    """Those that a caller names: by a public key, the PEM file of one, or several of these."""
     if isinstance(given, list | tuple):
         if not given:
             raise KeyringError("nobody is trusted: name a public key, or open it for 'any'")
-        return [key for each in given for key in trusted_keys(each)]
+        return [signer for each in given for signer in trusted_signers(each)]
     exceptions, ed25519, serialization = _cryptography()
-    key = given
+    key, since = given, ""
     if isinstance(given, str | os.PathLike):
+        content = _content(Path(given))
+        since = _since(content, given)
         try:
-            key = serialization.load_pem_public_key(_content(Path(given)))
+            key = serialization.load_pem_public_key(content)
         except (ValueError, exceptions.UnsupportedAlgorithm):
             raise KeyringError(f"{given} is not a public key in PEM format") from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         what = given if key is not given else f"a {type(given).__name__}"
         raise KeyringError(f"{what} is not an Ed25519 public key: give the key or its file")
-    return [key]
+    return [Signer(key, since)]
 
 
-def check_signature(folder: Path, content: bytes, trust: Any) -> None:
-    """Refuse a manifest unless somebody trusted signed exactly this ``content``."""
-    keys = trusted_keys(trust)
+def _since(content: bytes, path: PathLike) -> str:
+    """The time that a line ``since: 2026-11-18`` above a public key names, if there is one."""
+    found = _SINCE.search(content)
+    time = found[1].decode(errors="replace") if found else ""
+    if found and not _TIME.fullmatch(time):
+        raise KeyringError(
+            f"'{time}' in {path} is not a time: write 'since: 2026-11-18', or the time that the "
+            "manifest of a bundle says it was made at"
+        )
+    return time
+
+
+def check_signature(folder: Path, content: bytes, trust: Any) -> str:
+    """Refuse a manifest unless somebody trusted signed exactly this ``content``.
+
+    Returns since when their bundles are trusted; "" is always.
+    """
+    signers = trusted_signers(trust)
     if not (folder / SIGNATURE).exists():
         raise BundleError(
             f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
@@ -54,11 +85,13 @@ def check_signature(folder: Path, content: bytes, trust: Any) -> None:
         signature = read_file(folder / SIGNATURE)
     except DocumentError as error:
         raise BundleError(str(error)) from None
-    if not any(_has_signed(key, signature, content) for key in keys):
+    found = [signer.since for signer in signers if _has_signed(signer.key, signature, content)]
+    if not found:
         raise BundleError(
             f"the signature of {folder} was not made by a trusted key for this manifest: "
             "the bundle was altered or signed by somebody else"
         )
+    return min(found)
 
 
 def _has_signed(key: Any, signature: bytes, content: bytes) -> bool:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from coverlock_sdk import Embedder, Verifier
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.signing import generate_signing_key, is_encrypted, trusted_keys
+from coverlock_sdk.bundles.signing import generate_signing_key, is_encrypted, trusted_signers
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.cli.keys import PASSPHRASE_VARIABLE
 from coverlock_sdk.errors import BundleError, KeyringError, UntrustedBundleWarning
@@ -47,7 +47,7 @@ def run(*arguments):
 def test_any_of_several_keys_may_have_signed(bundle, keys):
     old, new = keys
     assert Bundle.open(bundle, trust=[new, old]).signed
-    assert Bundle.open(bundle, trust=(trusted_keys(old)[0], new)).signed
+    assert Bundle.open(bundle, trust=(trusted_signers(old)[0].key, new)).signed
     with pytest.raises(BundleError, match="signed by somebody else"):
         Bundle.open(bundle, trust=[new])
     with pytest.raises(KeyringError, match="nobody is trusted"):
