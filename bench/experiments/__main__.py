@@ -14,6 +14,7 @@ STUDIES = {
     "transferability": "experiments.transferability:transferability_command",
     "adaptive": "experiments.adaptive:adaptive_command",
     "forgers": "experiments.forgers:forgers",
+    "walkers": "experiments.walkers:walkers",
     "key-learners": "experiments.key_learners:key_learners",
     "interventions": "experiments.interventions:interventions_command",
     "training-factors": "experiments.training_factors:training_factors_command",

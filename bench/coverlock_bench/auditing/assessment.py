@@ -13,6 +13,7 @@ import numpy as np
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.presets import Plan
 from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
+from coverlock_bench.auditing.standing import standing_attacks
 from coverlock_bench.auditing.trials import Division, Row, Trials
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
@@ -168,6 +169,12 @@ class Assessment:
                 for attack, count in attacks.items()
             },
         }
+
+    def standing(self, collection: Collection) -> dict[str, Any]:
+        """Attacks on the whole system, of which none should succeed against a lock with a key."""
+        locked, division = self.trials(COVERLOCK).defended.protected, self.division(collection)
+        assert isinstance(locked, LockedWatermark)
+        return standing_attacks(locked, division.sources, division.targets, self.session)
 
 
 def _attacked(trials: Trials, attack: Setting, division: Division, count: int) -> dict[str, Any]:

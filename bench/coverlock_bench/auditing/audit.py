@@ -48,6 +48,13 @@ TONES = {"bad": "red", "good": "green", "unknown": "yellow"}
 )
 @planned
 @click.option(
+    "--standing",
+    "with_standing",
+    is_flag=True,
+    help="Also try files that show another picture than they hold, and messages put together "
+    "without the key. Gate on 'standing'.",
+)
+@click.option(
     "--fail-if",
     "conditions",
     multiple=True,
@@ -60,6 +67,7 @@ def audit(
     images: Path,
     out: Path,
     plan: Plan,
+    with_standing: bool,
     conditions: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -79,8 +87,8 @@ def audit(
     with resumable(out, session):
         collection = _photos(images, plan, max(SIDE, *working_size(system)), out)
         assessment = Assessment(system, plan, session)
-        session.stages = assessment.stages + 1  # the pictures
-        figures = _measure(assessment, collection)
+        session.stages = assessment.stages + 1 + with_standing  # the pictures
+        figures = _measure(assessment, collection, with_standing)
         shown, figures["not_shown"] = exhibits(assessment, collection)
     found = findings(figures)
     decided = [gate for gate in gates if gate.metric in figures["metrics"]]
@@ -110,11 +118,13 @@ def _photos(images: Path, plan: Plan, side: int, out: Path) -> Collection:
     return collection
 
 
-def _measure(assessment: Assessment, collection: Collection) -> dict[str, Any]:
+def _measure(assessment: Assessment, collection: Collection, with_standing: bool) -> dict[str, Any]:
     figures = assessment.description()
     figures["rt"] = assessment.transferability(collection)
     figures["signatures"] = assessment.signatures(collection)
     figures["security"] = assessment.security(collection)
+    if with_standing:
+        figures["standing"] = assessment.standing(collection)
     figures["pictures"] = {"name": collection.name, **collection.described()}
     figures["metrics"] = metrics(figures)
     return figures
@@ -140,6 +150,7 @@ def _command(images: Path, watermark: str) -> str:
     repeated = {"-a": "attacks", "-d": "defenses", "--distortion": "distortions"}
     for option, name in repeated.items():
         words += [word for setting in given[name] for word in (option, setting)]
+    words += ["--standing"] if given["with_standing"] else []
     words += [] if given["fpr"] == DEFAULT_FPR else ["--fpr", f"{given['fpr']:g}"]
     return shlex.join([*words, "--out", "audit"])
 

@@ -162,11 +162,13 @@ class Findings:
 
 def findings(figures: Figures) -> Findings:
     """Whether the watermark can be forged, by whom, and what to do about it."""
-    tiles = (
+    tiles: tuple[Tile, ...] = (
         _tile("As it is", Tally.of(figures, "none", OUTSIDE)),
         _tile("Locked with a key", Tally.of(figures, LOCK, OUTSIDE)),
         _tile("Locked with a key, attacker has your networks", Tally.of(figures, LOCK, NETWORKS)),
     )
+    if "standing" in figures:
+        tiles += (_tile("Standing attacks on files and messages", Tally(figures["standing"])),)
     return Findings(*_verdict(figures), _advice(figures), tiles)
 
 
@@ -264,6 +266,8 @@ def metrics(figures: Figures) -> dict[str, float]:
     curves |= {f"rt_{side}px": curve for side, curve in figures["rt"].get("sizes", {}).items()}
     named |= {f"rt@{point['sources']}": point["rt"] for point in figures["rt"]["points"]}
     named |= {n: point["rt"] for n, curve in curves.items() if (point := most_sources(curve))}
+    if "standing" in figures:
+        named["standing"] = max(found["rate"] for found in figures["standing"].values())
     if "rt" in figures["rt"]["locked"]:
         named["locked_rt"] = figures["rt"]["locked"]["rt"]
     return named
@@ -283,7 +287,7 @@ def metric_names(plan: Plan) -> list[str]:
     arms = [prefix for prefix, defense in ARMS.items() if defense in behind]
     kinds = [f"{kind}{end}" for kind in KINDS for end in ("", "_high")]
     names = [f"{prefix}{name}" for prefix in arms for name in (*kinds, *attacks, *genuine)]
-    names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
+    names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt", "standing"]
     return [*names, *(f"rt_{side}px" for side in SIDES)]
 
 
