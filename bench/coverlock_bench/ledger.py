@@ -34,14 +34,18 @@ from coverlock_sdk.testing import natural_pictures
 Item = TypeVar("Item")
 
 JUDGES = (
+    "coverlock_sdk.calibration",
     "coverlock_sdk.contract",
+    "coverlock_sdk.frames",
     "coverlock_sdk.hashing",
     "coverlock_sdk.images",
     "coverlock_sdk.locking",
     "coverlock_sdk.plugin_calls",
     "coverlock_bench.attacks",
+    "coverlock_bench.auditing.standing",
     "coverlock_bench.auditing.trials",
     "coverlock_bench.rt",
+    "coverlock_bench.settings",
     "coverlock_bench.trial",
 )
 """Modules and packages whose code decides what becomes of a picture."""

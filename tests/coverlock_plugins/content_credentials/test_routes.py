@@ -22,7 +22,7 @@ from coverlock_plugins.content_credentials.signing import PictureSigner
 from coverlock_plugins.content_credentials.trial_certificates import make_trial_certificates
 from coverlock_sdk import Key, Verifier
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.serving.access import Caller, Callers, _digest
+from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
 from coverlock_sdk.verifier.verifier import Settings
 from tests.served import png, served
 from tests.toy_bundle import toy_lock, write_toy_bundle
@@ -104,6 +104,16 @@ def test_a_transplant_and_an_unmarked_picture_lead_nowhere(client, signed, photo
     for picture in (forged, photos[3]):
         answer = client.post("/matches/byContent", content=png(picture))
         assert (answer.status_code, answer.json()) == (200, {"matches": []})
+
+
+def test_looking_up_pictures_has_a_budget_of_rejections(verifier, repository, photos):
+    """It had none, so a search for a forgery went on here after /verify had refused it."""
+    callers = Callers([Caller("shop", _digest("token"), ("resolve",), rate=1e6, burst=10**6)])
+    serving = {"limits": Limits(rejections=8), "routes": (routes(repository),)}
+    with served(verifier, callers, **serving) as client:
+        ask = {"content": png(photos[3]), "headers": {"Authorization": "Bearer token"}}
+        statuses = [client.post("/matches/byContent", **ask).status_code for _ in range(4)]
+    assert statuses == [200, 200, 429, 429]
 
 
 def test_soft_bindings_are_looked_up_either_way(client, repository):
