@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 from urllib.parse import quote, unquote
@@ -34,8 +33,8 @@ from coverlock_sdk.images.folders import find_pictures, is_hidden, is_picture
 from coverlock_sdk.scaling.job import Item
 
 PICTURES_PER_SHARD = 256
-ROWS_AT_ONCE = 16
-"""Of a Parquet file, which may hold pictures of many megabytes."""
+ROWS_AT_ONCE, NAMES_AT_ONCE = 16, 4096
+"""Of a Parquet file, which may hold pictures of many megabytes, or only their names."""
 PAUSES = (0.5, 2.0, 8.0)
 """Seconds before a file of an object store is asked for again."""
 
@@ -117,7 +116,7 @@ class Rows:
         """One for each row."""
         row = self.first
         try:
-            for values in islice(self._values(), self.skipped, self.skipped + self.count):
+            for values in self._values():
                 row += 1
                 yield self._item(row, *values)
         except (OSError, pa.ArrowException, UnicodeDecodeError):
@@ -125,16 +124,23 @@ class Rows:
             yield Item(name, None, partial(_refuse, f"{name} cannot be read: get the file again"))
 
     def _values(self) -> Iterator[tuple[Any, ...]]:
-        """Name, identifier, path and content of each row of the group."""
+        """Name, identifier, path and content of each row; rows before are skipped in batches."""
         with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
             names = file.schema_arrow.names
             columns = [name for name in ("file", "path", "id", "bytes") if name in names]
-            for batch in file.iter_batches(ROWS_AT_ONCE, [self.group], columns):
+            at_once = ROWS_AT_ONCE if "bytes" in columns else NAMES_AT_ONCE
+            skip, left = self.skipped, self.count
+            for batch in file.iter_batches(at_once, [self.group], columns):
+                before, skip = min(skip, len(batch)), max(0, skip - len(batch))
+                batch = batch.slice(before, left)
+                left -= len(batch)
                 contents = batch.column("bytes") if "bytes" in columns else pa.nulls(len(batch))
                 path = _text(batch, "path")
                 name = pc.coalesce(_text(batch, "file"), path)
                 found = (name, _text(batch, "id"), path, contents)
                 yield from zip(*(column.to_pylist() for column in found), strict=True)
+                if not left:
+                    return
 
     def _item(
         self, row: int, name: str | None, id: str | None, path: str | None, content: bytes | None
