@@ -38,6 +38,9 @@ JOB = "_job.json"
 WRITERS = 16
 """Files that are written or looked at together: an object store takes its time for each."""
 
+_CREDENTIALS = re.compile(r"//[^/@]*@")
+"""What a URI may have before its host, or in its options, and no message repeats."""
+
 _PART = re.compile(r"part-(\d{6,})\.parquet")
 
 STATUSES = ("accepted", "rejected", "error")
@@ -161,7 +164,7 @@ class Store:
     """The files of one folder, which is on a disk or in an object store."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = folder.partition("?")[0]  # options may name credentials
+        self.folder = _CREDENTIALS.sub("//", folder.partition("?")[0])
         remote = "://" in folder and not folder.startswith(LOCAL)
         with self._explained("made"):
             self._system, self._path = pyarrow.fs.LocalFileSystem(), str(self.folder)

@@ -50,7 +50,7 @@ def test_results_go_to_an_object_store_too(tmp_path, monkeypatch):
         return store, "bucket/run"
 
     monkeypatch.setattr("coverlock_plugins.ray_cluster.results.resolved", resolved)
-    uri = "s3://bucket/run?endpoint_override=store:9000"
+    uri = "s3://key:secret@bucket/run?endpoint_override=store:9000"
     Results(uri, TERMS).write(0, encoded([row("a"), row("b", "accepted")]))
     again = Results(uri, TERMS)
     assert asked == [uri, uri]
