@@ -3,9 +3,14 @@
 #
 #     scripts/gpu_check.sh BUNDLE PHOTOS [RESULT]
 #
-# BUNDLE is an exported bundle (it is copied, not changed), PHOTOS a folder of pictures. Each step is
-# run, skipped with the reason, or failed; the file says which. Without a GPU the steps that need one
-# are skipped, and the exit code is 3. PYTHON names the interpreter.
+# BUNDLE is an exported bundle (it is copied, not changed), PHOTOS a folder of pictures. If the
+# bundle needs a key, COVERLOCK_KEY_FILE names its file; PYTHON names the interpreter. Each step is
+# run, skipped with the reason (no GPU, a package that is not installed), or failed. RESULT says
+# which, and RESULT-logs/ keeps what each step printed. Exit codes: 0 all passed, 1 a step failed,
+# 2 wrong arguments, 3 steps were skipped.
+#
+# Run it in NVIDIA's TensorRT image of docker/gpu.Dockerfile. An engine runs only with the TensorRT
+# that built it, so take Triton from the image of the same month: tritonserver:25.08-py3 there.
 set -uo pipefail
 if [ $# -lt 2 ]; then
     echo "usage: $0 BUNDLE PHOTOS [RESULT]" >&2
@@ -13,8 +18,12 @@ if [ $# -lt 2 ]; then
 fi
 bundle=$1 photos=$2 result=${3:-bench/results/gpu.json}
 python=${PYTHON:-python}
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+server=""
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT
+logs="${result%.json}-logs"
+mkdir -p "$logs"
 steps="$work/steps.jsonl"
 : >"$steps"
 
@@ -25,13 +34,16 @@ note() { # NAME STATUS DETAIL
 }
 
 step() { # NAME COMMAND...
-    local name=$1
+    local name=$1 log="$logs/${1// /-}.log" status=failed detail
     shift
-    if "$@" >"$work/log" 2>&1; then
-        note "$name" passed "$(tail -n 1 "$work/log" | sed "s|$work/||g")"
-    else
-        note "$name" failed "$(tail -n 1 "$work/log" | sed "s|$work/||g")"
+    if "$@" >"$log" 2>&1; then
+        status=passed
+    elif grep -qE "pip install|is not installed|has no TensorRT engine" "$log"; then
+        status=skipped # what is missing is named in the detail
     fi
+    detail=$(grep -v '^$' "$log" | tail -n 1)
+    note "$name" "$status" "${detail//"$work/"/}"
+    [ "$status" = passed ]
 }
 
 on_gpu() { # like step, where there is a GPU
@@ -40,9 +52,25 @@ on_gpu() { # like step, where there is a GPU
 
 coverlock() { "$python" -m coverlock_sdk "$@"; }
 
+agreement() { "$python" "$here/bit_agreement.py" "$bundle" "$work/marked" "$@"; }
+
+serve_triton() { # start it, and wait until it is ready
+    tritonserver --model-repository="$work/repository" >"$logs/tritonserver.log" 2>&1 &
+    server=$!
+    for _ in $(seq 120); do
+        "$python" -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8000/v2/health/ready")' \
+            2>/dev/null && echo "ready" && return 0
+        kill -0 "$server" 2>/dev/null || break
+        sleep 1
+    done
+    tail -n 1 "$logs/tritonserver.log"
+    return 1
+}
+
 gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1) || gpu=""
-cp -r "$bundle" "$work/bundle"
+cp -r "$bundle" "$work/bundle" || exit 2
 bundle="$work/bundle"
+signer="$work/signing.pub"
 precisions=$("$python" -c 'import json, sys; print(*json.load(open(sys.argv[1]))["graphs"]["verify"])' \
     "$bundle/manifest.json") || exit 2
 
@@ -50,29 +78,30 @@ step "sign" coverlock sign "$bundle" --key "$work/signing.key" --new-key
 on_gpu "pytest -m gpu" "$python" -m pytest -q -m gpu tests
 for precision in $precisions; do
     on_gpu "compile $precision" coverlock compile "$bundle" --target tensorrt \
-        --precision "$precision" --trust "$work/signing.pub"
+        --precision "$precision" --trust "$signer"
     on_gpu "sign $precision" coverlock sign "$bundle" --key "$work/signing.key"
 done
 step "mark" coverlock embed "$photos" -o "$work/marked" --bundle "$bundle" --id gpu-check
 for precision in $precisions; do
     step "cpu $precision" coverlock verify "$work/marked" --bundle "$bundle" \
-        --runtime "cpu:$precision" --id gpu-check
+        --runtime "cpu:$precision" --trust "$signer" --id gpu-check
+    step "cpu $precision bits" agreement cpu "$precision" "$signer"
     for runtime in cuda tensorrt; do
         on_gpu "$runtime $precision" coverlock verify "$work/marked" --bundle "$bundle" \
-            --runtime "$runtime:$precision" --trust "$work/signing.pub" --id gpu-check
+            --runtime "$runtime:$precision" --trust "$signer" --id gpu-check
+        on_gpu "$runtime $precision bits" agreement "$runtime" "$precision" "$signer"
     done
 done
 on_gpu "latency" coverlock bench latency "$bundle" --images "$photos" --clock wall \
-    --out "$work/latency.json"
+    --trust "$signer" --out "$work/latency.json"
 if [ -n "$gpu" ] && command -v tritonserver >/dev/null; then
-    step "triton repository" coverlock triton "$bundle" --out "$work/repository" \
-        --trust "$work/signing.pub"
-    tritonserver --model-repository="$work/repository" >"$work/triton.log" 2>&1 &
-    server=$!
-    sleep 30
-    step "triton" env COVERLOCK_TRITON=localhost:8001 "$python" -m coverlock_sdk verify \
-        "$work/marked" --bundle "$bundle" --runtime triton --id gpu-check
-    kill "$server"
+    step "triton repository" coverlock triton "$bundle" --out "$work/repository" --trust "$signer"
+    if step "triton server" serve_triton; then
+        export COVERLOCK_TRITON=localhost:8001
+        step "triton" coverlock verify "$work/marked" --bundle "$bundle" --runtime triton \
+            --trust "$signer" --id gpu-check
+        step "triton bits" agreement triton fp32 "$signer"
+    fi
 else
     note "triton" skipped "no GPU, or no tritonserver on the path"
 fi
@@ -92,7 +121,7 @@ write_result(Path(result), "scripts/gpu_check.sh", {"gpu": gpu or None}, figures
 PYTHON
 echo "result file: $result"
 grep -q '"status": "failed"' "$steps" && exit 1
-if [ -z "$gpu" ]; then
-    echo "there is no GPU here: what needs one was skipped" >&2
+if grep -q '"status": "skipped"' "$steps"; then
+    echo "steps were skipped: $result says why" >&2
     exit 3
 fi

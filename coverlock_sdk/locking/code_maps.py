@@ -69,9 +69,10 @@ class Rotation(NamedTuple):
             mixed = _walsh_hadamard((mixed * flips).take(order, axis=1))
         return mixed
 
-    def rotated(self, values: Logits) -> Logits:
-        """Numbers (N, dimensions) rotated and turned in every way: (N, salts, width)."""
-        return _walsh_hadamard(self.mixed(values)[:, None] * self.turns)[..., self.places]
+    def rotated(self, values: Logits, count: int | None = None) -> Logits:
+        """Numbers (N, dimensions) rotated and turned in every way: (N, salts, width or count)."""
+        turned = _walsh_hadamard(self.mixed(values)[:, None] * self.turns)
+        return turned.take(self.places[:count], axis=-1)
 
     def taken(self, count: int) -> Logits:
         """What the first ``count`` numbers, mixed and turned, are products with: (count, width)."""
@@ -120,7 +121,7 @@ class CodeMap:
         for band, part in enumerate(self._parts(code, bands)):
             places = slice(band, None, len(self.bands))
             count = self.counts()[band]
-            found[:, :, places] = self.rotations[band].rotated(part)[:, :, :count]
+            found[:, :, places] = self.rotations[band].rotated(part, count)
         return found
 
     def directions(self, salt: int) -> Logits:

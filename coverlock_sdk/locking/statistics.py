@@ -91,8 +91,17 @@ def hard_p_value(matches: npt.NDArray[np.bool_]) -> float:
 
 
 def soft_p_value(matches: npt.NDArray[np.bool_], weights: Weights) -> float:
-    """The p-value of a match pattern when matches are weighed."""
-    return float(soft_tail(weights)[int(weights[matches].sum())])
+    """The p-value of a match pattern when matches are weighed.
+
+    Fair coins miss so much or less as often as they reach what was not missed, and where little was
+    missed there is little to add up.
+    """
+    missed = int(weights[~matches].sum())
+    chances = np.zeros(missed + 1)
+    chances[0] = 1.0
+    for weight in np.sort(weights[weights <= missed]):
+        chances[weight:] += chances[: missed + 1 - weight].copy()
+    return float(min(1.0, chances.cumsum()[-1] * 0.5 ** len(weights)))
 
 
 def corrected(p_value: float, tries: float) -> float:

@@ -6,8 +6,10 @@ Both give their networks the same 8-bit pictures.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,11 +136,12 @@ class Verifier(PictureVerifier):
         return self._runner.batcher.runtime
 
     def warm_up(self, batch: int = 1) -> None:
-        """Run a blank batch, so that the first caller does not wait for the set-up.
+        """Run a blank batch and judge a picture, so that the first caller does not wait.
 
         ``open`` does it with one picture. On a GPU do it with ``max_batch`` too.
         """
         self._runner.warm_up(batch)
+        self.judge(_some_picture(), "warm-up")  # loads decoders and what searches need
 
     def judge(self, picture: Any, message: Any) -> Verdict:
         """The verdict on one picture, announced to nobody yet.
@@ -183,3 +186,12 @@ class Verifier(PictureVerifier):
 
     def _logits(self, given: Given) -> tuple[Logits, Descriptions]:
         return self._runner.logits(given)
+
+
+@cache
+def _some_picture() -> bytes:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.effect_noise((320, 320), 40).convert("RGB").save(file, format="JPEG")
+    return file.getvalue()

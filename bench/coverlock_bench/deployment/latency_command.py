@@ -9,6 +9,7 @@ import click
 from coverlock_bench.measurement import Measured, measurement, number_option
 from coverlock_bench.photos import find_photos
 from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.cli.options import Trusted, chosen_keyring, key_option, trust_option
 from coverlock_sdk.errors import needs
 
 
@@ -28,9 +29,13 @@ from coverlock_sdk.errors import needs
         show_default=True,
         help="Processor time is reliable on a busy machine; use wall on a quiet one.",
     ),
+    key_option,
+    trust_option,
 )
 def latency(
     bundles: tuple[Path, ...],
+    key_file: Path | None,
+    trust: Trusted,
     images: Path | None,
     side: int,
     batches: tuple[int, ...],
@@ -49,7 +54,8 @@ def latency(
 
     photos = find_photos(images)
     jpegs = jpeg_files(photos, max(batches), side)
-    subjects = [subject_of(Bundle.open(path), jpegs) for path in bundles]
+    key = chosen_keyring(key_file)
+    subjects = [subject_of(Bundle.open(path, trust), jpegs, key) for path in bundles]
     figures = run_suite(subjects, batches, precisions, clock=clock, **timing)
     config = {"batches": list(batches), "side": side, **timing}
     config["photos"] = min(len(photos), max(batches))

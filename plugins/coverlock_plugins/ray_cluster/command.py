@@ -21,12 +21,12 @@ from coverlock_sdk.cli.options import (
 )
 from coverlock_sdk.cli.output import answer, counted, finish
 from coverlock_sdk.cli.verifying import open_job
-from coverlock_sdk.errors import CoverLockError, needs
+from coverlock_sdk.errors import needs
 
 
 @click.command(epilog=EXIT_CODES)
 @sources_argument
-@path_option("-o", "--out", required=True, help="Folder on this machine for the results.")
+@click.option("-o", "--out", required=True, help="Folder or object store for the results.")
 @path_option("--bundle", required=True, help="Exported bundle.")
 @click.option("--id", "identifier", help="Identifier that the pictures carry.")
 @key_option
@@ -45,7 +45,7 @@ from coverlock_sdk.errors import CoverLockError, needs
 @json_option
 def ray(
     sources: tuple[str, ...],
-    out: Path,
+    out: str,
     identifier: str | None,
     workers: int | None,
     roots: tuple[str, ...],
@@ -59,14 +59,10 @@ def ray(
     Without --id, a column 'id' names the identifier of each picture. Run the same command again to
     go on where it was stopped.
     """
-    if ":/" in str(out):  # what a path makes of ://
-        raise CoverLockError(
-            f"results cannot be written to {out}: name a folder on this machine, or a mounted one"
-        )
     job = open_job(identifier, **opening)
     with needs("this command", "Ray", "ray"):
         from coverlock_plugins.ray_cluster.actors import verify_on_ray
     counts = verify_on_ray(job, sources, out, workers, roots, audit)
-    document = {"results": str(out), "counts": counts}
+    document = {"results": out, "counts": counts}
     answer(document, as_json, counted(counts), f"results are in {out}")
     finish(counts)

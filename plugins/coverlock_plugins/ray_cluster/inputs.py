@@ -1,7 +1,8 @@
 """What there is to verify on a cluster: found by one process, and read by all.
 
 Sources are looked through once and cut into shards, which are small enough to be sent to whoever
-reads the pictures: some names, or some rows of a Parquet file. Nothing is kept of single rows.
+reads the pictures: some names, or some rows of a Parquet file. Shards are made when they are asked
+for, so nothing is kept of the rows of Parquet; of folders, the names of their pictures are.
 
 The rows of Parquet may come from strangers, who must not choose what a job reads. A row names a
 picture below the folder of its source, or below a folder that the job's owner names. It cannot
@@ -13,13 +14,12 @@ from __future__ import annotations
 import os
 import posixpath
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -33,12 +33,14 @@ from coverlock_sdk.images.folders import find_pictures, is_hidden, is_picture
 from coverlock_sdk.scaling.job import Item
 
 PICTURES_PER_SHARD = 256
-ROWS_AT_ONCE = 16
-"""Of a Parquet file, which may hold pictures of many megabytes."""
+ROWS_AT_ONCE, NAMES_AT_ONCE = 16, 4096
+"""Of a Parquet file, which may hold pictures of many megabytes, or only their names."""
 PAUSES = (0.5, 2.0, 8.0)
 """Seconds before a file of an object store is asked for again."""
 
-_LOCAL = "file://"
+LOCAL = "file://"
+
+Answer = TypeVar("Answer")
 
 
 class Shard(Protocol):
@@ -62,7 +64,7 @@ class Place(NamedTuple):
 
     def load(self) -> str | bytes:
         """The path where that is enough, or else the content."""
-        return self.path if self.system is None else _content(self.system, self.path)
+        return self.path if self.system is None else content_of(self.system, self.path)
 
     def head(self) -> bytes:
         """The first bytes of the file; none of one that cannot be read."""
@@ -114,7 +116,7 @@ class Rows:
         """One for each row."""
         row = self.first
         try:
-            for values in islice(self._values(), self.skipped, self.skipped + self.count):
+            for values in self._values():
                 row += 1
                 yield self._item(row, *values)
         except (OSError, pa.ArrowException, UnicodeDecodeError):
@@ -122,16 +124,23 @@ class Rows:
             yield Item(name, None, partial(_refuse, f"{name} cannot be read: get the file again"))
 
     def _values(self) -> Iterator[tuple[Any, ...]]:
-        """Name, identifier, path and content of each row of the group."""
+        """Name, identifier, path and content of each row; rows before are skipped in batches."""
         with pq.ParquetFile(self.place.path, filesystem=self.place.system) as file:
             names = file.schema_arrow.names
             columns = [name for name in ("file", "path", "id", "bytes") if name in names]
-            for batch in file.iter_batches(ROWS_AT_ONCE, [self.group], columns):
+            at_once = ROWS_AT_ONCE if "bytes" in columns else NAMES_AT_ONCE
+            skip, left = self.skipped, self.count
+            for batch in file.iter_batches(at_once, [self.group], columns):
+                before, skip = min(skip, len(batch)), max(0, skip - len(batch))
+                batch = batch.slice(before, left)
+                left -= len(batch)
                 contents = batch.column("bytes") if "bytes" in columns else pa.nulls(len(batch))
                 path = _text(batch, "path")
                 name = pc.coalesce(_text(batch, "file"), path)
                 found = (name, _text(batch, "id"), path, contents)
                 yield from zip(*(column.to_pylist() for column in found), strict=True)
+                if not left:
+                    return
 
     def _item(
         self, row: int, name: str | None, id: str | None, path: str | None, content: bytes | None
@@ -145,9 +154,45 @@ class Rows:
         return Item(name, id, partial(_load, self.roots, name, path, content))
 
 
-def find_shards(
-    sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()
-) -> list[Shard]:
+@dataclass(frozen=True)
+class Table:
+    """A Parquet file whose rows name or hold pictures."""
+
+    place: Place
+    roots: tuple[Place, ...]
+    sizes: tuple[int, ...]
+    """Rows of each row group."""
+    has_bytes: bool
+    with_message: bool
+
+    def shards(self) -> Iterator[Rows]:
+        """The rows in shards."""
+        first = 0
+        for group, size in enumerate(self.sizes):
+            # To skip rows with bytes is to read them.
+            most = size if self.has_bytes else PICTURES_PER_SHARD
+            for skipped in range(0, size, most or 1):
+                count = min(most, size - skipped)
+                place = (group, skipped, count, first + skipped)
+                yield Rows(self.place, self.roots, *place, self.with_message)
+            first += size
+
+
+@dataclass(frozen=True)
+class Shards:
+    """All there is to verify, in shards that come in the same order every time."""
+
+    pictures: Sequence[Place]
+    tables: Sequence[Table]
+
+    def __iter__(self) -> Iterator[Shard]:
+        for start in range(0, len(self.pictures), PICTURES_PER_SHARD):
+            yield Listed(self.pictures[start : start + PICTURES_PER_SHARD])
+        for table in self.tables:
+            yield from table.shards()
+
+
+def find_shards(sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()) -> Shards:
     """What ``sources`` name, in shards.
 
     Rows of Parquet name pictures below the folder of their source, or below ``roots``.
@@ -164,11 +209,9 @@ def find_shards(
     if pictures and not with_message:
         raise MessageError("name the identifier that these pictures carry with --id")
     with ThreadPoolExecutor() as pool:
-        cut = list(pool.map(lambda table: _cut(table[0], table[1], with_message), tables))
-    starts = range(0, len(pictures), PICTURES_PER_SHARD)
-    shards: list[Shard] = [Listed(pictures[start : start + PICTURES_PER_SHARD]) for start in starts]
-    shards += [rows for each in cut for rows in each]
-    if not shards:
+        opened = list(pool.map(lambda table: _opened(table[0], table[1], with_message), tables))
+    shards = Shards(pictures, opened)
+    if not pictures and not any(sum(table.sizes) for table in opened):
         raise PictureError("there is nothing to verify: the Parquet files have no rows")
     return shards
 
@@ -233,20 +276,27 @@ def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
     return folder, [Place(f"{scheme}://{path}", system, path) for path in paths]
 
 
-def _content(system: Any, path: str) -> bytes:
-    """The content of a file, asked for again where a store fails for a moment."""
-    for pause in (*PAUSES, None):
+def content_of(system: Any, path: str) -> bytes:
+    """The content of a file of an object store."""
+
+    def read() -> bytes:
+        with system.open_input_stream(path) as stream:
+            content: bytes = stream.read()
+            return content
+
+    return asked_again(read)
+
+
+def asked_again(ask: Callable[[], Answer]) -> Answer:
+    """What ``ask`` returns, asked again where an object store fails for a moment."""
+    for pause in PAUSES:
         try:
-            with system.open_input_stream(path) as stream:
-                content: bytes = stream.read()
-                return content
+            return ask()
         except (FileNotFoundError, PermissionError):
             raise
         except OSError:
-            if pause is None:
-                raise
             time.sleep(pause)
-    raise AssertionError
+    return ask()
 
 
 def _load(
@@ -264,25 +314,17 @@ def _refuse(reason: str) -> NoReturn:
     raise PictureError(reason)
 
 
-def _cut(table: Place, roots: tuple[Place, ...], with_message: bool) -> list[Rows]:
-    """The rows of a Parquet file in shards."""
+def _opened(place: Place, roots: tuple[Place, ...], with_message: bool) -> Table:
+    """A Parquet file, after a look at its columns."""
     try:
-        with pq.ParquetFile(table.path, filesystem=table.system) as file:
-            _refuse_columns(table.name, file.schema_arrow, with_message)
+        with pq.ParquetFile(place.path, filesystem=place.system) as file:
+            _refuse_columns(place.name, file.schema_arrow, with_message)
             groups = range(file.num_row_groups)
-            sizes = [file.metadata.row_group(group).num_rows for group in groups]
+            sizes = tuple(file.metadata.row_group(group).num_rows for group in groups)
             has_bytes = "bytes" in file.schema_arrow.names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise PictureError(f"{table.name} is not Parquet of pictures ({error})") from None
-    shards, first = [], 0
-    for group, size in enumerate(sizes):
-        most = size if has_bytes else PICTURES_PER_SHARD  # to skip rows with bytes is to read them
-        for skipped in range(0, size, most or 1):
-            count = min(most, size - skipped)
-            place = (group, skipped, count, first + skipped)
-            shards.append(Rows(table, roots, *place, with_message))
-        first += size
-    return shards
+        raise PictureError(f"{place.name} is not Parquet of pictures ({error})") from None
+    return Table(place, roots, sizes, has_bytes, with_message)
 
 
 def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
@@ -330,13 +372,13 @@ def _text(table: Any, column: str) -> Any:
 
 def chosen_root(source: str) -> Place:
     """The root that a job's owner names: a folder, or a URI, which may have options."""
-    if "://" in source and not source.startswith(_LOCAL):
+    if "://" in source and not source.startswith(LOCAL):
         try:
             system, path = resolved(source)
         except (OSError, pa.ArrowException) as error:
             raise PictureError(f"{source} is not a place for pictures ({error})") from None
         return Place(source.partition("?")[0].rstrip("/"), system, path.rstrip("/"))
-    folder = Path(unquote(source.removeprefix(_LOCAL)) if "://" in source else source)
+    folder = Path(unquote(source.removeprefix(LOCAL)) if "://" in source else source)
     if not folder.is_dir():
         raise PictureError(f"{source} is not a folder: name one that pictures are below")
     return Place("", None, folder.resolve().as_posix())
@@ -368,9 +410,9 @@ def load_below(roots: Sequence[Place], name: str, path: str) -> str | bytes:
 def _local(root: Place, path: str) -> str | None:
     """The file of this machine that ``path`` names, if it is below the root, links followed."""
     if "://" in path:
-        if not path.startswith(_LOCAL + "/") or "?" in path or "#" in path:
+        if not path.startswith(LOCAL + "/") or "?" in path or "#" in path:
             return None
-        path = unquote(path.removeprefix(_LOCAL))
+        path = unquote(path.removeprefix(LOCAL))
     try:
         file = (Path(root.path) / path).resolve()
         inside = file.is_relative_to(root.path)
@@ -391,6 +433,6 @@ def _rest(root: Place, path: str) -> str | None:
 
 def _below(root: Place, rest: str, name: str) -> bytes:
     try:
-        return _content(root.system, f"{root.path}/{rest}")
+        return content_of(root.system, f"{root.path}/{rest}")
     except (OSError, pa.ArrowException):
         raise PictureError(f"{name} cannot be read from where its row says it is") from None

@@ -1,20 +1,31 @@
-"""The results of a job on a cluster: a folder with one Parquet file for each shard that is done."""
+"""The results of a job on a cluster: a folder with one Parquet file for each shard that is done.
+
+The folder is on a disk or in an object store.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
+import re
+import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 
+from coverlock_plugins.ray_cluster.inputs import LOCAL, asked_again, content_of, resolved
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
-from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.documents import Document, DocumentError
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.frames import Frame
@@ -23,6 +34,14 @@ from coverlock_sdk.scaling.job import Row, VerificationJob
 
 JOB = "_job.json"
 """The file beside the results that holds the terms of their job."""
+
+WRITERS = 16
+"""Files that are written or looked at together: an object store takes its time for each."""
+
+_CREDENTIALS = re.compile(r"//[^/@]*@")
+"""What a URI may have before its host, or in its options, and no message repeats."""
+
+_PART = re.compile(r"part-(\d{6,})\.parquet")
 
 STATUSES = ("accepted", "rejected", "error")
 RESULTS = pa.schema(
@@ -55,72 +74,146 @@ def terms(job: VerificationJob, bundle: Bundle, lock: Lock) -> dict[str, Any]:
     }
 
 
+def encoded(rows: Sequence[Row]) -> bytes:
+    """The results on a shard as a Parquet file."""
+    counts = Counter(row["status"] for row in rows)
+    about = {status: str(counts[status]) for status in STATUSES}
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows), RESULTS.with_metadata(about)), file)
+    return file.getvalue()
+
+
 class Results:
     """The results of one job, which may have been begun before.
 
-    ``terms`` tell jobs apart: a folder that holds the results of another one is refused.
+    ``folder`` is a path or a URI. ``terms`` tell jobs apart: a folder that holds the results of
+    another one is refused. Several threads may write.
     """
 
-    def __init__(self, folder: Path, terms: Mapping[str, Any]) -> None:
-        self.folder, self.terms = folder, dict(terms)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CoverLockError(f"{folder} cannot be made ({error.strerror or error})") from None
-        self._refuse_other_jobs()
+    def __init__(self, folder: str | Path, terms: Mapping[str, Any]) -> None:
+        self.terms = dict(terms)
+        self._store = Store(str(folder))
+        self._entrance = threading.Lock()
+        self._claimed = False
+        names = self._store.names()
+        parts = [match for name in names if (match := _PART.fullmatch(name))]
+        self._done = {int(match[1]) for match in parts}
+        self._refuse_other_jobs(JOB in names)
 
     def is_done(self, shard: int) -> bool:
         """Whether the results on a shard are there."""
-        return self._file(shard).exists()
+        return shard in self._done
 
-    def write(self, shard: int, rows: Iterable[Row]) -> None:
-        """Keep the results on a shard; from the first on, the folder belongs to this job."""
-        if not (self.folder / JOB).exists():
-            self._write(self.folder / JOB, json.dumps(self.terms, indent=2).encode() + b"\n")
-        rows = list(rows)
-        counts = Counter(row["status"] for row in rows)
-        about = {status: str(counts[status]) for status in STATUSES}
-        file = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(rows, RESULTS.with_metadata(about)), file)
-        self._write(self._file(shard), file.getvalue())
+    def write(self, shard: int, content: bytes) -> None:
+        """Keep the ``encoded`` results on a shard; from the first on, the folder is this job's."""
+        with self._entrance:
+            if not self._claimed:
+                self._store.write(JOB, json.dumps(self.terms, indent=2).encode() + b"\n")
+                self._claimed = True
+        self._store.write(_part(shard), content)
+        self._done.add(shard)
 
     def counts(self) -> dict[str, int]:
         """How many pictures were accepted, rejected, or could not be verified."""
         total: Counter[str] = Counter()
-        for file in self.folder.glob("part-*.parquet"):
-            try:
-                about = pq.read_schema(file).metadata or {}
-                total.update({status: int(about[status.encode()]) for status in STATUSES})
-            except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-                raise CoverLockError(f"{file} is not a file of results ({error})") from None
+        shards = iter(sorted(self._done))
+        with ThreadPoolExecutor(WRITERS) as pool:
+            while some := list(islice(shards, 1000)):
+                for counted in pool.map(self._counted, some):
+                    total.update(counted)
         return {status: total[status] for status in STATUSES}
 
-    def _file(self, shard: int) -> Path:
-        return self.folder / f"part-{shard:06}.parquet"
+    def _counted(self, shard: int) -> dict[str, int]:
+        name = _part(shard)
+        try:
+            about = self._store.schema(name).metadata or {}
+            return {status: int(about[status.encode()]) for status in STATUSES}
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            where = self._store.place(name)
+            raise CoverLockError(f"{where} is not a file of results ({error})") from None
 
-    def _refuse_other_jobs(self) -> None:
+    def _refuse_other_jobs(self, is_named: bool) -> None:
         remedy = "choose another folder with --out"
-        path = self.folder / JOB
-        if not path.exists():
-            if any(self.folder.glob("part-*.parquet")):
+        folder = self._store.folder
+        if not is_named:
+            if self._done:
                 raise CoverLockError(
-                    f"{self.folder} holds results of an unknown job (it has no {JOB}): {remedy}"
+                    f"{folder} holds results of an unknown job (it has no {JOB}): {remedy}"
                 )
             return
         try:
-            terms = Document.parsed(read_file(path)).values
+            terms = Document.parsed(self._store.read(JOB)).values
         except DocumentError as error:
-            raise CoverLockError(f"{path} does not describe a job ({error}): {remedy}") from None
+            where = self._store.place(JOB)
+            raise CoverLockError(f"{where} does not describe a job ({error}): {remedy}") from None
         names = sorted({*terms, *self.terms})
         differing = [name for name in names if terms.get(name) != self.terms.get(name)]
         if differing:
             raise CoverLockError(
-                f"{self.folder} holds the results of another job "
+                f"{folder} holds the results of another job "
                 f"(differing in {', '.join(differing)}): {remedy}"
             )
+        self._claimed = True
 
-    def _write(self, path: Path, content: bytes) -> None:
+
+def _part(shard: int) -> str:
+    return f"part-{shard:06}.parquet"
+
+
+class Store:
+    """The files of one folder, which is on a disk or in an object store."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = _CREDENTIALS.sub("//", folder.partition("?")[0])
+        remote = "://" in folder and not folder.startswith(LOCAL)
+        with self._explained("made"):
+            self._system, self._path = pyarrow.fs.LocalFileSystem(), str(self.folder)
+            if remote:
+                self._system, self._path = resolved(folder)
+            elif folder.startswith(LOCAL):
+                self._path = unquote(folder.removeprefix(LOCAL))
+            self._system.create_dir(self._path, recursive=True)
+        self._is_local = not remote
+
+    def place(self, name: str) -> str:
+        """Where a file is, for people."""
+        return f"{self.folder.rstrip('/')}/{name}"
+
+    def names(self) -> set[str]:
+        """The files that are there."""
+        with self._explained("listed"):
+            here = pyarrow.fs.FileSelector(self._path)
+            listing = asked_again(lambda: self._system.get_file_info(here))
+            return {info.base_name for info in listing if info.is_file}
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        with self._explained("read", name):
+            return content_of(self._system, self._file(name))
+
+    def schema(self, name: str) -> pa.Schema:
+        """The schema of a Parquet file, which has its metadata."""
+        return asked_again(lambda: pq.read_schema(self._file(name), filesystem=self._system))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file whole or not at all, as object stores do by themselves."""
+        with self._explained("written", name):
+            if self._is_local:
+                write_atomically(Path(self._file(name)), content)
+            else:
+                asked_again(lambda: self._put(name, content))
+
+    def _put(self, name: str, content: bytes) -> None:
+        with self._system.open_output_stream(self._file(name)) as stream:
+            stream.write(content)
+
+    def _file(self, name: str) -> str:
+        return f"{self._path.rstrip('/')}/{name}"
+
+    @contextlib.contextmanager
+    def _explained(self, done: str, name: str = "") -> Iterator[None]:
         try:
-            write_atomically(path, content)
-        except OSError as error:
-            raise CoverLockError(f"{path} cannot be written ({error.strerror or error})") from None
+            yield
+        except (OSError, pa.ArrowException) as error:
+            where = self.place(name) if name else self.folder
+            raise CoverLockError(f"{where} cannot be {done} ({error})") from None

@@ -149,6 +149,18 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(cluster, toy, folder,
     assert_same(rows, expected)
 
 
+@pytest.mark.slow
+def test_a_shard_that_fails_again_and_again_is_named(cluster, toy, folder, tmp_path, monkeypatch):
+    from coverlock_plugins.ray_cluster import actors
+
+    monkeypatch.setattr(actors, "PAUSES", (0.1,))
+    monkeypatch.setattr(actors._Worker, "judge", lambda self, number, shard: os._exit(1))
+    job = VerificationJob(str(toy), "alice", runtime="cpu")
+    with pytest.raises(CoverLockError, match=r"shard 0, which begins with .*, failed 2 times"):
+        actors.verify_on_ray(job, [str(folder)], tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
 def kill_a_judge(killed: list[int]) -> None:
     """Kill an actor of this test's cluster as soon as it is at work."""
     deadline = time.monotonic() + 120

@@ -35,11 +35,3 @@ def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
     for job in told:
         found = (job.bundle, *job.trust, job.key_file)
         assert found == tuple(str(tmp_path / n) for n in ("bundle", "signing.pub", "key.json"))
-
-
-def test_results_go_to_a_folder_and_to_no_object_store(tmp_path):
-    write_toy_bundle(tmp_path / "bundle")
-    line = ["a.png", "--id", "alice", "--bundle", str(tmp_path / "bundle")]
-    line += ["--out", "s3://results/today"]
-    refused = CliRunner().invoke(ray, line)
-    assert "name a folder on this machine" in str(refused.exception)

@@ -71,7 +71,7 @@ def test_a_single_object_is_a_source(tmp_path, spelling):
 def test_an_object_that_is_gone_when_its_turn_comes_is_an_error(tmp_path):
     for name in "ab":
         picture(tmp_path / f"{name}.png")
-    parts = find_shards([f"file://{tmp_path}"], with_message=True)
+    parts = list(find_shards([f"file://{tmp_path}"], with_message=True))
     (tmp_path / "a.png").unlink()
     gone, there = (JOB.prepare(item.file, (32, 32), load=item.load) for item in parts[0].items())
     assert "a.png cannot be read" in gone.error

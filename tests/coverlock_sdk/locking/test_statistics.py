@@ -67,6 +67,15 @@ def test_soft_p_values_agree_with_simulation():
         assert share == pytest.approx(level, abs=4 * math.sqrt(level / 200_000) + 2e-4)
 
 
+@given(st.integers(1, 256), st.integers(0, 2**32 - 1))
+def test_a_soft_p_value_is_the_tail_at_its_score(bits, seed):
+    rng = np.random.default_rng(seed)
+    matches = rng.random(bits) < rng.random()
+    weights = soft_weights(rng.uniform(0.5, 0.9999, bits))
+    tail = soft_tail(weights)[int(weights[matches].sum())]
+    assert soft_p_value(matches, weights) == pytest.approx(tail, rel=1e-12)
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_p_values_of_random_matches_are_not_too_small(seed):
     """The definition of a p-value: P(p <= a) <= a. One in a thousand seeds would be surprising."""

@@ -524,6 +524,19 @@ def test_the_verifier_needs_neither_torch_nor_plugins_to_be_imported(bundle):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_first_verdict_loads_nothing_any_more(bundle, marked, tmp_path):
+    """So it takes no longer than the second."""
+    path = tmp_path / "marked.jpg"
+    Image.fromarray(marked[0]).save(path)
+    code = (
+        "import sys; from coverlock_sdk import Verifier; "
+        f"verifier = Verifier.open({str(bundle.path)!r}, trust='any'); before = set(sys.modules); "
+        f"verifier.verify({str(path)!r}, 'alice'); print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_an_audit_log_gets_every_verdict(bundle, marked, photos, tmp_path):
     log = tmp_path / "verdicts.jsonl"
     with Verifier.open(bundle, "cpu", settings=Settings(audit=log)) as verifier:

@@ -71,7 +71,8 @@ class Cases:
                 if precision in subject.bundle.manifest.graphs["verify"]:
                     self._add_runtime(subject, runtime, precision)
         if "embed" in subject.bundle.manifest.graphs:
-            embedder = Embedder.open(subject.bundle, trust=ANYONE, threads=self.threads)
+            key = subject.lock.keyring
+            embedder = Embedder.open(subject.bundle, key=key, trust=ANYONE, threads=self.threads)
             work = partial(embedder.mark_content, subject.jpegs[0], MESSAGE, ".png")
             self._put(subject, "embed", ("cpu", "fp32"), 1, work)
 
@@ -106,7 +107,8 @@ class Cases:
         try:
             # All are open at once, and memory is finite.
             settings = Settings(precision, threads=self.threads, max_batch=max(self.batches))
-            verifier = Verifier.open(subject.bundle, runtime, settings=settings)
+            key = subject.lock.keyring
+            verifier = Verifier.open(subject.bundle, runtime, key=key, settings=settings)
         except RuntimeUnavailableError as error:
             # A result file is read elsewhere, where this folder means nothing.
             reason = str(error).replace(str(subject.bundle.path), "the bundle")

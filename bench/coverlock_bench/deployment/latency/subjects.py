@@ -14,6 +14,7 @@ import numpy.typing as npt
 from coverlock_bench.photos import load_squares
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.locking.coverlock import wrap
+from coverlock_sdk.locking.keys import Keyring
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import fixed_size
 
@@ -53,10 +54,10 @@ class Subject:
         return Verification(decoder, module, size, image_hash.input_size).eval()
 
 
-def subject_of(bundle: Bundle, jpegs: tuple[bytes, ...]) -> Subject:
+def subject_of(bundle: Bundle, jpegs: tuple[bytes, ...], key: Keyring | None = None) -> Subject:
     """A bundle whose watermark and hash are installed here."""
     manifest = bundle.manifest
-    lock = wrap(manifest.watermark, hash=manifest.hash, fpr=manifest.fpr)
+    lock = wrap(manifest.watermark, hash=manifest.hash, key=key, fpr=manifest.fpr)
     return Subject(bundle, lock, jpegs)
 
 
