@@ -87,7 +87,7 @@ class UnhardenedWarning(UserWarning):
 
 
 class UnregisteredWarning(UserWarning):
-    """Crops and turns of marked pictures are not searched for, because their hash cannot register."""
+    """Crops and turns are not searched for, because the hash cannot register."""
 
 
 class UntrustedBundleWarning(UserWarning):

@@ -23,6 +23,7 @@ from coverlock_bench.auditing.assessment import cell
 from coverlock_bench.auditing.collection import SIDE
 from coverlock_bench.auditing.trials import Trials
 from coverlock_bench.hashes.codes import PLACED
+from coverlock_bench.hashes.weights import weights_of_defenses
 from coverlock_bench.intervals import clustered_rate
 from coverlock_bench.ledger import Ledger, Session, digest, resumable
 from coverlock_bench.measurement import FOLDER, Measured, measurement, number_option, work_option
@@ -298,7 +299,13 @@ def headline(
 ) -> Iterator[Measured]:
     """Forge thousands of pictures with each attack, and verify genuine ones under distortions."""
     session = Session(Ledger(work), quiet=False)
-    config = {"seed": seed, "groups": groups, "genuine": genuine, "attacks": list(attacks)}
+    config = {
+        "seed": seed,
+        "groups": groups,
+        "genuine": genuine,
+        "attacks": list(attacks),
+        "weights": weights_of_defenses(defenses),
+    }
     figures: dict[str, Any] = {}
     with resumable(work):
         for folder, name in product(folders, watermarks):
