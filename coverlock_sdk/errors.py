@@ -86,6 +86,10 @@ class UnhardenedWarning(UserWarning):
     """Marked pictures are not hardened, because their hash has no gradients."""
 
 
+class UnregisteredWarning(UserWarning):
+    """Crops and turns are not searched for, because the hash cannot register."""
+
+
 class UntrustedBundleWarning(UserWarning):
     """A bundle was opened, and nobody checked who made it."""
 

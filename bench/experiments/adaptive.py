@@ -18,6 +18,7 @@ import numpy as np
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_bench.attacks.feature_collision import FeatureCollision
 from coverlock_bench.attacks.same_scene import PastedObject
+from coverlock_bench.hashes.weights import weights_of
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Ledger, Session, digest, fingerprint, resumable
 from coverlock_bench.measurement import Measured, count_option, measurement, work_option
@@ -25,7 +26,7 @@ from coverlock_bench.photos import Picture8, find_photos, load_squares, resized
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.tables import RATE, Table, below, nested
 from coverlock_bench.trial import TRANSPLANT, floats, forge, judge, mark
-from coverlock_sdk import CoverLock, Key
+from coverlock_sdk import CoverLock, Key, load_hash
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.distortions import (
     Brightness,
@@ -265,4 +266,5 @@ def adaptive_command(
         session = Session(Ledger(work), quiet=False)
         figures = adaptive(watermark, hash, photos, count, fpr, seed, session, only)
     config = {"watermark": watermark, "hash": hash, "targets": count, "photos": len(photos)}
+    config["weights"] = weights_of(load_hash(hash))
     return Measured({**config, "fpr": fpr, "seed": seed}, figures, ADAPTIVE.markdown(figures))

@@ -1,13 +1,14 @@
-"""What a forger without the key does to a picture of his own, so that its octave code agrees.
+"""What a forger without the key does to a picture of his own, so that its code agrees.
 
-He has every network and the code's matrices. Pictures are 8-bit RGB (H, W, 3), codes (dimensions,).
+He has every network and the matrices of the octave code. Pictures are 8-bit RGB (H, W,
+3), codes (dimensions,).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,8 @@ from torch.nn import functional
 
 from coverlock_bench.photos import Picture8, resized, to_8_bit, to_float
 from coverlock_sdk.arrays import Floats, Images, Logits
+from coverlock_sdk.contract import ImageHash
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.octave import OCTAVES, OctaveCode, masks
 from coverlock_sdk.hashing.views import OPPONENT, SIDE, tapered_cosines
 from coverlock_sdk.images.resampling import resample, resample_matrix
@@ -32,12 +35,12 @@ PARTS = 4
 """Parts of a change's energy that are dealt to the bands."""
 
 
-def code_of(code: OctaveCode, picture: Picture8) -> Logits:
+def code_of(code: ImageHash, picture: Picture8) -> Logits:
     """The code (dimensions,) of a picture as a whole."""
     return code.logits(resample(to_float(picture), code.input_size)[None])[0]
 
 
-def band_cosines(code: OctaveCode, one: Logits, other: Logits) -> list[float]:
+def band_cosines(code: ImageHash, one: Logits, other: Logits) -> list[float]:
     """The cosine of two codes in each band."""
     edges = np.cumsum(code.bands)[:-1]
     return [
@@ -46,7 +49,7 @@ def band_cosines(code: OctaveCode, one: Logits, other: Logits) -> list[float]:
     ]
 
 
-def nearest(code: OctaveCode, own: Logits, sources: Logits) -> tuple[int, int]:
+def nearest(code: ImageHash, own: Logits, sources: Logits) -> tuple[int, int]:
     """Which of a forger's codes (N, dimensions) is nearest to which of the sources' (K, ...)."""
     edges = np.cumsum(code.bands)[:-1]
     cosines = sum(
@@ -258,13 +261,24 @@ class TorchCode:
         ]
 
 
+def with_gradients(code: ImageHash) -> Callable[[torch.Tensor], list[torch.Tensor]]:
+    """The bands of a picture (3, *input_size) by any hash that PyTorch can compute."""
+    if isinstance(code, OctaveCode):
+        return TorchCode(code)
+    network = code.module()
+    if network is None:
+        raise CoverLockError(f"the hash '{code.name}' is no network: no gradient can be followed")
+    network.requires_grad_(False)
+    return lambda image: list(network(image[None])[0].split(code.bands))
+
+
 @dataclass(frozen=True)
 class Style:
     """How far a forger goes; fields are smooth and vary over so many places a side."""
 
     residual: float
     """Decibels of the additive change on top."""
-    places: int
+    places: int = 1
     warp: float = 0.0
     """Shares of the side."""
     light: float = 0.0
@@ -275,13 +289,13 @@ class Style:
     total: float | None = None
     """Decibels that everything may cost but the payload; None: as the ranges allow."""
 
-    def fields(self) -> dict[str, torch.Tensor]:
-        """Parameters of all edits, at rest."""
+    def fields(self, side: int) -> dict[str, torch.Tensor]:
+        """Parameters of all edits, at rest, for pictures that a hash sees at ``side`` pixels."""
         n = self.places
         shapes = {"warp": (2, n, n), "light": (1, n, n), "tint": (3, n, n), "sharp": (1, n, n)}
         return {
             name: torch.zeros(shape, requires_grad=True)
-            for name, shape in {**shapes, "colour": (3, 3), "residual": (3, SIDE, SIDE)}.items()
+            for name, shape in {**shapes, "colour": (3, 3), "residual": (3, side, side)}.items()
         }
 
     def edited(self, image: torch.Tensor, fields: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -319,19 +333,39 @@ def restyle(decibels: float) -> Style:
 
 
 def edited(
-    code: OctaveCode, picture: Picture8, carried: Picture8, source: Logits, style: Style, steps: int
+    code: ImageHash, picture: Picture8, carried: Picture8, source: Logits, style: Style, steps: int
 ) -> Picture8:
     """A picture under the edits by which its code comes nearest to ``source``, without residual.
 
     ``carried`` is the same picture with the payload in it, whose code counts. Edits and an additive
-    change are sought together, by the mean cosine over all bands; the change is left to
-    ``additive``, which is exact.
+    change are sought together; the change is left to ``additive`` or ``moved``.
     """
-    compute = TorchCode(code)
+    found = _sought(code, carried, source, style, steps)
+    with torch.no_grad():
+        final: Any = style.edited(torch.tensor(to_float(picture)), found)
+    return to_8_bit(final.numpy())
+
+
+def moved(
+    code: ImageHash, picture: Picture8, source: Logits, decibels: float, steps: int
+) -> Picture8:
+    """A picture with the change of so many decibels that gradients find for a network."""
+    found = _sought(code, picture, source, Style(decibels), steps)["residual"]
+    side = len(picture)
+    wide = functional.interpolate(found[None], (side, side), mode="bicubic", align_corners=False)[0]
+    changed: Images = to_float(picture) + _at_most(0.1 * wide, decibels).numpy()
+    return to_8_bit(changed)
+
+
+def _sought(
+    code: ImageHash, carried: Picture8, source: Logits, style: Style, steps: int
+) -> dict[str, torch.Tensor]:
+    """The fields of a style under which the mean cosine over all bands is largest."""
+    compute = with_gradients(code)
     parts = np.split(source / np.linalg.norm(source), np.cumsum(code.bands)[:-1])
     wanted = [functional.normalize(torch.tensor(part), dim=0) for part in parts]
-    seen = torch.tensor(resample(to_float(carried), (SIDE, SIDE)))
-    fields = style.fields()
+    seen = torch.tensor(resample(to_float(carried), code.input_size))
+    fields = style.fields(code.input_size[0])
     adam = torch.optim.Adam(fields.values(), lr=0.08)
     best, kept = -1.0, {name: field.detach().clone() for name, field in fields.items()}
     for _ in range(steps):
@@ -346,9 +380,7 @@ def edited(
             kept = {name: field.detach().clone() for name, field in fields.items()}
         torch.autograd.backward(-cosine)
         adam.step()
-    with torch.no_grad():
-        final: Any = style.edited(torch.tensor(to_float(picture)), kept)
-    return to_8_bit(final.numpy())
+    return kept
 
 
 def _wide(field: torch.Tensor, side: int) -> torch.Tensor:

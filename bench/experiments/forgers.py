@@ -1,6 +1,6 @@
 """Forgers without the key: can a picture of their own pass under a vendor's identifier?
 
-A forger has every network, the octave code and released pictures of a vendor. The study grants him
+A forger has every network, the hash and released pictures of a vendor. The study grants him
 the payload of any of them, bit by bit, and the vendor's encoder. What he lacks is the key, so all
 he can do is move the code of his picture toward that of a released one. He is judged by the lock as
 it ships, without a registry and with one that has all released pictures.
@@ -20,17 +20,18 @@ from typing import Any
 import click
 import numpy as np
 
+from coverlock_bench.hashes.weights import weights_of
 from coverlock_bench.intervals import rate
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.results import write_result
 from coverlock_bench.tables import RATE, Columns, Row, Table, below
 from coverlock_sdk import wrap
 from coverlock_sdk.arrays import Bits, Logits
-from coverlock_sdk.contract import Watermark
+from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.loading import load_watermark
+from coverlock_sdk.loading import DEFAULT_HASH, load_hash, load_watermark
 from coverlock_sdk.locking.bound import additive_bound
 from coverlock_sdk.locking.keys import Key
 from experiments.forger_edits import (
@@ -45,6 +46,7 @@ from experiments.forger_edits import (
     hybrid,
     limited,
     mixed,
+    moved,
     nearest,
     restyle,
     sticker,
@@ -78,13 +80,14 @@ class Released:
 class Vendor:
     """Marks pictures with a key, as ``wrap`` ships it, and verifies them in two ways."""
 
-    def __init__(self, watermark: Watermark, secret: bytes, registry: Path) -> None:
+    def __init__(
+        self, watermark: Watermark, image_hash: ImageHash, secret: bytes, registry: Path
+    ) -> None:
         key = Key(secret, id="vendor")
-        self.alone = wrap(watermark, key=key)
-        self.remembering = wrap(watermark, key=key, registry=registry)
+        self.alone = wrap(watermark, key=key, hash=image_hash)
+        self.remembering = wrap(watermark, key=key, hash=image_hash, registry=registry)
         self.lock, self.binder = self.alone.lock, self.alone.binder
-        assert isinstance(self.lock.hash, OctaveCode)
-        self.code: OctaveCode = self.lock.hash
+        self.code = image_hash
         self.terms = self.lock.terms(IDENTIFIER, key)
 
     def release(self, picture: Picture8) -> Released:
@@ -128,6 +131,7 @@ class Study:
         steps: int,
         registry: Path,
         seed: int = 0,
+        image_hash: ImageHash | None = None,
     ) -> None:
         if len(pictures) < pairs + sources:
             raise CoverLockError(
@@ -135,8 +139,8 @@ class Study:
                 f"{len(pictures)}: name a larger folder, or ask for fewer"
             )
         rng = np.random.default_rng(seed)
-        self.vendor = Vendor(watermark, rng.bytes(32), registry)
-        self.code = self.vendor.code
+        self.code = image_hash or load_hash()
+        self.vendor = Vendor(watermark, self.code, rng.bytes(32), registry)
         self.steps, self.pairs = steps, pairs
         self.released = [self.vendor.release(picture) for picture in pictures[:sources]]
         self.others = list(pictures[sources:])
@@ -171,7 +175,13 @@ class Study:
         """The payload, and the best change of so many decibels on top of it."""
         for own, source in self.nearest_pairs():
             carried = self.vendor.carrying(own, source.payload)
-            yield Forgery(additive(self.code, carried, source.code, decibels), own, source)
+            yield Forgery(self._moved(carried, source.code, decibels), own, source)
+
+    def _moved(self, picture: Picture8, source: Logits, decibels: float) -> Picture8:
+        """The best change there is, or for a network the best that gradients find."""
+        if isinstance(self.code, OctaveCode):
+            return additive(self.code, picture, source, decibels)
+        return moved(self.code, picture, source, decibels, self.steps)
 
     def hybrids(self, half_waves: int) -> Iterator[Forgery]:
         """Low frequencies of a released picture under the high ones of the forger's."""
@@ -186,7 +196,7 @@ class Study:
             carried = self.vendor.carrying(own, source.payload)
             found = edited(self.code, own, carried, source.code, style, self.steps)
             found = self.vendor.carrying(found, source.payload)
-            forged = additive(self.code, found, source.code, style.residual)
+            forged = self._moved(found, source.code, style.residual)
             if style.total is not None:
                 forged = limited(carried, forged, style.total)
             yield Forgery(forged, own, source)
@@ -244,6 +254,7 @@ class Study:
     def bound(self, decibels: float, pairs: int) -> Figures:
         """The exact bound on additive changes, from each picture to the nearest released one."""
         odds, cosines = [], []
+        assert isinstance(self.code, OctaveCode)
         for picture in self.others[:pairs]:
             own, source = self._nearest([picture])
             found = additive_bound(
@@ -261,8 +272,10 @@ class Study:
 
     def parts(self, bound_pairs: int) -> Mapping[str, Callable[[], Figures]]:
         """Everything that is measured, by name."""
+        linear = isinstance(self.code, OctaveCode)
+        change = "additive" if linear else "moved"
         forged: dict[str, Callable[[], Iterator[Forgery]]] = {
-            **{f"additive-{n}": partial(self.additive, n) for n in (34, 31)},
+            **{f"{change}-{n}": partial(self.additive, n) for n in (34, 31)},
             **{f"hybrid-{cut}": partial(self.hybrids, cut) for cut in CUTS},
             "edits": partial(self.styled, MILD, crops=True),
             **{f"restyled-{n}": partial(self.styled, restyle(n), crops=False) for n in (25, 20)},
@@ -279,7 +292,7 @@ class Study:
         }
         return {
             **{name: partial(_judged, self, make) for name, make in forged.items()},
-            **{f"bound-{n}": partial(self.bound, n, bound_pairs) for n in (34, 31)},
+            **{f"bound-{n}": partial(self.bound, n, bound_pairs) for n in (34, 31) if linear},
         }
 
 
@@ -292,6 +305,8 @@ def _judged(study: Study, make: Callable[[], Iterator[Forgery]]) -> Figures:
 ATTACKS = {
     "additive-34": "a change of 34 dB, the best there is",
     "additive-31": "a change of 31 dB, the best there is",
+    "moved-34": "a change of 34 dB, sought by gradient",
+    "moved-31": "a change of 31 dB, sought by gradient",
     **{f"hybrid-{cut}": f"a hybrid, cut at {cut} half-waves" for cut in CUTS},
     "edits": "photographic edits sought by gradient, and 38 dB on top",
     **{f"restyled-{n}": f"the picture restyled by gradient, at {n} dB" for n in (25, 20)},
@@ -369,6 +384,7 @@ def table(figures: Figures) -> str:
 
 @click.command("forgers")
 @click.option("-w", "--watermark", default="mbrs", show_default=True)
+@click.option("--hash", default=DEFAULT_HASH, show_default=True)
 @click.option("--images", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--pairs", type=click.IntRange(1), default=30, show_default=True)
 @click.option("--bound-pairs", type=click.IntRange(1), default=200, show_default=True)
@@ -391,6 +407,7 @@ def table(figures: Figures) -> str:
 )
 def forgers(
     watermark: str,
+    hash: str,
     images: Path | None,
     pairs: int,
     bound_pairs: int,
@@ -403,6 +420,8 @@ def forgers(
     """Forgers without the key, against the lock with and without a registry."""
     config = {
         "watermark": watermark,
+        "hash": hash,
+        "weights": weights_of(load_hash(hash)),
         "images": images and images.name,
         "pairs": pairs,
         "bound_pairs": bound_pairs,
@@ -423,6 +442,7 @@ def forgers(
             steps,
             Path(folder) / "registry.sqlite",
             seed,
+            load_hash(hash),
         )
         parts = study.parts(bound_pairs)
         unknown = set(only) - set(parts)

@@ -23,11 +23,12 @@ from coverlock_bench.auditing.assessment import cell
 from coverlock_bench.auditing.collection import SIDE
 from coverlock_bench.auditing.trials import Trials
 from coverlock_bench.hashes.codes import PLACED
+from coverlock_bench.hashes.weights import weights_of_defenses
 from coverlock_bench.intervals import clustered_rate
 from coverlock_bench.ledger import Ledger, Session, digest, resumable
 from coverlock_bench.measurement import FOLDER, Measured, measurement, number_option, work_option
 from coverlock_bench.photos import Picture8, find_photos, load_squares
-from coverlock_bench.settings import LOCK, PAPER, REGISTERED, Setting, named_watermark
+from coverlock_bench.settings import PAPER, Setting, named_watermark
 from coverlock_bench.tables import Columns, Row, Table
 from coverlock_bench.trial import CLEAN, DefendedWatermark, floats, forge
 from coverlock_sdk import Key, Watermark
@@ -226,15 +227,10 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[Row]:
                         if six[0]["error"][part] is not None
                     },
                 }
-                named = {"system": system, "photos": photos, "defense": _defense_name(defense)}
+                label = Setting.parse(defense).label
+                named = {"system": system, "photos": photos, "defense": label}
                 published = {a: paper.asr(system, photos, a, defense) for a in found["attacks"]}
                 yield {**named, **found, "six": mean, "paper": published}
-
-
-def _defense_name(setting: str) -> str:
-    """A defence as people read it in a table."""
-    names = {PAPER: "the paper's method", REGISTERED: f"{LOCK}, registry"}
-    return next((name for begin, name in names.items() if setting.startswith(begin)), setting)
 
 
 WHO: Columns = (("system", "{system}"), ("photos", "{photos}"), ("defence", "{defense}"))
@@ -303,7 +299,13 @@ def headline(
 ) -> Iterator[Measured]:
     """Forge thousands of pictures with each attack, and verify genuine ones under distortions."""
     session = Session(Ledger(work), quiet=False)
-    config = {"seed": seed, "groups": groups, "genuine": genuine, "attacks": list(attacks)}
+    config = {
+        "seed": seed,
+        "groups": groups,
+        "genuine": genuine,
+        "attacks": list(attacks),
+        "weights": weights_of_defenses(defenses),
+    }
     figures: dict[str, Any] = {}
     with resumable(work):
         for folder, name in product(folders, watermarks):

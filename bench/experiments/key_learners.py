@@ -14,7 +14,8 @@ attackers:
 
 He forges a picture of his own by what he has learned: as it is, or *steered*, moved along the
 directions he believes in by as much as an invisible change allows. A forgery counts if it reaches
-the floors under any salt.
+the floors under any salt. Steering, and what hardening gives away, are computed in closed form, so
+they are measured for the octave code only.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_bench.hashes.weights import weights_of
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest
 from coverlock_bench.measurement import FOLDER, Measured, count_option, measurement
 from coverlock_bench.photos import find_photos
+from coverlock_sdk import ImageHash, load_hash
 from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.conversion import read
@@ -62,6 +65,8 @@ RESTARTS = 3
 
 TRIED = 3
 """Clusters that the forger uses, those that fit their pictures best."""
+
+FIGURES = ("bits_right", "passed")
 
 SAFE = 0.01
 """The share of forgeries that a safe number of pictures stays below."""
@@ -109,16 +114,17 @@ def _level(part: Logits) -> Logits:
     return part / np.maximum(scale, np.float32(1e-6))
 
 
-def photo_codes(photos: Sequence[Path]) -> Logits:
-    """The octave codes (N, dimensions) of photos, kept in a temporary file."""
-    image_hash = OctaveCode()
+def photo_codes(photos: Sequence[Path], image_hash: ImageHash) -> Logits:
+    """The codes (N, dimensions) of photos, kept in a temporary file."""
 
     def code(photo: Path) -> Any:
         size = image_hash.input_size
-        return image_hash.code(read(photo, seen_at=size).view(size))[0]
+        return image_hash.logits(read(photo, seen_at=size).view(size)[None])[0]
 
     name = digest(code(photos[0]), [str(photo.resolve()) for photo in photos])
-    codes: Logits = kept_rows(Path(gettempdir()) / f"octave-{name}.npy", photos, code, "codes")
+    codes: Logits = kept_rows(
+        Path(gettempdir()) / f"{image_hash.name}-{name}.npy", photos, code, "codes"
+    )
     return codes
 
 
@@ -297,9 +303,9 @@ def reach(code: OctaveCode) -> Floats:
 class Forger:
     """Passes pictures of his own off as genuine, and is judged by the true map."""
 
-    def __init__(self, codes: Logits, locked: CodeMap, code: OctaveCode) -> None:
+    def __init__(self, codes: Logits, locked: CodeMap, code: ImageHash) -> None:
         self.codes, self.locked, self.code = codes, locked, code
-        self.reach = reach(code)
+        self.reach = reach(code) if isinstance(code, OctaveCode) else None
         bands, floors = len(locked.bands), Floors()
         self.least = floors.least(locked.bits)
         self.band_least = list(map(floors.least_in_band, locked.counts()))
@@ -311,17 +317,20 @@ class Forger:
         What he has learned are directions (dimensions, bits) of one salt or a few, turned round
         where a pad is set.
         """
-        claims, moved = zip(*(self._claimed(each) for each in learned), strict=True)
+        if self.reach is None:
+            shown = [np.where(self.codes @ each > 0, 1, -1).astype(np.float32) for each in learned]
+            return {"plain": self._judged([(self.codes, claim) for claim in shown])}
+        claims, moved = zip(*(self._claimed(each, self.reach) for each in learned), strict=True)
         plain = self._judged([(self.codes, claim) for claim in claims])
         steered = self._judged(list(zip(moved, claims, strict=True)))
         return {"plain": plain, "steered": steered}
 
-    def _claimed(self, directions: Logits) -> tuple[Signs, Logits]:
+    def _claimed(self, directions: Logits, reach: Floats) -> tuple[Signs, Logits]:
         """The payloads he would embed, and the codes of his pictures once they are steered."""
         shown = self.codes @ directions
         scale = np.maximum(shown.std(axis=0), np.float32(1e-9))
         directions, shown = directions / scale, shown / scale
-        moves = self.reach @ directions
+        moves = reach @ directions
         products = directions.T @ moves
         products += 1e-5 * np.trace(products) / len(products) * np.eye(len(products))
         inverse = np.linalg.inv(products)
@@ -443,7 +452,7 @@ class Scale(NamedTuple):
 class Study:
     """Photos, split into those that are released and those that are forged, and a key."""
 
-    def __init__(self, codes: Logits, code: OctaveCode, seed: int) -> None:
+    def __init__(self, codes: Logits, code: ImageHash, seed: int) -> None:
         self.code, self.bands = code, code.bands
         self.mine, self.theirs = codes[:UNSEEN], codes[UNSEEN:]
         self.space = Space(self.theirs, self.bands)
@@ -507,6 +516,7 @@ class Study:
 
     def originals(self, locked: CodeMap, counts: Sequence[int]) -> dict[str, Any]:
         """The same beside the originals, from what hardening has added."""
+        assert isinstance(self.code, OctaveCode)
         forger, figures = Forger(self.mine, locked, self.code), {}
         for count in counts:
             pictures = released(drawn(self.theirs, count, self.rng), locked)
@@ -529,6 +539,7 @@ class Study:
     def _originals(
         self, pictures: Released, changes: Logits, labels: Labels, forger: Forger
     ) -> dict[str, Any]:
+        assert isinstance(self.code, OctaveCode)
         learned = [
             spanned(pictures.codes[own], pictures.bits[own], changes[own], self.code)
             for own in _first(labels)
@@ -537,6 +548,7 @@ class Study:
 
     def dictionary(self, counts: Sequence[int], salts: int) -> dict[str, Any]:
         """Directions of the lowest band that fourth powers find among what hardening has added."""
+        assert isinstance(self.code, OctaveCode)
         size, figures = self.bands[0], {}
         locked = self.map(64, salts)
         gram = self.code.band_grams()[0]
@@ -572,7 +584,7 @@ class Study:
         pictures = Released(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         forger = Forger(self.mine, self.map(64, name="id/0"), self.code)
         found = self._hidden(pictures, SALTS, forger)
-        return {str(count): {name: found[name] for name in ("plain", "steered")}}
+        return {str(count): {name: found[name] for name in ("plain", "steered") if name in found}}
 
 
 def _first(labels: Labels) -> list[npt.NDArray[np.bool_]]:
@@ -584,7 +596,7 @@ FULL = Scale()
 
 
 def key_learning(
-    codes: Logits, code: OctaveCode, seed: int, scale: Scale = FULL
+    codes: Logits, code: ImageHash, seed: int, scale: Scale = FULL
 ) -> Iterator[dict[str, Any]]:
     """The figures of all attackers, as they come."""
     study = Study(codes, code, seed)
@@ -594,7 +606,8 @@ def key_learning(
         figures["hidden"][str(bits)] = study.hidden(study.map(bits), counts)
         yield figures
     figures["originals"] = {}
-    for bits, counts in scale.originals:
+    linear = isinstance(code, OctaveCode)
+    for bits, counts in scale.originals if linear else ():
         figures["originals"][str(bits)] = study.originals(study.map(bits), counts)
         yield figures
     figures["serials"] = study.serials(scale.serials)
@@ -604,7 +617,7 @@ def key_learning(
         str(salts): study.hidden(study.map(64, salts), counts) for salts, counts in scale.more_salts
     }
     figures["dictionary"] = {
-        str(salts): study.dictionary(scale.dictionary, salts) for salts in (1, SALTS)
+        str(salts): study.dictionary(scale.dictionary, salts) for salts in (1, SALTS) if linear
     }
     figures["safe"] = safe(figures)
     yield figures
@@ -616,7 +629,7 @@ def safe(figures: dict[str, Any]) -> dict[str, Any]:
     def most(rows: dict[str, Any]) -> int:
         enough = 0
         for count, row in rows.items():
-            if max(row["plain"]["passed"], row["steered"]["passed"]) >= SAFE:
+            if max(row[how]["passed"] for how in ("plain", "steered") if how in row) >= SAFE:
                 break
             enough = int(count)
         return enough
@@ -644,11 +657,11 @@ def summary(figures: dict[str, Any]) -> str:
                 if isinstance(inner, dict):
                     add(f"{label}, {name}", inner)
             return
-        plain, steered = row["plain"], row["steered"]
+        plain, steered = row["plain"], row.get("steered")
         found = f"; salts right {row['salts_right']:.2f}" if "salts_right" in row else ""
+        bits, passed = (f" ({steered[name]:.3f})" if steered else "" for name in FIGURES)
         lines.append(
-            f"{label}: {plain['bits_right']:.3f} ({steered['bits_right']:.3f}), "
-            f"{100 * plain['passed']:.1f} % ({100 * steered['passed']:.1f} %){found}"
+            f"{label}: {plain['bits_right']:.3f}{bits}, {plain['passed']:.3f}{passed}{found}"
         )
 
     for attacker in ("told", "hidden", "originals", "serials", "more_salts"):
@@ -663,14 +676,17 @@ def summary(figures: dict[str, Any]) -> str:
 
 @measurement(
     "experiments key-learners",
-    "seed",
+    "hash seed",
     click.option("--images", type=FOLDER, required=True, help="Folder of photos."),
     count_option(8000),
 )
-def key_learners(images: Path, count: int, seed: int) -> Iterator[Measured]:
+def key_learners(images: Path, hash: str, count: int, seed: int) -> Iterator[Measured]:
     """What released pictures of one identifier give away about a key's rotations."""
     photos = find_photos(images)[:count]
+    image_hash = load_hash(hash)
     config = {
+        "hash": hash,
+        "weights": weights_of(image_hash),
         "scale": FULL._asdict(),
         "photos": len(photos),
         "seed": seed,
@@ -680,7 +696,7 @@ def key_learners(images: Path, count: int, seed: int) -> Iterator[Measured]:
         "unseen": UNSEEN,
         "safe_below": SAFE,
     }
-    for figures in key_learning(photo_codes(photos), OctaveCode(), seed):
+    for figures in key_learning(photo_codes(photos, image_hash), image_hash, seed):
         yield Measured(config, figures, summary(figures))
 
 

@@ -59,10 +59,13 @@ class GraphHash(ImageHash):
         raise CoverLockError(f"the graph of the bundle computes '{self.name}': ask a Verifier")
 
     def differentiable(self) -> Differentiable | None:
-        """The gradients of the hash as it is installed here, because a graph has none."""
+        """The gradients of the hash as it is installed here, because a graph has none.
+
+        Without its weights or without PyTorch there are none.
+        """
         try:
             return load_hash(self.name).differentiable()
-        except (MissingModelError, UnknownNameError):
+        except (MissingModelError, UnknownNameError, ImportError):
             return None
 
 

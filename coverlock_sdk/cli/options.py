@@ -98,7 +98,10 @@ identifier_option = click.option(
     help="Identifier that the pictures carry.",
 )
 watermark_option = click.option(
-    "-w", "--watermark", help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE."
+    "-w",
+    "--watermark",
+    help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE. "
+    "'hash=NAME' among them locks it with another image hash.",
 )
 bundle_option = path_option("--bundle", help="Exported bundle, instead of a plugin.")
 key_option = path_option(
@@ -161,16 +164,22 @@ def open_watermark(setting: str) -> Watermark:
 
 def open_lock(
     watermark: str,
-    hash: str = DEFAULT_HASH,
+    hash: str | None = None,
     key_file: Path | None = None,
     fpr: float | None = None,
     psnr: float | None = None,
     registry: Path | None = None,
 ) -> LockedWatermark:
-    """The lock that options of the command line describe."""
+    """The lock that options of the command line describe.
+
+    Without ``hash``, that is an option of the watermark: NAME:hash=dinov2-s.
+    """
+    name, options = parse_setting(watermark)
+    if hash is None:
+        hash = str(options.pop("hash", DEFAULT_HASH))
     hash_name, hash_options = parse_setting(hash)
     return wrap(
-        open_watermark(watermark),
+        load_watermark(name, **options),
         key=chosen_keyring(key_file),
         hash=load_hash(hash_name, **hash_options),
         fpr=DEFAULT_FPR if fpr is None else fpr,

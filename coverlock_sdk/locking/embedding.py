@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.errors import CoverLockError, PluginError, UnhardenedWarning
+from coverlock_sdk.errors import (
+    CoverLockError,
+    PluginError,
+    UnhardenedWarning,
+    UnregisteredWarning,
+)
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted, hardener_of
@@ -83,6 +88,7 @@ class Binder:
         self.networks, self.lock = networks, lock
         self.psnr, self.harden, self.rounds = psnr, harden and lock.hash is not None, rounds
         self._hardener: Hardener | None = None
+        self._warned = False
 
     def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
@@ -90,6 +96,7 @@ class Binder:
         A picture that is not accepted when it was hardened is tried without. The lowest p-value
         wins. A registry remembers what was marked.
         """
+        self._warn_if_unregistered()
         works = self._begin(pictures, messages)
         self._settle(works, self._usable_hardener())
         if self.harden:
@@ -129,6 +136,19 @@ class Binder:
             unsettled = [work for work in unsettled if not work.settled]
             if hardener is not None:
                 unsettled = [work for work in unsettled if not work.result.verdict.accepted]
+
+    def _warn_if_unregistered(self) -> None:
+        """Say once what a hash that cannot register lacks."""
+        image_hash = self.lock.hash
+        if image_hash is None or image_hash.registers or self._warned:
+            return
+        self._warned = True
+        warnings.warn(
+            f"the hash '{image_hash.name}' cannot register: crops and turns are read as if they "
+            "were the whole picture, and no bound says how far a forger without the key can get",
+            UnregisteredWarning,
+            stacklevel=5,
+        )
 
     def _usable_hardener(self) -> Hardener | None:
         """The hardener, unless the hash allows none, which is said once."""

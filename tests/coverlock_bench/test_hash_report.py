@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 
@@ -11,10 +12,13 @@ from PIL import Image
 from coverlock_bench.hashes import hash_report
 from coverlock_bench.hashes.codes import CHANGES, PLACED, codes_of, views_of
 from coverlock_bench.hashes.hash_report import code_figures, fair_coins, similar_pairs
+from coverlock_bench.hashes.weights import weights_of, weights_of_defenses
 from coverlock_bench.trial import floats
 from coverlock_sdk import ImageHash, hookimpl, load_hash
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import MissingModelError
+from coverlock_sdk.hashing.dinov2 import Dinov2Hash
+from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_manager import plugin_manager
 from experiments.tables import render
@@ -115,6 +119,26 @@ def test_hashes_that_cannot_run_here_are_left_out_and_named(folder, tmp_path, mo
     assert document["figures"]["left_out"]["absent"] == "its weights are somewhere else"
     assert "octave" in document["figures"]["hashes"]
     assert "left out: absent, since its weights are somewhere else" in result.output
+
+
+def test_result_files_pin_the_weights_of_every_hash(tmp_path):
+    class Headed(ImageHash):
+        name, input_size, folder = "dinov2-s", (64, 64), tmp_path
+
+        def logits(self, images):
+            raise NotImplementedError
+
+    Headed.__module__ = Dinov2Hash.__module__  # the head that ships is beside that module
+    (tmp_path / "model.safetensors").write_bytes(b"backbone")
+    assert list(weights_of(Headed())) == ["model.safetensors", "dinov2-s-head.safetensors"]
+    (tmp_path / "head.safetensors").write_bytes(b"head")  # one's own goes before it
+    assert weights_of(Headed()) == {
+        "head.safetensors": hashlib.sha256(b"head").hexdigest(),
+        "model.safetensors": hashlib.sha256(b"backbone").hexdigest(),
+    }
+    octave = shipped_file("octave.safetensors").read_bytes()
+    expected = {"octave": {"octave.safetensors": hashlib.sha256(octave).hexdigest()}}
+    assert weights_of_defenses(["none", "coverlock"]) == expected
 
 
 def test_one_picture_has_no_pairs(folder):

@@ -40,5 +40,10 @@ def test_every_stage_and_runtime_is_timed_against_torch(subject):
             assert rows[stage, "torch", "fp32", batch]["ratio_to_torch"]["median"] == 1
             assert rows[stage, "cpu", "fp32", batch]["ratio_to_torch"]["median"] > 0
     assert timed["runtimes"]["cpu fp32"]["providers"] == ["CPUExecutionProvider"]
+    pixels = 128 * 128 * 3
+    assert timed["gflop"] == {
+        "decoder": pytest.approx(2 * pixels * subject.lock.bits / 1e9),
+        "hash": 0,
+    }
     assert any("tensorrt" in name for name in figures["left_out"])
     assert "cpu fp32" in LATENCY.markdown(figures)

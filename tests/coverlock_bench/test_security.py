@@ -298,6 +298,19 @@ def test_the_papers_method_is_a_setting(additive):
     assert lock.lock.floors.least(48) == 0
 
 
+def test_tables_name_the_papers_method_and_its_hash():
+    labels = {
+        PAPER: "the paper's method, octave",
+        f"{PAPER},hash=dinov2-s": "the paper's method, dinov2-s",
+        "coverlock:hash=dinov2-s,floors=off,rule=hard,harden=false,rounds=1,key=none": "the "
+        "paper's method, dinov2-s",
+        "coverlock:hash=dinov2-s": "coverlock:hash=dinov2-s",
+        "coverlock:registry=/somewhere/pictures.db": "coverlock, registry",
+        "none": "none",
+    }
+    assert {setting: Setting.parse(setting).label for setting in labels} == labels
+
+
 def test_two_folders_of_one_name_are_refused(tmp_path):
     for parent in ("coco", "imagenet"):
         (tmp_path / parent / "val").mkdir(parents=True)

@@ -299,6 +299,34 @@ def test_int8_is_symmetric_and_spares_the_projector_and_the_first_layers(network
     assert sorted(quantised) == [False, False, True]  # two of them see the picture itself
 
 
+class Attending(nn.Module):
+    """Two matrix products over the tokens of a picture, as transformers have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.embed, self.mix = nn.Conv2d(3, 8, 8, 8), nn.Linear(8, 8)
+
+    def forward(self, images):
+        tokens = self.embed(images).flatten(2).transpose(1, 2)
+        return self.mix(tokens).transpose(1, 2).unflatten(2, (8, 8))
+
+
+def test_int8_spares_a_transformer_that_hashes():
+    hashing = HashNetwork(FrozenBackbone(Attending(), 64, 8, {})).eval()
+    decoder = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(2), nn.Linear(126 * 126, 3))
+    network = Verification(decoder, hashing, SIZE, (64, 64))
+    example = torch.zeros(1, *SIZE, 3, dtype=torch.uint8)
+    master = export_graph(network, [example], [INPUT], OUTPUTS, "the network")
+    reduced = to_int8(master, natural_pictures(4, SIZE, seed=9))
+    seen = natural_pictures(4, SIZE, seed=8)
+    expected, found = (
+        cpu_session(serialise(graph), 1).run(OUTPUTS, {INPUT: seen}) for graph in (master, reduced)
+    )
+    assert np.abs(found[0] - expected[0]).max() > 1e-5
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-6)
+
+
 def test_fp16_keeps_inputs_outputs_and_the_projector_in_full(network_bundle):
     graph = graph_of(network_bundle, "verify.fp16.onnx").graph
     kinds = {t.name: t.data_type for t in graph.initializer}

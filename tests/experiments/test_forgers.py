@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_bench.photos import to_float
+from coverlock_sdk import ImageHash, load_hash
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.conversion import read
@@ -27,6 +28,7 @@ from experiments.forger_edits import (
     hybrid,
     limited,
     mixed,
+    moved,
     nearest,
     restyle,
     sticker,
@@ -145,6 +147,59 @@ def test_a_study_counts_forgeries_and_genuine_pictures(additive, tmp_path):
     assert found["border"]["registry"]["successes"] == 2
     assert 0 <= found["bound-34"]["odds"] <= 1
     assert "0 of 2" in table(found)
+
+
+class Blurred(ImageHash):
+    """A network that hashes: a random projection of a picture, and a bend."""
+
+    name, input_size, bands = "blurred", (32, 32), (64,)
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.network = torch.nn.Sequential(
+            torch.nn.AvgPool2d(4), torch.nn.Flatten(), torch.nn.Linear(192, 64), torch.nn.Tanh()
+        ).requires_grad_(False)
+
+    def logits(self, images):
+        return self.network(torch.from_numpy(np.ascontiguousarray(images)) - 0.5).numpy()
+
+    def module(self):
+        return torch.nn.Sequential(Centred(), self.network)
+
+
+class Centred(torch.nn.Module):
+    def forward(self, images):
+        return images - 0.5
+
+
+def test_gradients_find_a_change_for_a_network_within_its_decibels():
+    network = Blurred()
+    wanted = code_of(network, MARKED)
+    forged = moved(network, OWN, wanted, 31, steps=40)
+    assert is_a_picture(forged)
+    assert psnr(OWN, forged) > 30.8
+    [before], [after] = (band_cosines(network, code_of(network, p), wanted) for p in (OWN, forged))
+    assert after > before + 0.05
+    [styled] = band_cosines(
+        network, code_of(network, edited(network, OWN, OWN, wanted, MILD, steps=40)), wanted
+    )
+    assert styled > before
+
+
+def test_a_study_of_a_network_seeks_by_gradient_and_knows_no_bound(additive, tmp_path):
+    pictures = list(natural_pictures(5, (256, 256)))
+    registry = tmp_path / "registry.sqlite"
+    study = Study(additive, pictures, 1, 3, 2, registry, image_hash=Blurred())
+    parts = study.parts(bound_pairs=1)
+    assert not {"additive-34", "bound-34"} & set(parts)
+    found = {name: parts[name]() for name in ("moved-34", "edits")}
+    assert all(row["registry"]["trials"] == 1 for row in found.values())
+    assert "a change of 34 dB, sought by gradient" in table(found)
+
+
+def test_a_hash_that_is_no_network_has_no_gradients_to_follow():
+    with pytest.raises(CoverLockError, match="'phash' is no network"):
+        moved(load_hash("phash"), OWN, np.ones(256, np.float32), 31, 1)
 
 
 def test_too_few_photos_are_explained(additive, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_sdk import wrap
+from coverlock_sdk import ImageHash, wrap
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.code_maps import CodeMap, Rotation, code_map
 from coverlock_sdk.locking.hardening import LinearHardener, Wanted
@@ -189,6 +189,24 @@ def test_the_command_writes_all_attackers_down(tmp_path, monkeypatch):
     assert document["command"] == "experiments key-learners"
     assert {"told", "hidden", "originals", "serials", "safe"} <= set(document["figures"])
     assert document["figures"]["safe"]["hidden"] == {"64": 30}
+
+
+def test_a_network_is_learned_from_but_not_steered(rng):
+    class Network(ImageHash):
+        name, input_size = "network", (32, 32)
+
+        def logits(self, images):
+            raise NotImplementedError
+
+    codes = rng.standard_normal((700, 256)).astype(np.float32)
+    scale = learners.Scale(told=(100,), hidden=((64, (200,)),), more_salts=(), serials=20)
+    *_, figures = learners.key_learning(codes, Network(), 0, scale)
+    assert figures["originals"] == figures["dictionary"] == {}
+    [row] = figures["told"].values()
+    assert row["plain"]["bits_right"] > 0.6
+    assert "steered" not in row
+    assert figures["safe"]["hidden"].keys() == {"64"}
+    assert "told, 100: 0." in learners.summary(figures)
 
 
 def test_a_payload_does_not_turn_into_that_of_another_message(rng):

@@ -15,7 +15,8 @@ def _whole(figures: Any) -> Iterator[Row]:
             if row["stage"] in ("end to end", "embed"):
                 speed = 1000 * row["batch"] / row["milliseconds"]
                 what = "verify" if row["stage"] == "end to end" else "embed"
-                yield {**row, "subject": name, "what": what, "speed": speed}
+                gflop = sum(subject["gflop"].values()) if what == "verify" else None
+                yield {**row, "subject": name, "what": what, "speed": speed, "gflop": gflop}
 
 
 LATENCY = Table(
@@ -25,6 +26,7 @@ LATENCY = Table(
         ("watermark+hash", "{subject}"),
         ("", "{what}"),
         ("batch", "{batch}"),
+        ("GFLOP a picture", "{gflop|-:.2f}"),
         ("runtime", "{runtime} {precision}"),
         ("a batch", "{milliseconds:.1f} ms"),
         ("pictures a second", "{speed:.1f}"),

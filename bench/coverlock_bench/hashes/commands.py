@@ -40,7 +40,8 @@ def hash_command(
     photos = find_photos(images)[:count]
     figures = hash_report(hashes, photos, seed, kinds or 0)
     notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
-    shown = [tables.HASHES, tables.HASH_DISTORTIONS, *([tables.KINDS] if kinds else [])]
+    shown = [tables.HASHES, tables.HASH_LENGTHS, tables.HASH_DISTORTIONS]
+    shown += [tables.KINDS] if kinds else []
     summary = "\n\n".join(table.markdown(figures) for table in shown)
     return Measured({**settings(photos, seed), "kinds": kinds}, figures, summary, tuple(notes))
 

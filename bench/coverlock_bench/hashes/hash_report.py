@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -23,6 +21,7 @@ from coverlock_bench.hashes.codes import (
     views_of,
 )
 from coverlock_bench.hashes.kind_report import kind_report
+from coverlock_bench.hashes.weights import size_of, weights_of
 from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest, judging_code
 from coverlock_bench.photos import load_squares
@@ -74,7 +73,8 @@ def hash_report(
         figures[name] = {
             **code_figures(codes, similar),
             "dimensions": image_hash.dimensions,
-            **_size(image_hash),
+            **size_of(image_hash),
+            "weights": weights_of(image_hash),
             "milliseconds": speed[name],
         }
     report = {"hashes": figures, "fair_coins": fair_coins(), "left_out": left_out}
@@ -167,30 +167,3 @@ def _milliseconds(hashes: Mapping[str, ImageHash], photos: list[Path]) -> dict[s
     works = [partial(codes_of, image_hash, [view]) for image_hash in hashes.values()]
     medians = 1000 * np.median(seconds_in_turns(works, TIMINGS), axis=0)
     return dict(zip(hashes, map(float, medians), strict=True))
-
-
-def _size(image_hash: ImageHash) -> dict[str, int | None]:
-    """Parameters and bytes of the weight files; None where the hash has none that are known.
-
-    Weights lie in the ``folder`` of the hash, or in ``weights`` beside its module, by its name.
-    """
-    from safetensors import safe_open
-
-    files = _weight_files(image_hash)
-    if not files:
-        return {"parameters": None, "bytes": None}
-    parameters = 0
-    for file in files:
-        with safe_open(file, framework="numpy") as tensors:
-            slices = map(tensors.get_slice, tensors.keys())
-            parameters += sum(math.prod(tensor.get_shape()) for tensor in slices)
-    return {"parameters": parameters, "bytes": sum(file.stat().st_size for file in files)}
-
-
-def _weight_files(image_hash: ImageHash) -> list[Path]:
-    folder = image_hash.folder
-    if folder is not None:
-        return sorted(Path(folder).glob("*.safetensors"))
-    beside = Path(inspect.getfile(type(image_hash))).parent
-    file = beside / "weights" / f"{image_hash.name}.safetensors"
-    return [file] if file.exists() else []

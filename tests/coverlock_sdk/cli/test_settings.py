@@ -76,6 +76,17 @@ def test_watermarks_take_options(folder):
     assert "the watermark 'additive' has no option 'bit': its options are bits" in said
 
 
+def test_a_watermark_may_be_locked_with_another_hash(folder, tmp_path):
+    marked, identifier = tmp_path / "marked.png", ("--id", "studio")
+    other = ("-w", "additive:bits=64,hash=phash", *identifier)
+    [row] = run_json("embed", folder / "a.png", "-o", marked, *other)["results"]
+    assert any("'phash' cannot register" in warning for warning in row["warnings"])
+    run("verify", marked, *other)
+    run("verify", marked, "-w", "additive:bits=64", *identifier, code=1)
+    said = complaint("verify", marked, "-w", "additive:hash=nonsense", *identifier)
+    assert "no hash 'nonsense'" in said
+
+
 def test_what_is_wrong_with_a_setting_is_said_once_and_before_the_first_picture(folder, tmp_path):
     text = tmp_path / "key.txt"
     text.write_text("not a key")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from coverlock_sdk import CoverLock, wrap
-from coverlock_sdk.errors import UnhardenedWarning
+from coverlock_sdk.errors import UnhardenedWarning, UnregisteredWarning
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.hardening import MOST_COST
 
@@ -59,6 +59,17 @@ def test_a_hash_without_gradients_is_not_hardened_which_is_said_once(additive, p
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnhardenedWarning)
         lock.mark(photos[0], "studio")
+
+
+def test_a_hash_that_cannot_register_says_once_what_that_costs(additive, photos):
+    lock = wrap(additive, hash="phash")
+    with pytest.warns(UnregisteredWarning, match="crops and turns .* and no bound says how far"):
+        lock.mark(photos[0], "studio")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnregisteredWarning)
+        lock.mark(photos[0], "studio")
+        wrap(additive).mark(photos[0], "studio")
+        lock.verify(photos[0], "studio")
 
 
 def test_verification_never_asks_for_gradients(additive, photos):

@@ -113,6 +113,7 @@ def subject_figures(subject: Subject, benchmarks: list[dict[str, Any]]) -> dict[
                 }
             rows.append(row)
     return {
+        "gflop": subject.gflop,
         "jpeg_bytes": round(median(map(len, subject.jpegs))),
         "runtimes": {f"{r} {p}": details for (r, p), details in info.items()},
         "rows": rows,

@@ -53,6 +53,22 @@ class Subject:
         size = fixed_size(self.lock.watermark, "a graph")
         return Verification(decoder, module, size, image_hash.input_size).eval()
 
+    @cached_property
+    def gflop(self) -> dict[str, float]:
+        """Billions of additions and multiplications per picture, in decoder and hash."""
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.utils.flop_counter import FlopCounterMode
+
+        picture = torch.zeros(1, *self.bundle.manifest.graph_size, 3, dtype=torch.uint8)
+        counter = FlopCounterMode(display=False)
+        # Fused attention is not counted.
+        with torch.inference_mode(), sdpa_kernel(SDPBackend.MATH), counter:
+            self.network(picture)
+        counts = counter.get_flop_counts()
+        parts = {"decoder": "Verification.decoder", "hash": "Verification.hash"}
+        return {part: sum(counts.get(module, {}).values()) / 1e9 for part, module in parts.items()}
+
 
 def subject_of(bundle: Bundle, jpegs: tuple[bytes, ...], key: Keyring | None = None) -> Subject:
     """A bundle whose watermark and hash are installed here."""
