@@ -36,9 +36,8 @@ web: web-page
 web-page: $(SITE)/index.html
 	@echo "page: $(abspath $(SITE))/index.html"
 
-$(SITE)/index.html: $(VENV)/dev $(wildcard web/coverlock_web/*.py web/coverlock_web/page/*)
-	@$(BIN)/coverlock fetch photos onnxruntime-web
-	@$(BIN)/python examples/practice_photos.py $(VENV)/practice-photos
+$(SITE)/index.html: $(VENV)/practice-photos $(wildcard web/coverlock_web/*.py web/coverlock_web/page/*)
+	@$(BIN)/coverlock fetch onnxruntime-web
 	@rm -rf $(VENV)/web-bundle
 	@$(BIN)/coverlock export mbrs --images $(VENV)/practice-photos --precision fp32 \
 	    --out $(VENV)/web-bundle --web $(SITE)
@@ -52,9 +51,18 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/docs
+docs: $(VENV)/docs $(SITE)/index.html $(VENV)/sample-audit/report.html
+	@mkdir -p build/made
+	@cp $(SITE)/index.html build/made/try.html
+	@cp $(VENV)/sample-audit/report.html build/made/sample-audit.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "open build/docs/index.html; search works after 'python3 -m http.server -d build/docs'"
+
+$(VENV)/sample-audit/report.html: $(VENV)/docs $(VENV)/practice-photos $(wildcard bench/coverlock_bench/auditing/*)
+	@echo "auditing a public watermark, which takes a few minutes"
+	@$(BIN)/coverlock audit blind-watermark --preset smoke --images $(VENV)/practice-photos \
+	    --out $(VENV)/sample-audit
+	@touch $@
 
 dist: $(VENV)/dev
 	rm -rf dist
@@ -79,6 +87,11 @@ endif
 	@$(PIP) install --quiet "torch==$(TORCH)" --editable ".[dev,export]"
 	@touch $@
 
-$(VENV)/docs: $(VENV)/base
-	@$(PIP) install --quiet --editable ".[bench,docs]"
+$(VENV)/docs: $(VENV)/dev
+	@$(PIP) install --quiet --editable ".[blind-watermark,docs]"
+	@touch $@
+
+$(VENV)/practice-photos: $(VENV)/dev
+	@$(BIN)/coverlock fetch photos
+	@$(BIN)/python examples/practice_photos.py $@
 	@touch $@

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -14,7 +14,6 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from coverlock_bench.measurement import images_option, watermark_option
 from coverlock_bench.photos import Picture8, find_photos, load_squares
@@ -22,8 +21,10 @@ from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import TRANSPLANT, forge
 from coverlock_sdk import Key, Verdict, load_defense
 from coverlock_sdk.cli.options import json_option
+from coverlock_sdk.cli.output import answer_table
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import save_image
+from coverlock_sdk.locking.embedding import MOST_PSNR
 from coverlock_sdk.locking.keys import KEY_BYTES
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
@@ -38,7 +39,10 @@ CHANCE = 0.01
 TILE = 256
 GAP = 16
 CAPTION = 78
-AMPLIFY = 8
+AMPLIFY = 20
+DETAIL = 128
+"""Pixels of the residual that a tile shows, from the middle: shrunk, it would average out."""
+FORGERIES = 2
 GOOD, BAD = "#1b7837", "#b2182b"
 
 
@@ -59,7 +63,7 @@ class Arm:
 @click.option("--limit", default=6, show_default=True, help="How many photos to use at most.")
 @click.option(
     "--psnr",
-    type=click.FloatRange(20, 60),
+    type=click.FloatRange(20, MOST_PSNR),
     default=CLEAN,
     show_default=True,
     help="Quality of marked photos, in decibels.",
@@ -85,10 +89,11 @@ def demo(
         raise PictureError("the demo needs at least two photos: one to steal from, one to forge")
     covers = load_squares(photos, SIDE)
     console = Console(stderr=True)
+    quiet = not console.is_terminal
     system = named_watermark(watermark)
     key = Key(secrets.token_bytes(KEY_BYTES), id="demo")
     arms: dict[str, Arm] = {}
-    with Progress(console=console, transient=True) as progress:
+    with Progress(console=console, transient=True, disable=quiet) as progress:
         for name in ARMS:
             options = {"key": key} if name == "coverlock" else {}
             protected = load_defense(name, psnr=psnr, **options).protect(system)
@@ -96,10 +101,20 @@ def demo(
             task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
             arms[name] = _steal(protected, covers, lambda task=task: progress.advance(task))
     draw_sheet(out, covers, arms, [photo.stem for photo in photos])
-    if as_json:
-        click.echo(json.dumps(_document(arms, photos, watermark, out), indent=2))
-    else:
-        _print(arms, photos, watermark, out)
+    if not as_json:
+        click.echo(
+            f"'{watermark}' at {psnr:g} dB: every photo is marked, and its residual is pasted onto "
+            f"the other {len(photos) - 1}"
+        )
+    headings = ("photo", "marked", "forgeries", "locked", "forgeries")
+    document = _document(arms, photos, watermark, out)
+    answer_table(document, as_json, headings, _rows(arms, photos))
+    if not as_json:
+        without, with_lock = (_success(arms[name]) for name in ARMS)
+        click.echo(
+            f"forgeries accepted: {without[0]} of {without[1]} without CoverLock, "
+            f"{with_lock[0]} of {with_lock[1]} with it\npicture: {out}"
+        )
 
 
 def _steal(protected: LockedWatermark, covers: list[Picture8], advance: Any) -> Arm:
@@ -117,29 +132,16 @@ def _steal(protected: LockedWatermark, covers: list[Picture8], advance: Any) -> 
     return arm
 
 
-def _print(arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path) -> None:
-    console = Console()
-    fpr = arms["none"].genuine[0].fpr
-    table = Table(title=f"watermark '{watermark}', false-positive rate {fpr:g}")
-    headings = ("photo", "genuine", "pasted onto the others", "locked: genuine", "pasted")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+def _rows(arms: dict[str, Arm], photos: list[Path]) -> Iterator[list[str]]:
+    """A line of the table for each photo: with and without the lock, genuine and forged."""
     for source, photo in enumerate(photos):
         cells = [photo.stem]
-        for name in ARMS:
-            arm = arms[name]
-            thefts = [v for (s, _), v in arm.verdicts.items() if s == source]
+        for arm in arms.values():
             genuine = arm.genuine[source]
-            cells.append(f"[{'green' if genuine else 'red'}]{describe(genuine)}[/]")
-            cells.append(_thefts(thefts))
-        table.add_row(*cells)
-    console.print(table)
-    without, with_lock = (_success(arms[name]) for name in ARMS)
-    console.print(
-        f"forgeries accepted: [red]{without[0]} of {without[1]}[/] without CoverLock, "
-        f"[green]{with_lock[0]} of {with_lock[1]}[/] with it and a key made for this run"
-    )
-    console.print(f"picture: {out}")
+            word = "[green]accepted[/]" if genuine else f"[red]{describe(genuine)}[/]"
+            thefts = [v for (s, _), v in arm.verdicts.items() if s == source]
+            cells += [word, _thefts(thefts)]
+        yield cells
 
 
 def describe(verdict: Verdict) -> str:
@@ -157,8 +159,7 @@ def _thefts(verdicts: list[Verdict]) -> str:
     if accepted:
         return f"[red]{accepted} of {len(verdicts)} accepted[/]"
     nearest = min(verdict.p_value for verdict in verdicts)
-    chance = ", no better than chance" if nearest > CHANCE / len(verdicts) else ""
-    return f"[green]0 of {len(verdicts)} accepted[/]{chance} (lowest p = {nearest:.1g})"
+    return f"[green]0 of {len(verdicts)}[/], p >= {nearest:.1g}"
 
 
 def _success(arm: Arm) -> tuple[int, int]:
@@ -201,8 +202,8 @@ class Tile:
 
 
 def draw_sheet(path: Path, covers: list[Picture8], arms: dict[str, Arm], names: list[str]) -> None:
-    """One row per defence: the marked source, its residual, and three forgeries with verdicts."""
-    targets = range(1, min(4, len(covers)))
+    """One row per defence: the marked source, its residual, and forgeries with verdicts."""
+    targets = range(1, min(1 + FORGERIES, len(covers)))
     columns = 2 + len(targets)
     width = GAP + columns * (TILE + GAP)
     height = GAP + len(arms) * (TILE + CAPTION + GAP)
@@ -211,10 +212,12 @@ def draw_sheet(path: Path, covers: list[Picture8], arms: dict[str, Arm], names: 
     for row, (name, arm) in enumerate(arms.items()):
         top = GAP + row * (TILE + CAPTION + GAP)
         title = "without CoverLock" if name == "none" else "with CoverLock"
-        residual = (arm.marked[0].astype(np.float32) - covers[0]) * AMPLIFY + 127.5
+        middle = slice((SIDE - DETAIL) // 2, (SIDE + DETAIL) // 2)
+        added = (arm.marked[0].astype(np.float32) - covers[0])[middle, middle]
+        residual = np.clip(added * AMPLIFY + 127.5, 0, 255).astype(np.uint8)
         tiles = [
             Tile(arm.marked[0], f"marked, {title}", arm.genuine[0], genuine=True),
-            Tile(np.clip(residual, 0, 255).astype(np.uint8), f"its residual, x{AMPLIFY}"),
+            Tile(residual, f"its residual, x{AMPLIFY} (detail)"),
         ]
         for target in targets:
             caption = f"pasted onto {names[target]}"

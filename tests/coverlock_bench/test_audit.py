@@ -15,7 +15,8 @@ from coverlock_bench.attacks.disguises import DISGUISES, encoded
 from coverlock_bench.auditing import audit as audit_module
 from coverlock_bench.auditing import presets
 from coverlock_bench.auditing.standing import standing_attacks
-from coverlock_bench.auditing.verdict import Condition
+from coverlock_bench.auditing.verdict import Condition, findings
+from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Session
 from coverlock_sdk import Key, Watermark, hookimpl, wrap
 from coverlock_sdk.cli import build_cli
@@ -158,7 +159,7 @@ def test_one_sentence_of_verdict_one_of_advice_and_three_tiles(finished):
     assert "4 of 4 genuine pictures still do" in verdict["advice"]
     assert [tile["count"] for tile in verdict["tiles"]] == ["6 of 6", "0 of 6", "0 of 8"]
     assert [tile["tone"] for tile in verdict["tiles"]] == ["bad", "good", "good"]
-    assert verdict["tiles"][1]["note"].startswith("That is at most 46 %")
+    assert verdict["tiles"][1]["note"].startswith("a success rate of at most 46 %")
     assert "failed: asr>0.01" in words(result.output)
     assert "failed: locked_asr" not in words(result.output)
 
@@ -199,6 +200,13 @@ def test_a_mark_that_only_its_own_library_copies_is_not_called_resisted(tmp_path
     assert document(tmp_path / "out")["failed"] == ["asr_given_networks>0.01"]
 
 
+@pytest.mark.parametrize(("moved", "level"), [(1, "copied"), (12, "transferable")])
+def test_the_verdict_is_about_the_attacker_who_gets_further(moved, level):
+    attacks = {"gt": {"asr": rate(moved, 12)}, "re-embedding": {"asr": rate(12, 12)}}
+    found = findings({"name": "public", "security": {"none": {"attacks": attacks}}})
+    assert found.level == level
+
+
 def test_results_are_a_versioned_document(finished):
     found = document(finished[0])
     figures = found["figures"]
@@ -231,8 +239,8 @@ def test_the_first_screen_has_no_internal_names(finished):
     text = re.sub(r"<[^>]*>", " ", screen)
     for internal in ("results.json", "references=", "coverlock:", "key=", " none ", " gt", "asr"):
         assert internal not in text.replace("none of", "")
-    assert screen.count("forgeries accepted.") == 3
-    assert "The attacker has also your encoder and decoder" in screen
+    assert screen.count("forgeries accepted:") == 3
+    assert "The attacker has your encoder and decoder too" in screen
     assert "locked without a key" in screen
 
 

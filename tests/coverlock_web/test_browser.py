@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import itertools
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -261,6 +262,32 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(ready: Page) -> None:
     ready.evaluate("document.querySelector('[data-sample=marked]').click()")
     ready.wait_for("document.querySelector('#verdict .verdict')")
     assert ready.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_every_label_of_the_scale_can_be_read(ready: Page, width: int) -> None:
+    ready.appear(width, 740)
+    ready.evaluate("document.querySelector('[data-sample=forged]').click()")
+    ready.wait_for("document.querySelector('#verdict .verdict')")
+    labels = ready.evaluate(
+        "[...document.querySelectorAll('#verdict .ends span')].map(part => {"
+        "const {left, right, top, bottom} = part.getBoundingClientRect();"
+        "return {text: part.textContent, seen: getComputedStyle(part).visibility, left, right, top,"
+        "bottom} })"
+    )
+    assert [label["text"].split(":")[0] for label in labels] == ["chance", "needed", "certain"]
+    assert {label["seen"] for label in labels} == {"visible"}
+    for one, other in itertools.combinations(labels, 2):
+        beside = one["right"] <= other["left"] or other["right"] <= one["left"]
+        assert beside or one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
+
+
+def test_a_rejection_by_chance_counts_no_bits(ready: Page) -> None:
+    ready.evaluate("document.querySelector('[data-sample=forged]').click()")
+    ready.wait_for("document.querySelector('#verdict [data-accepted=false]')")
+    shown = ready.evaluate(SHOWN)
+    assert "no better than those of a picture that was never marked" in shown
+    assert "bits match ·" not in shown
 
 
 ACCEPTED = "document.querySelector('#verdict [data-accepted=true]')"

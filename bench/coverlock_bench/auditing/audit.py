@@ -160,7 +160,8 @@ def _print(found: Findings, out: Path, failed: list[Condition]) -> None:
     console.print(f"[bold {COLOURS[found.level]}]{found.verdict}[/]")
     console.print(found.advice, markup=False)
     for tile in found.tiles:
-        console.print(f"  {tile.title}: [{TONES[tile.tone]}]{tile.count}[/] ({tile.note})")
+        count = f"[{TONES[tile.tone]}]{tile.count}[/] forgeries accepted"
+        console.print(f"  {tile.title}: {count} ({tile.note})")
     for gate in failed:
         console.print(f"[red]failed:[/] {gate}")
     console.print(f"report: {out / 'report.html'}", soft_wrap=True)

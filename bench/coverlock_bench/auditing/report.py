@@ -19,6 +19,7 @@ from coverlock_bench.auditing.verdict import (
 from coverlock_bench.intervals import LEVEL
 from coverlock_sdk.errors import needs
 from coverlock_web.inlining import VIEWER, inlined, source
+from coverlock_web.site import rate_text as power_text
 
 UNBROKEN = "\N{NO-BREAK SPACE}"
 TEMPLATES = Path(__file__).parent / "templates"
@@ -53,6 +54,7 @@ def render(document: dict[str, Any], found: Findings, shown: list[Exhibit], comm
         "attack": attack_name,
         "defense": defense_name,
         "rate": rate_text,
+        "power": power_text,
         "percent": lambda share, digits=1: f"{100 * share:.{digits}f}{UNBROKEN}%",
         "unbroken": lambda text: text.replace(" %", f"{UNBROKEN}%"),
     }

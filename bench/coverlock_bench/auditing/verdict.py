@@ -33,9 +33,9 @@ OUTSIDE: tuple[Given, ...] = ("released", "originals")
 NETWORKS: tuple[Given, ...] = ("decoder", "encoder")
 GIVEN: dict[Given, str] = {
     "released": "released pictures only",
-    "originals": "also the unmarked originals (a bound: no real attacker has them)",
-    "decoder": "also your decoder",
-    "encoder": "also your encoder and decoder",
+    "originals": "the unmarked originals too (a bound: no real attacker has them)",
+    "decoder": "your decoder too",
+    "encoder": "your encoder and decoder too",
 }
 KINDS = {"asr": OUTSIDE, "asr_given_networks": NETWORKS}
 """The metrics of success, and the attackers that each is about."""
@@ -116,8 +116,8 @@ class Tally:
 
     @property
     def highest(self) -> float:
-        """The success rate of the strongest attack."""
-        return max(float(found["rate"]) for found in self.attacks.values())
+        """The success rate of the strongest attack; 0 without one."""
+        return max((float(found["rate"]) for found in self.attacks.values()), default=0.0)
 
     @property
     def upper_end(self) -> float:
@@ -182,7 +182,7 @@ def _verdict(figures: Figures) -> tuple[Level, str]:
         return "forgeable", (
             f"“{name}” can be forged from released pictures alone: {released.strongest} verified."
         )
-    if originals.accepted:
+    if originals.accepted and originals.highest >= networks.highest:
         return "transferable", (
             f"The mark of “{name}” can be moved to other pictures: {originals.strongest} verified, "
             "although no attack here extracted it from released pictures."
@@ -225,17 +225,20 @@ def _genuine(figures: Figures, arm: str) -> Figures | None:
 
 def _tile(title: str, tally: Tally) -> Tile:
     if not tally:
-        return Tile(title, "unknown", "This was not measured", "unknown")
+        return Tile(title, "unknown", "not measured", "unknown")
     pooled = rate(tally.accepted, tally.tried)
     count = f"{tally.accepted} of {tally.tried}"
     low, high = (
         f"{100 * pooled[end]:.{1 if pooled[end] < 0.1 else 0}f}" for end in ("low", "high")
     )
     if tally.accepted:
-        note = f"That is {low} to {high} %. Strongest: {tally.strongest}"
+        name, found = tally.leader
+        strongest = f"{attack_name(name)} ({found['successes']} of {found['trials']})"
+        note = f"a success rate of {low} to {high} %; strongest: {strongest}"
         return Tile(title, count, note, "bad")
     kinds = len(tally.attacks)
-    return Tile(title, count, f"That is at most {high} %, over {kinds} kinds of attack", "good")
+    note = f"a success rate of at most {high} %, over {kinds} kinds of attack"
+    return Tile(title, count, note, "good")
 
 
 # Metrics and conditions

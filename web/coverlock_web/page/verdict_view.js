@@ -15,7 +15,7 @@ export function verdictView(verdict, settings) {
     element(
       "p",
       { class: "quiet small" },
-      `${verdict.matched} of ${verdict.bits} bits match · p = `,
+      `${isChance(verdict) ? "" : `${verdict.matched} of ${verdict.bits} bits match · `}p = `,
       ...scientific(verdict.pValue),
       ` · false-positive rate ${settings.fprText}`,
     ),
@@ -28,7 +28,7 @@ export function verdictLine(label, verdict) {
     "p",
     { class: "line", "data-accepted": String(verdict.accepted) },
     element("b", {}, label),
-    ` ${answer(verdict)}, ${verdict.matched} of ${verdict.bits} bits, p = `,
+    ` ${answer(verdict)}, ${isChance(verdict) ? "no better than chance" : `${verdict.matched} of ${verdict.bits} bits`}, p = `,
     ...scientific(verdict.pValue),
   );
 }
@@ -43,12 +43,17 @@ function badge(verdict) {
   );
 }
 
+/** Whether unmarked pictures often do as well: then a count of bits would mislead. */
+function isChance(verdict) {
+  return !verdict.accepted && verdict.pValue > 0.01;
+}
+
 function answer(verdict) {
   return verdict.accepted ? "accepted" : "rejected";
 }
 
 function why(verdict, settings) {
-  if (verdict.reason) return `It cannot be told: ${verdict.reason}.`;
+  if (verdict.reason) return `No verdict is possible: ${verdict.reason}.`;
   if (verdict.accepted) {
     const part = verdict.frame && !isWhole(verdict.frame) ? `It shows ${frameText(verdict.frame)}. ` : "";
     return `${part}An unmarked picture would match this well about once in ${count(1 / verdict.pValue)}.`;
@@ -59,7 +64,7 @@ function why(verdict, settings) {
       `${percent(verdict.floor)} that a locked picture needs.`
     );
   }
-  return verdict.pValue > 0.01
+  return isChance(verdict)
     ? "The bits match no better than those of a picture that was never marked."
     : `The match is not good enough: ${count(1 / verdict.pValue)} unmarked pictures would have one like it.`;
 }
@@ -77,7 +82,7 @@ function scale(verdict, settings) {
   track.children[0].style.width = share(verdict.pValue);
   track.children[1].style.left = share(settings.fpr);
   const needed = element("span", { class: "needed" }, `needed: p ≤ ${settings.fprText}`);
-  needed.style.left = share(settings.fpr);
+  needed.style.left = `clamp(4.2rem, ${share(settings.fpr)}, 100% - 4.2rem)`;
   return element(
     "div",
     {
