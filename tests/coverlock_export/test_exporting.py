@@ -30,6 +30,7 @@ from coverlock_export.graphs import (  # noqa: E402  # noqa: E402
 )
 from coverlock_export.parity import hold_to_limits  # noqa: E402
 from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
+from coverlock_plugins.dinov2.head import Backbone, HashNetwork, pool_patches  # noqa: E402
 from coverlock_sdk import Embedder, ImageHash, Verifier, hookimpl, wrap  # noqa: E402
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
@@ -41,7 +42,6 @@ from coverlock_sdk.errors import (  # noqa: E402
     PluginError,
     UnknownNameError,
 )
-from coverlock_sdk.hashing.network import FrozenBackbone, HashNetwork  # noqa: E402
 from coverlock_sdk.hashing.octave import OctaveCode  # noqa: E402
 from coverlock_sdk.hashing.shipped import shipped_file  # noqa: E402
 from coverlock_sdk.images.conversion import read  # noqa: E402
@@ -90,15 +90,27 @@ class ExportableMark(AdditiveMark):
         return Encoder(self.patterns, self.strength)
 
 
+class OneLayer(Backbone):
+    """A backbone of one layer and without training."""
+
+    size, features = 64, 16
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.Sequential(nn.Conv2d(3, 8, 8, 8), nn.ReLU(), nn.Conv2d(8, 8, 1))
+
+    def forward(self, images):
+        return pool_patches(self.model(images).flatten(2).transpose(1, 2))
+
+
 class NetworkHash(ImageHash):
-    """A network of the kind that the paper hashes with, of one layer and without training."""
+    """A network of the kind that the paper hashes with."""
 
     name, input_size = "network", (64, 64)
 
     def __init__(self) -> None:
         torch.manual_seed(1)
-        layers = nn.Sequential(nn.Conv2d(3, 8, 8, 8), nn.ReLU(), nn.Conv2d(8, 8, 1))
-        self.network = HashNetwork(FrozenBackbone(layers, 64, 8, {})).eval()
+        self.network = HashNetwork(OneLayer()).eval()
 
     def logits(self, images):
         with torch.no_grad():
