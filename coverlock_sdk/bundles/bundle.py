@@ -31,7 +31,7 @@ from coverlock_sdk.bundles.signing import (
 )
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.files import write_atomically
+from coverlock_sdk.files import file_digest, write_atomically
 from coverlock_sdk.images.picture import MAX_SIDE
 from coverlock_sdk.locking.lock import MOST_BITS
 
@@ -203,7 +203,7 @@ class Bundle:
                 f"counts since {since}: use a newer bundle"
             )
         for name, digest in bundle.manifest.files.items():
-            if _digest_of_file(bundle._listed(name)) != digest:
+            if file_digest(bundle._listed(name)) != digest:
                 raise _altered(folder, name)
         return bundle
 
@@ -314,7 +314,7 @@ def _umask() -> int:
 def seal(folder: Path, manifest: Manifest) -> None:
     """Write the manifest of the files in ``folder``, with the digest of each."""
     files = {
-        path.relative_to(folder).as_posix(): _digest_of_file(path)
+        path.relative_to(folder).as_posix(): file_digest(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in (MANIFEST, SIGNATURE)
     }
@@ -331,14 +331,6 @@ def stamped(document: Mapping[str, Any]) -> bytes:
     content = json.dumps(whole, indent=2).encode() + b"\n"
     digest = hashlib.sha256(content).hexdigest()
     return content.replace(_BLANK.encode(), digest.encode(), 1)
-
-
-def _digest_of_file(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
 
 
 def _read(path: Path, missing: str) -> bytes:

@@ -21,7 +21,7 @@ import numpy as np
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
-from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.documents import DocumentError, parsed, read_file
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError, needs
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.models.assets import cache_folder, require_recorded, writing_to
@@ -114,6 +114,13 @@ VARIANTS = {
 }
 
 
+@dataclass(frozen=True)
+class Card:
+    """What the card of a head says, as far as the hash needs it."""
+
+    calibration: Calibration
+
+
 class Dinov2Hash(ImageHash):
     """The paper's hash: frozen patch features, mean and deviation, a trained head."""
 
@@ -126,8 +133,7 @@ class Dinov2Hash(ImageHash):
         self._head = find_head(name, self.folder)
         card = self._head.with_suffix(".json")
         try:
-            measured = Document.parsed(read_file(card)).document("calibration")
-            self.calibration = Calibration(measured.number("scale"), measured.number("power"))
+            self.calibration = parsed(read_file(card), Card).calibration
         except DocumentError as error:
             raise CorruptModelError(f"{card} does not describe a head ({error})") from None
         require_weights(name, self.folder)
