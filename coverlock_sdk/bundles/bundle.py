@@ -33,7 +33,6 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import file_digest, write_atomically
 from coverlock_sdk.images.picture import MAX_SIDE
-from coverlock_sdk.locking.lock import MOST_BITS
 
 SCHEMA = 4
 """Version of the manifest; no other is read."""
@@ -120,11 +119,6 @@ class Manifest:
     def graph_size(self) -> tuple[int, int]:
         """Height and width of the pictures that the graphs take."""
         return self.size or self.hash_size
-
-    @property
-    def message_bits(self) -> int:
-        """Length of a message."""
-        return min(self.payload_bits, MOST_BITS)
 
     @property
     def description_shape(self) -> tuple[int, ...]:

@@ -69,7 +69,7 @@ class Registry:
         with self._connection(make_private) as connection:
             connection.executescript(
                 "CREATE TABLE IF NOT EXISTS pictures (name TEXT, key TEXT, hash TEXT, code BLOB, "
-                "created TEXT, source TEXT);"
+                "created TEXT);"
                 "CREATE INDEX IF NOT EXISTS by_name ON pictures (name, key);"
                 "CREATE TABLE IF NOT EXISTS serials (serial TEXT PRIMARY KEY, identifier TEXT, "
                 "number INTEGER, created TEXT, picture TEXT);"
@@ -115,22 +115,13 @@ class Registry:
             ).fetchall()
         return [str(serial) for [serial] in rows]
 
-    def remember(
-        self, name: str, key: Key, image_hash: ImageHash, code: Logits, source: str | None = None
-    ) -> None:
+    def remember(self, name: str, key: Key, image_hash: ImageHash, code: Logits) -> None:
         """Keep the long code of a picture that was marked as ``name``: its code (dimensions,)."""
         bits = LongCode.of(key, image_hash.bands).bits(code[None])[0]
         with self._connection() as connection:
             connection.execute(
-                "INSERT INTO pictures VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    name,
-                    key.fingerprint,
-                    image_hash.name,
-                    np.packbits(bits).tobytes(),
-                    _now(),
-                    source,
-                ),
+                "INSERT INTO pictures VALUES (?, ?, ?, ?, ?)",
+                (name, key.fingerprint, image_hash.name, np.packbits(bits).tobytes(), _now()),
             )
 
     def names(self) -> list[str]:

@@ -22,7 +22,7 @@ from coverlock_sdk.errors import (  # noqa: E402
     MissingModelError,
 )
 from coverlock_sdk.models.assets import RECORD  # noqa: E402
-from coverlock_sdk.plugin_calls import picture_logits  # noqa: E402
+from coverlock_sdk.plugin_calls import hash_logits  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
 
@@ -123,12 +123,12 @@ def test_a_head_of_your_own_goes_before_one_that_ships(
 def test_a_head_of_another_backbone_is_refused(whole: dinov2.Dinov2Hash) -> None:
     save_file(head.HashHead(10).state_dict(), whole.folder / dinov2.HEAD)
     with pytest.raises(CorruptModelError, match="does not hold the head of 'dinov2-s'"):
-        picture_logits(whole, np.zeros((50, 60, 3), np.uint8))
+        hash_logits(whole, np.zeros((1, 3, 50, 60), np.float32))
 
 
 def test_the_whole_hash_runs_with_a_head_beside_its_backbone(whole: dinov2.Dinov2Hash) -> None:
     assert whole.calibration.power == 0.5
-    assert picture_logits(whole, np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)
+    assert hash_logits(whole, np.zeros((1, 3, 50, 60), np.float32)).shape == (1, 256)
 
 
 def test_the_hash_has_gradients_also_after_it_was_first_used_without(
