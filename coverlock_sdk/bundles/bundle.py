@@ -283,9 +283,9 @@ class Bundle:
 
 @contextlib.contextmanager
 def building(out: Path) -> Iterator[Path]:
-    """A folder to build a bundle in; it becomes ``out`` when all went well, and goes otherwise."""
+    """A folder to build in; it becomes ``out`` when all went well, and goes otherwise."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BundleError(f"{out} exists: choose another folder for the bundle, or remove it")
+        raise BundleError(f"{out} exists: choose another folder, or remove it")
     with _explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
