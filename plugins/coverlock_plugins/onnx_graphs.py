@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.errors import CorruptModelError, needs
 from coverlock_sdk.models.assets import PublishedFiles
+from coverlock_sdk.threads import thread_limit
 
 Shape = tuple[int | None, ...]
 FloatArray = npt.NDArray[np.float32]
@@ -85,9 +85,8 @@ def open_graph(path: Path, purpose: str, remedy: str) -> Graph:
     with needs(purpose, "ONNX Runtime", "cpu"):
         import onnxruntime
     options = onnxruntime.SessionOptions()
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    if threads.isdigit():
-        options.intra_op_num_threads = int(threads)
+    if (limit := thread_limit(None)) is not None:
+        options.intra_op_num_threads = limit
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
     available = onnxruntime.get_available_providers()

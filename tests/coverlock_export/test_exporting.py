@@ -90,14 +90,14 @@ class ExportableMark(AdditiveMark):
         return Encoder(self.patterns, self.strength)
 
 
-class OneLayer(Backbone):
-    """A backbone of one layer and without training."""
+class Pooled(Backbone):
+    """A network whose last feature map, of eight channels, is pooled as the paper does."""
 
     size, features = 64, 16
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.model = nn.Sequential(nn.Conv2d(3, 8, 8, 8), nn.ReLU(), nn.Conv2d(8, 8, 1))
+        self.model = model
 
     def forward(self, images):
         return pool_patches(self.model(images).flatten(2).transpose(1, 2))
@@ -110,7 +110,8 @@ class NetworkHash(ImageHash):
 
     def __init__(self) -> None:
         torch.manual_seed(1)
-        self.network = HashNetwork(OneLayer()).eval()
+        layers = nn.Sequential(nn.Conv2d(3, 8, 8, 8), nn.ReLU(), nn.Conv2d(8, 8, 1))
+        self.network = HashNetwork(Pooled(layers)).eval()
 
     def logits(self, images):
         with torch.no_grad():
@@ -325,7 +326,7 @@ class Attending(nn.Module):
 
 
 def test_int8_spares_a_transformer_that_hashes():
-    hashing = HashNetwork(FrozenBackbone(Attending(), 64, 8, {})).eval()
+    hashing = HashNetwork(Pooled(Attending())).eval()
     decoder = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(2), nn.Linear(126 * 126, 3))
     network = Verification(decoder, hashing, SIZE, (64, 64))
     example = torch.zeros(1, *SIZE, 3, dtype=torch.uint8)
