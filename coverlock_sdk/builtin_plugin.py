@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from coverlock_sdk.hookspecs import hookimpl
@@ -12,33 +11,10 @@ from coverlock_sdk.images.distortions import EVALUATION, HARDER
 
 @hookimpl
 def register_hashes(register: Callable[..., None]) -> None:
-    """The hashes that ship inside the package."""
-    from coverlock_sdk.hashing.dinov2 import VARIANTS, Dinov2Hash
+    """The default hash."""
     from coverlock_sdk.hashing.octave import OctaveCode
 
     register(OctaveCode)
-    for name in VARIANTS:
-        register(partial(Dinov2Hash, name), name)
-
-
-@hookimpl
-def register_assets(register: Callable[..., None]) -> None:
-    """The backbones of the paper's hashes."""
-    from coverlock_sdk.hashing.dinov2 import VARIANTS
-    from coverlock_sdk.hashing.dinov2_weights import Dinov2Weights
-
-    for name in VARIANTS:
-        register(Dinov2Weights(name))
-
-
-@hookimpl
-def register_importers(register: Callable[..., None]) -> None:
-    """The same backbones from files that users have."""
-    from coverlock_sdk.hashing.dinov2 import VARIANTS
-    from coverlock_sdk.hashing.dinov2_weights import import_file
-
-    for name in VARIANTS:
-        register(partial(import_file, name), name)
 
 
 @hookimpl

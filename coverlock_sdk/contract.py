@@ -128,16 +128,16 @@ class ImageHash(ABC):
     def logits(self, images: Images) -> Logits:
         """Return the hash logits (N, dimensions) of each of ``images`` (N, 3, *input_size)."""
 
-    def describe(self, images: Images) -> Images | Logits:
-        """What ``code`` needs from each picture: its logits, unless the hash registers."""
-        return self.logits(images)
-
     def code(self, description: Any, frame: Frame = WHOLE) -> Logits:
-        """The logits (1, dimensions) of one picture, from its description."""
+        """The logits (1, dimensions) of one picture, from its description.
+
+        A picture's description is its logits or, if the hash registers, the picture at
+        ``input_size``.
+        """
         return np.asarray(description)[None]
 
     def module(self) -> torch.nn.Module | None:
-        """``describe`` as a PyTorch module (N, 3, *input_size), if there is one.
+        """What describes pictures (N, 3, *input_size) as a PyTorch module, if there is one.
 
         Only export needs it.
         """

@@ -13,8 +13,7 @@ import numpy as np
 from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import CoverLockError, PluginError
-from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.images.picture import Picture, levels, stacked_views
+from coverlock_sdk.images.picture import Picture, levels
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.threads import one_thread
 
@@ -70,15 +69,6 @@ def hash_logits(image_hash: ImageHash, views: Images) -> Logits:
             "for ones and below 0 for zeros, such as 2.0 * bits - 1"
         )
     return logits
-
-
-def picture_logits(image_hash: ImageHash, pictures: Any) -> Logits:
-    """The hash logits (N, dimensions) of pictures of any kind and size."""
-    size = image_hash.input_size
-    parts = [
-        hash_logits(image_hash, stacked_views(part, size)) for part in Given(pictures).parts(32)
-    ]
-    return np.concatenate(parts) if parts else np.empty((0, image_hash.dimensions), np.float32)
 
 
 def fixed_size(watermark: Watermark, purpose: str) -> tuple[int, int]:

@@ -1,8 +1,9 @@
 """Finding plugins, importing the ones that are asked for, and explaining the broken ones.
 
 Whoever asks for a name gets it from the SDK itself or the running application, else from the entry
-point of that name, else from any other plugin. Each step imports no more than it needs, so a
-verifier in production never imports the plugins that it does not use.
+point of that name, or of the name up to its first hyphen (``dinov2`` has ``dinov2-s``), else from
+any other plugin. Each step imports no more than it needs, so a verifier in production never imports
+the plugins that it does not use.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class PluginManager:
         return self._offer(role, name)[0].distribution
 
     def _offer(self, role: str, name: str) -> tuple[Plugin, Any]:
-        for rank, entry_point in enumerate((BUILTIN, name, None)):
+        for rank, entry_point in enumerate((BUILTIN, name, _family(name), None)):
             self._load(PLUGINS, entry_point)
             every = self._offers[role].get(name, [])
             offers = [offer for offer in every if self._rank(offer[0], name) == rank]
@@ -144,7 +145,7 @@ class PluginManager:
         """How soon a plugin is asked for ``name``: see the top of this file."""
         if plugin.name == BUILTIN or any(plugin is own for own in self._own):
             return 0
-        return 1 if plugin.name == name else 2
+        return {_family(name): 2, name: 1}.get(plugin.name, 3)
 
     def create(self, role: str, name: str, options: dict[str, Any]) -> Any:
         """Call the factory registered for ``role`` under ``name``."""
@@ -310,6 +311,10 @@ def _entry_points(group: str, only: frozenset[str] | None) -> list[metadata.Entr
     """The entry points of a group by name, or only those that are allowed."""
     found = sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
     return [entry for entry in found if only is None or entry.name in (*only, BUILTIN)]
+
+
+def _family(name: str) -> str:
+    return name.partition("-")[0]
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -50,6 +50,12 @@ def let_idle_threads_sleep() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def thread_limit(threads: int | None) -> int | None:
+    """How many threads a runtime may have: ``threads``, else what OMP_NUM_THREADS says."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return int(limit) if threads is None and limit.isdigit() else threads
+
+
 @cache
 def _libraries() -> list[Any]:
     """The libraries behind NumPy's products."""

@@ -83,6 +83,10 @@ tags:
 """
 
 
+HASHES = ("hashing", "dinov2")
+"""The packages whose weights are those of hashes."""
+
+
 def write(name: str, weights: Path, kind: Kind, out: Path) -> Path:
     """The folder of one network."""
     folder = out / f"coverlock-{name}"
@@ -96,10 +100,10 @@ def write(name: str, weights: Path, kind: Kind, out: Path) -> Path:
 
 def main(out: Path) -> None:
     """Write every folder and name it."""
-    for facts in sorted((ROOT / "coverlock_sdk/hashing/weights").glob("*.json")):
-        print(write(facts.stem, facts.with_suffix(".safetensors"), HASH, out))
-    for weights in sorted((ROOT / "plugins/coverlock_plugins").glob("*/weights/*.safetensors")):
-        print(write(weights.stem, weights, WATERMARK, out))
+    for package in ("coverlock_sdk", "plugins/coverlock_plugins"):
+        for weights in sorted((ROOT / package).glob("*/weights/*.safetensors")):
+            kind = HASH if weights.parts[-3] in HASHES else WATERMARK
+            print(write(weights.stem, weights, kind, out))
 
 
 if __name__ == "__main__":

@@ -31,9 +31,8 @@ from coverlock_sdk.bundles.signing import (
 )
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.files import write_atomically
+from coverlock_sdk.files import file_digest, write_atomically
 from coverlock_sdk.images.picture import MAX_SIDE
-from coverlock_sdk.locking.lock import MOST_BITS
 
 SCHEMA = 4
 """Version of the manifest; no other is read."""
@@ -122,11 +121,6 @@ class Manifest:
         return self.size or self.hash_size
 
     @property
-    def message_bits(self) -> int:
-        """Length of a message."""
-        return min(self.payload_bits, MOST_BITS)
-
-    @property
     def description_shape(self) -> tuple[int, ...]:
         """What the hash keeps of one picture: its thumbnail if it registers, else its logits."""
         return (sum(self.bands),) if self.hash_digest is None else (3, *self.hash_size)
@@ -203,7 +197,7 @@ class Bundle:
                 f"counts since {since}: use a newer bundle"
             )
         for name, digest in bundle.manifest.files.items():
-            if _digest_of_file(bundle._listed(name)) != digest:
+            if file_digest(bundle._listed(name)) != digest:
                 raise _altered(folder, name)
         return bundle
 
@@ -289,9 +283,9 @@ class Bundle:
 
 @contextlib.contextmanager
 def building(out: Path) -> Iterator[Path]:
-    """A folder to build a bundle in; it becomes ``out`` when all went well, and goes otherwise."""
+    """A folder to build in; it becomes ``out`` when all went well, and goes otherwise."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BundleError(f"{out} exists: choose another folder for the bundle, or remove it")
+        raise BundleError(f"{out} exists: choose another folder, or remove it")
     with _explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
@@ -314,7 +308,7 @@ def _umask() -> int:
 def seal(folder: Path, manifest: Manifest) -> None:
     """Write the manifest of the files in ``folder``, with the digest of each."""
     files = {
-        path.relative_to(folder).as_posix(): _digest_of_file(path)
+        path.relative_to(folder).as_posix(): file_digest(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in (MANIFEST, SIGNATURE)
     }
@@ -331,14 +325,6 @@ def stamped(document: Mapping[str, Any]) -> bytes:
     content = json.dumps(whole, indent=2).encode() + b"\n"
     digest = hashlib.sha256(content).hexdigest()
     return content.replace(_BLANK.encode(), digest.encode(), 1)
-
-
-def _digest_of_file(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
 
 
 def _read(path: Path, missing: str) -> bytes:

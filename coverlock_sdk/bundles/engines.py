@@ -104,7 +104,6 @@ class Engine:
     """``sm89`` and the like, or ``PORTABLE``."""
     batches: tuple[int, int, int]
     """Smallest, usual and largest batch."""
-    optimization_level: int
     version_compatible: bool
 
     @property

@@ -27,7 +27,6 @@ COMMANDS = {
     "plugins": "models:plugins",
     "fetch": "models:fetch",
     "import": "models:import_",
-    "calibrate": "models:calibrate",
     "keygen": "keys:keygen",
     "sign": "keys:sign",
     "check-log": "keys:check_log",

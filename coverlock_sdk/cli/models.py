@@ -1,4 +1,4 @@
-"""What plugins offer and need: ``coverlock plugins``, ``fetch``, ``import`` and ``calibrate``."""
+"""What plugins offer and need: ``coverlock plugins``, ``fetch`` and ``import``."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.cli.options import json_option, open_watermark
+from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.cli.output import answer, answer_table
-from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError, PictureError, PluginError, needs
-from coverlock_sdk.images.conversion import read
-from coverlock_sdk.images.distortions import draw_training_distortion
-from coverlock_sdk.images.folders import find_pictures, is_held_out
-from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.errors import CoverLockError, PluginError, needs
 from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.models.assets import Fetchable
-from coverlock_sdk.plugin_calls import Networks
 from coverlock_sdk.plugin_manager import plugin_manager
-from coverlock_sdk.progress import progress
 
 
 @click.command()
@@ -122,45 +113,3 @@ def import_(name: str, files: tuple[Path, ...], as_json: bool) -> None:
         written = dict.fromkeys(str(convert(file, **options)) for file in files)
     document = {"name": name, "written": list(written)}
     answer(document, as_json, f"{name} is in {' and '.join(written)}")
-
-
-@click.command()
-@click.argument("watermark")
-@click.option(
-    "--images", required=True, help="Folder of photos that you will not report results on."
-)
-@click.option("--count", default=200, type=click.IntRange(1), help="How many of them to use.")
-@click.option("--seed", default=0, help="Seed of messages and distortions.")
-@json_option
-def calibrate(watermark: str, images: str, count: int, seed: int, as_json: bool) -> None:
-    """Measure how reliable the logits of WATERMARK are.
-
-    Paste the printed line into the plugin; verification uses it to weigh bits. A tenth of the
-    photos is held out for validation and not used, the same tenth that training holds out.
-    """
-    decoder = open_watermark(watermark)
-    found = [source.path for source in find_pictures([images])]
-    photos = [path for path in found if not is_held_out(path)][:count]
-    if not photos:
-        raise PictureError(f"{images} has only photos that are held out for validation: add more")
-    calibration = fit_decoder(decoder, photos, seed)
-    answer(
-        {"watermark": watermark, "photos": len(photos), **asdict(calibration)},
-        as_json,
-        f"calibration = Calibration(scale={calibration.scale:.4f}, power={calibration.power:.4f})",
-    )
-
-
-def fit_decoder(watermark: Watermark, photos: list[Path], seed: int) -> Calibration:
-    """Calibrate a decoder on marked 8-bit photos, as they are and under training distortions."""
-    rng, networks = np.random.default_rng(seed), Networks(watermark, None)
-    logits, bits = [], []
-    for photo in progress(photos):
-        payload = rng.integers(0, 2, (1, watermark.bits), dtype=np.uint8)
-        cover = Picture(read(photo).to_bytes())
-        [residual] = networks.residuals(networks.views([cover]), payload)
-        marked = cover.with_residual(residual)
-        distorted = Picture(draw_training_distortion(rng)(marked.to_bytes(), rng))
-        logits.append(networks.decoded(networks.views([marked, distorted])))
-        bits.append(np.repeat(payload, 2, axis=0))
-    return Calibration.fit(np.concatenate(logits), np.concatenate(bits))

@@ -246,11 +246,6 @@ TRAINING: Mapping[str, Draw] = MappingProxyType(
 """The training distribution of appendix B.3: each entry draws one distortion of its kind."""
 
 
-def draw_sharing(rng: np.random.Generator) -> Distortion:
-    """What one of many services does to a picture that is shared there."""
-    return Sharing(rng.uniform(0.45, 0.9), int(rng.integers(40, 81)))
-
-
 def draw_training_distortion(rng: np.random.Generator) -> Distortion:
     """One distortion from the training distribution, every kind equally likely."""
     kinds = list(TRAINING.values())

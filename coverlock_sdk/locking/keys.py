@@ -6,22 +6,22 @@ HMAC-SHA256 on the host, identical on every platform, so that networks and bundl
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
-import json
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
+import msgspec
 import numpy as np
 
 from coverlock_sdk.arrays import Bits
-from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.documents import DocumentError, parsed, read_file
 from coverlock_sdk.errors import KeyringError, MessageError
 from coverlock_sdk.files import write_atomically
 
@@ -30,7 +30,24 @@ KEY_FILE_VARIABLE = "COVERLOCK_KEY_FILE"
 _FORMAT = 3
 """Of the key file."""
 
-LONGEST_ID = 200
+_Name = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A key in its file, where the secret is base64."""
+
+    id: _Name
+    created: _Name
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _KeyFile:
+    """The content of a key file, whose first key marks."""
+
+    coverlock_keys: int
+    keys: list[_Entry]
 
 
 class Key:
@@ -165,19 +182,12 @@ def _read_keys(path: Path) -> list[Key] | str:
     try:
         if "\0" in str(path) or not path.exists():
             return f"there is no key file {path}: make one with 'coverlock keygen'"
-        document = Document.parsed(read_file(path))
-        if document.integer("coverlock_keys", 1) != _FORMAT:
+        file = parsed(read_file(path), _KeyFile)
+        if file.coverlock_keys != _FORMAT:
             return f"{path} was written by another version: make a key with 'coverlock keygen'"
         if _is_exposed(path):
             return f"other users can read {path}: run 'chmod 600 {path}' first"
-        return [
-            Key(
-                base64.b64decode(entry.text("secret"), validate=True),
-                entry.text("id", LONGEST_ID),
-                entry.text("created", LONGEST_ID),
-            )
-            for entry in document.documents("keys")
-        ]
+        return [Key(entry.secret, entry.id, entry.created) for entry in file.keys]
     except OSError as error:
         return f"{path} cannot be read ({error.strerror or error})"
     except (DocumentError, ValueError, KeyringError):
@@ -186,12 +196,11 @@ def _read_keys(path: Path) -> list[Key] | str:
 
 def _add_key(path: Path, identifier: str, created: str) -> str | None:
     """Put a new secret first in the key file; returns what went wrong, if anything did."""
-    secret = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-    entry = {"id": identifier, "created": created, "secret": secret}
+    entry = _Entry(identifier, created, secrets.token_bytes(KEY_BYTES))
     try:
-        earlier = Document.parsed(read_file(path)).entries("keys") if path.exists() else []
-        document = {"coverlock_keys": _FORMAT, "keys": [entry, *earlier]}
-        write_atomically(path, json.dumps(document, indent=2).encode() + b"\n", mode=0o600)
+        earlier = parsed(read_file(path), _KeyFile).keys if path.exists() else []
+        content = msgspec.json.encode(_KeyFile(_FORMAT, [entry, *earlier]))
+        write_atomically(path, msgspec.json.format(content) + b"\n", mode=0o600)
     except OSError as error:
         return f"{path} cannot be written ({error.strerror or error})"
     except DocumentError as error:

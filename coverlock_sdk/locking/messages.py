@@ -6,11 +6,9 @@ import sys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import MessageError
-
-Bits = npt.NDArray[np.uint8]
 
 
 def as_bits(value: Any, count: int, bits: int) -> Bits:

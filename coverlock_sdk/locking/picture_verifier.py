@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.frames import Frame
@@ -30,13 +30,8 @@ One = Union[str, os.PathLike[str], bytes, "PilImage"]
 """Kinds of which it is clear that they are many pictures, or one; an array may be either."""
 
 
-class Listener(Protocol):
-    """Who hears of every verdict: an audit log."""
-
-    def verdict_reached(
-        self, verdict: Verdict, watermark: str, hash: str | None, source: Any
-    ) -> None:
-        """Take note of one verdict, as the hook of that name does."""
+Listener = Callable[[Verdict, str, str | None, Any], None]
+"""Hears of every verdict, as the hook ``verdict_reached`` does: an audit log."""
 
 
 class PictureVerifier(ABC):
@@ -60,7 +55,7 @@ class PictureVerifier(ABC):
         self.lock = lock
         self.watermark_name = watermark_name
         self.hash_name = None if lock.hash is None else lock.hash.name
-        self._listeners = (*listeners, _Plugins())
+        self._listeners = listeners
 
     @property
     def bits(self) -> int:
@@ -220,8 +215,8 @@ class PictureVerifier(ABC):
         """Tell every listener of verdicts on the pictures that were given."""
         sources = given.paths if source is None else [source] * len(given)
         for verdict, each in zip(verdicts, sources, strict=True):
-            for listener in self._listeners:
-                listener.verdict_reached(verdict, self.watermark_name, self.hash_name, each)
+            for listener in (*self._listeners, plugin_manager().announce):
+                listener(verdict, self.watermark_name, self.hash_name, each)
 
 
 def _verdict(decision: Verdict | Identification) -> Verdict:
@@ -241,13 +236,3 @@ class Looks(NamedTuple):
     def placed(self, row: int, frame: Frame) -> Logits:
         """What the decoder reads in a picture put back in its place."""
         return self.verifier.decode_placed(self.given.picture(row), frame)
-
-
-class _Plugins:
-    """Every plugin that implements the hook."""
-
-    def verdict_reached(
-        self, verdict: Verdict, watermark: str, hash: str | None, source: Any
-    ) -> None:
-        """Pass the verdict on; what a plugin raises is logged and goes no further."""
-        plugin_manager().announce(verdict, watermark, hash, source)

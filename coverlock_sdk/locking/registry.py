@@ -69,7 +69,7 @@ class Registry:
         with self._connection(make_private) as connection:
             connection.executescript(
                 "CREATE TABLE IF NOT EXISTS pictures (name TEXT, key TEXT, hash TEXT, code BLOB, "
-                "created TEXT, source TEXT);"
+                "created TEXT);"
                 "CREATE INDEX IF NOT EXISTS by_name ON pictures (name, key);"
                 "CREATE TABLE IF NOT EXISTS serials (serial TEXT PRIMARY KEY, identifier TEXT, "
                 "number INTEGER, created TEXT, picture TEXT);"
@@ -115,22 +115,13 @@ class Registry:
             ).fetchall()
         return [str(serial) for [serial] in rows]
 
-    def remember(
-        self, name: str, key: Key, image_hash: ImageHash, code: Logits, source: str | None = None
-    ) -> None:
+    def remember(self, name: str, key: Key, image_hash: ImageHash, code: Logits) -> None:
         """Keep the long code of a picture that was marked as ``name``: its code (dimensions,)."""
         bits = LongCode.of(key, image_hash.bands).bits(code[None])[0]
         with self._connection() as connection:
             connection.execute(
-                "INSERT INTO pictures VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    name,
-                    key.fingerprint,
-                    image_hash.name,
-                    np.packbits(bits).tobytes(),
-                    _now(),
-                    source,
-                ),
+                "INSERT INTO pictures VALUES (?, ?, ?, ?, ?)",
+                (name, key.fingerprint, image_hash.name, np.packbits(bits).tobytes(), _now()),
             )
 
     def names(self) -> list[str]:
@@ -155,15 +146,11 @@ class Registry:
         """
         if terms.name is None or terms.key is None:
             return None
-        with self._connection() as connection:
-            rows = connection.execute(
-                "SELECT code FROM pictures WHERE name = ? AND key = ? AND hash = ?",
-                (terms.name, terms.key.fingerprint, image_hash.name),
-            ).fetchall()
+        rows = self._records(terms.key, image_hash, terms.name)
         if not rows:
             return None
         long = LongCode.of(terms.key, image_hash.bands)
-        codes = self._unpacked([row[0] for row in rows], long)
+        codes = self._unpacked([code for _, code in rows], long)
         return _most_alike(long, image_hash, description, aspect, codes, thorough)[0]
 
     def found(
@@ -178,11 +165,7 @@ class Registry:
 
         ``thorough`` as in ``likeness``.
         """
-        with self._connection() as connection:
-            rows = connection.execute(
-                "SELECT name, code FROM pictures WHERE key = ? AND hash = ?",
-                (key.fingerprint, image_hash.name),
-            ).fetchall()
+        rows = self._records(key, image_hash)
         long = LongCode.of(key, image_hash.bands)
         best: tuple[str, Likeness] | None = None
         for start in range(0, len(rows), TOGETHER):
@@ -195,19 +178,25 @@ class Registry:
 
     def alike(self, key: Key, image_hash: ImageHash, code: Logits) -> tuple[str, float] | None:
         """The remembered picture that a code (dimensions,) is most like, if it is worth a word."""
-        with self._connection() as connection:
-            rows = connection.execute(
-                "SELECT name, code FROM pictures WHERE key = ? AND hash = ?",
-                (key.fingerprint, image_hash.name),
-            ).fetchall()
+        rows = self._records(key, image_hash)
         if not rows:
             return None
         long = LongCode.of(key, image_hash.bands)
-        shares = long.likeness(code[None], self._unpacked([row[1] for row in rows], long)).min(
-            axis=1
-        )
+        codes = self._unpacked([code for _, code in rows], long)
+        shares = long.likeness(code[None], codes).min(axis=1)
         best = int(shares.argmax())
         return (str(rows[best][0]), float(shares[best])) if shares[best] >= ALIKE else None
+
+    def _records(
+        self, key: Key, image_hash: ImageHash, name: str | None = None
+    ) -> list[tuple[Any, Any]]:
+        """Names and codes of what was marked with a key: all pictures, or those of one name."""
+        query = "SELECT name, code FROM pictures WHERE key = ? AND hash = ?"
+        values = [key.fingerprint, image_hash.name]
+        if name is not None:
+            query, values = f"{query} AND name = ?", [*values, name]
+        with self._connection() as connection:
+            return connection.execute(query, values).fetchall()
 
     def _unpacked(self, codes: Sequence[Any], long: LongCode) -> Bits:
         """Remembered codes (records, widths); damaged ones are refused."""

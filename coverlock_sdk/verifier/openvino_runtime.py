@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
 from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError, needs
+from coverlock_sdk.threads import thread_limit
 
 
 class OpenVinoRuntime:
@@ -53,10 +53,8 @@ def open_openvino(bundle: Bundle, precision: str, threads: int | None) -> OpenVi
     # Otherwise OpenVINO quietly computes in bfloat16 on processors that have it, whatever the graph
     # says; the hint leaves its 8-bit layers alone.
     settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
-    if threads is None and (limit := os.environ.get("OMP_NUM_THREADS", "")).isdigit():
-        threads = int(limit)
-    if threads is not None:
-        settings["INFERENCE_NUM_THREADS"] = threads
+    if (limit := thread_limit(threads)) is not None:
+        settings["INFERENCE_NUM_THREADS"] = limit
     name = bundle.file(bundle.graph, precision)
     content = bundle.read(name)
     try:

@@ -102,7 +102,7 @@ class Verifier(PictureVerifier):
         if settings.audit is not None:
             log = AuditLog(settings.audit, bundle.manifest.version)
         choice = choose(bundle, runtime, settings.precision, settings.threads)
-        verifier = cls(lock, bundle.manifest.watermark, [log] if log else [])
+        verifier = cls(lock, bundle.manifest.watermark, [log.verdict_reached] if log else [])
         verifier.bundle, verifier.precision, verifier._audit = bundle, settings.precision, log
         verifier.passed_over, verifier.max_pixels = choice.passed_over, settings.max_pixels
         batcher = Batcher(

@@ -16,7 +16,7 @@ from coverlock_export.triton import write_model_repository
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION, Bundle
 from coverlock_sdk.bundles.engines import TARGETS, Target
 from coverlock_sdk.bundles.signing import SIGNATURE
-from coverlock_sdk.cli.options import Trusted, json_option, open_lock, trust_option
+from coverlock_sdk.cli.options import Trusted, json_option, open_lock, path_option, trust_option
 from coverlock_sdk.cli.output import print_json
 from coverlock_sdk.errors import BundleError, needs
 from coverlock_sdk.images.folders import find_pictures
@@ -29,14 +29,8 @@ PRECISIONS = ("fp32", "fp16", "int8")
 
 @click.command()
 @click.argument("watermark")
-@click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Folder for the bundle; it must not exist yet.",
-)
+@click.option("--hash", default=DEFAULT_HASH, help="Image hash.")
+@path_option("-o", "--out", required=True, help="Folder for the bundle; it must not exist yet.")
 @click.option(
     "--images",
     required=True,
@@ -45,7 +39,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 @click.option(
     "--count",
     default=500,
-    show_default=True,
     type=click.IntRange(16),
     help="Largest number of photos in the parity gate.",
 )
@@ -54,29 +47,25 @@ PRECISIONS = ("fp32", "fp16", "int8")
     "precisions",
     multiple=True,
     default=PRECISIONS,
-    show_default=True,
     type=click.Choice(PRECISIONS),
     help="Precision of the graphs. Repeatable.",
 )
 @click.option("--force", is_flag=True, help="Keep fp16 and int8 graphs that fail the gate.")
-@click.option(
+@path_option(
     "--key-file",
-    type=click.Path(path_type=Path),
-    help=f"File of the key that marks the pictures (or set {KEY_FILE_VARIABLE}); the bundle keeps "
-    "only its fingerprint.",
+    help="File of the key that marks the pictures; the bundle keeps only its fingerprint.",
+    show_default=f"${KEY_FILE_VARIABLE}, if it is set",
 )
 @click.option("--version", help="Version name of this bundle, such as 2026.11.")
-@click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate.")
-@click.option(
+@click.option("--fpr", default=DEFAULT_FPR, help="False-positive rate.")
+@path_option(
     "--triton",
     "repository",
-    type=click.Path(path_type=Path),
     help="Also write a model repository for Triton; 'coverlock triton' can do so later.",
 )
-@click.option(
+@path_option(
     "--web",
     "site",
-    type=click.Path(path_type=Path),
     help="Also write a page that verifies in a browser; 'coverlock web' can do so later.",
 )
 @json_option
@@ -149,14 +138,6 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option("--target", type=click.Choice(TARGETS), required=True, help="What to build for.")
 @click.option(
-    "--graph",
-    "graphs",
-    multiple=True,
-    default=("verify",),
-    show_default=True,
-    help="Graph to build from. Repeatable.",
-)
-@click.option(
     "--precision",
     "precisions",
     multiple=True,
@@ -167,27 +148,23 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     nargs=3,
     type=click.IntRange(1),
     default=(1, 8, 32),
-    show_default=True,
     help="Smallest, usual and largest batch.",
 )
 @click.option("--portable", is_flag=True, help="Build for every GPU from Ampere on.")
 @click.option("--version-compatible", is_flag=True, help="Build for later TensorRT versions too.")
-@click.option("--optimization-level", type=click.IntRange(0, 5), default=3, show_default=True)
 @trust_option
 @json_option
 def compile_command(
     folder: Path,
     target: Target,
-    graphs: tuple[str, ...],
     precisions: tuple[str, ...],
     batches: tuple[int, int, int],
     portable: bool,
     version_compatible: bool,
-    optimization_level: int,
     trust: Trusted,
     as_json: bool,
 ) -> None:
-    """Build TensorRT engines from the graphs of BUNDLE and put them into it.
+    """Build TensorRT engines from the verification graph of BUNDLE and put them into it.
 
     'tensorrt' builds for this machine's GPU. 'tensorrt-rtx' builds for every RTX GPU from Ampere
     on and does not need a GPU. An existing engine is kept. A signed bundle needs --trust.
@@ -199,10 +176,12 @@ def compile_command(
             "name the public key with --trust, so that its files are checked first"
         )
     bundle = Bundle.open(folder, trust)
-    settings = BuildSettings(target, batches, portable, version_compatible, optimization_level)
-    wanted = {graph: list(precisions) or _precisions(bundle, graph) for graph in graphs}
+    settings = BuildSettings(target, batches, portable, version_compatible)
+    if not precisions:
+        bundle.file()  # or an error that says why there is no such graph
+        precisions = tuple(bundle.manifest.graphs["verify"])
     with Console(stderr=True).status(f"{target} is building"):
-        made = list(compile_bundle(bundle, settings, wanted))
+        made = list(compile_bundle(bundle, settings, {"verify": list(precisions)}))
     if as_json:
         print_json([{"file": c.engine.file, **asdict(c.engine), "built": c.built} for c in made])
     else:
@@ -212,28 +191,14 @@ def compile_command(
         click.echo(f"the bundle changed: sign it again with 'coverlock sign {folder}'", err=True)
 
 
-def _precisions(bundle: Bundle, graph: str) -> list[str]:
-    if graph not in bundle.manifest.graphs:
-        there = ", ".join(bundle.manifest.graphs)
-        raise BundleError(f"{bundle.path} has no graph '{graph}': it has {there}")
-    return list(bundle.manifest.graphs[graph])
-
-
 @click.command()
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Folder for the model repository.",
-)
-@click.option("--precision", default="fp32", show_default=True, help="Precision of the graph.")
+@path_option("-o", "--out", required=True, help="Folder for the model repository.")
+@click.option("--precision", default="fp32", help="Precision of the graph.")
 @click.option(
     "--instances",
     type=click.IntRange(1),
     default=1,
-    show_default=True,
     help="Model instances per GPU, or on the processor if Triton has no GPU.",
 )
 @trust_option

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
@@ -17,13 +17,7 @@ import torch
 from torch import nn
 
 from coverlock_export.graphs import OPSET, Embedding, Hashing, Verification, export_graph, serialise
-from coverlock_export.parity import (
-    MARKED,
-    Steps,
-    Trial,
-    hold_to_limits,
-    host_parity,
-)
+from coverlock_export.parity import Run, Steps, Trial, hold_to_limits, measured_parity
 from coverlock_export.precision import to_fp16, to_int8
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import (
@@ -42,7 +36,7 @@ from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import embed
-from coverlock_sdk.verifier.onnx_runtime import cpu_session, open_cpu
+from coverlock_sdk.verifier.onnx_runtime import cpu_session
 
 PRECISIONS = ("fp32", "fp16", "int8")
 
@@ -114,11 +108,11 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
                 graphs["hash"] = _embedding_hash(request, folder)
         manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
-        opened = Bundle.open(folder)
-        if isinstance(network, Verification):
-            parity = _parity(request, opened, network, photos, steps)
-        else:
-            parity = host_parity(request.lock, opened, photos, request.seed, request.force, steps)
+        torch_run = _torch_answers(network) if isinstance(network, Verification) else None
+        trial = Trial.prepare(request.lock, photos, request.seed, steps)
+        figures = measured_parity(trial, Bundle.open(folder), torch_run, steps)
+        hold_to_limits(figures, request.force)
+        parity = {"photos": len(photos), "seed": request.seed, "graphs": figures}
         seal(folder, replace(manifest, parity={**parity, "embed": exactness}))
     return Bundle.open(out)
 
@@ -145,25 +139,21 @@ def _refuse_unreadable(photos: list[Path], steps: Steps) -> None:
 
 
 def _network(request: Request) -> Verification:
-    watermark, size = request.lock.watermark, request.size
-    decoder, image_hash = watermark.decoder_module(), request.hash.module()
-    for module, owner, method in (
-        (decoder, f"the watermark '{watermark.name}'", "decoder_module()"),
-        (image_hash, f"the hash '{request.hash.name}'", "module()"),
-    ):
-        if module is None:
-            raise PluginError(f"{owner} cannot be exported: it has no {method}")
-    assert decoder is not None
-    assert image_hash is not None
-    network = Verification(decoder, image_hash, size, request.hash.input_size)
-    return network.eval()
+    decoder = request.lock.watermark.decoder_module()
+    assert decoder is not None  # otherwise the host decodes
+    image_hash = _hash_module(request)
+    return Verification(decoder, image_hash, request.size, request.hash.input_size).eval()
 
 
 def _hashing(request: Request) -> Hashing:
+    return Hashing(_hash_module(request), request.size, request.hash.input_size).eval()
+
+
+def _hash_module(request: Request) -> nn.Module:
     image_hash = request.hash.module()
     if image_hash is None:
         raise PluginError(f"the hash '{request.hash.name}' cannot be exported: it has no module()")
-    return Hashing(image_hash, request.size, request.hash.input_size).eval()
+    return image_hash
 
 
 def _embedding_hash(request: Request, folder: Path) -> dict[str, str]:
@@ -188,24 +178,7 @@ def _precisions(
     return graphs
 
 
-def _parity(
-    request: Request, bundle: Bundle, network: Verification, photos: list[Path], steps: Steps
-) -> dict[str, Any]:
-    """Run everything on the same photos and hold it to the limits."""
-    lock, total = request.lock, len(photos)
-    marking = steps("marking every other photo", len(photos[MARKED]))
-    trial = Trial.prepare(lock, photos, request.seed, marking)
-    reference = trial.run(lock.logits, steps("running the SDK", total))
-    figures: dict[str, Any] = {}
-    for name in ("torch", *bundle.manifest.graphs["verify"]):
-        run = _torch_answers(network) if name == "torch" else open_cpu(bundle, name, None).run
-        answers = trial.run(run, steps(f"running {name}", total))
-        figures[name] = answers.compared(reference)
-    hold_to_limits(figures, request.force)
-    return {"photos": total, "seed": request.seed, "graphs": figures}
-
-
-def _torch_answers(network: nn.Module) -> Callable[[Pixels], tuple[Logits, Descriptions]]:
+def _torch_answers(network: nn.Module) -> Run:
     def run(images: Pixels) -> tuple[Logits, Descriptions]:
         with torch.inference_mode():
             decoded, described = network(torch.from_numpy(images))

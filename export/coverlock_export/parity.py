@@ -57,9 +57,10 @@ class Trial:
 
     @classmethod
     def prepare(
-        cls, lock: LockedWatermark, photos: Sequence[Path], seed: int, advance: Callable[[], None]
+        cls, lock: LockedWatermark, photos: Sequence[Path], seed: int, steps: Steps
     ) -> Trial:
         """Mark every other of ``photos`` with a random message."""
+        advance = steps("marking every other photo", len(photos[MARKED]))
         shape = len(photos), lock.bits
         messages = np.random.default_rng(seed).integers(0, 2, shape, dtype=np.uint8)
         images = [read(photo).to_bytes(working_size(lock.watermark)) for photo in photos]
@@ -134,25 +135,22 @@ class Answers:
         }
 
 
-def host_parity(
-    lock: LockedWatermark,
-    bundle: Bundle,
-    photos: Sequence[Path],
-    seed: int,
-    force: bool,
-    steps: Steps,
-) -> dict[str, Any]:
-    """How far a bundle that names a plugin agrees with the SDK, in each precision of the hash."""
-    trial = Trial.prepare(lock, photos, seed, steps("marking every other photo", len(photos) // 2))
-    reference = trial.run(lock.logits, steps("running the SDK", len(photos)))
-    figures: dict[str, Any] = {}
+def measured_parity(
+    trial: Trial, bundle: Bundle, torch: Run | None, steps: Steps
+) -> dict[str, dict[str, Any]]:
+    """How far each precision of a bundle agrees with the SDK, and the module it was made from."""
+    lock, total = trial.lock, len(trial.images)
+    reference = trial.run(lock.logits, steps("running the SDK", total))
+    figures = {}
+    if torch is not None:
+        answers = trial.run(torch, steps("running torch", total))
+        figures["torch"] = answers.compared(reference)
     for precision in bundle.manifest.graphs[bundle.graph]:
         settings = Settings(precision, watermark=lock.watermark)
         with Verifier.open(bundle, "cpu", key=lock.keyring, settings=settings) as verifier:
-            answers = trial.run(verifier.logits, steps(f"running {precision}", len(photos)))
+            answers = trial.run(verifier.logits, steps(f"running {precision}", total))
             figures[precision] = answers.compared(reference)
-    hold_to_limits(figures, force)
-    return {"photos": len(photos), "seed": seed, "graphs": figures}
+    return figures
 
 
 def _share(*equal: npt.NDArray[np.bool_]) -> float:

@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from coverlock_export.graphs import scope_of
+from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.bundles.bundle import INPUT
-
-Pixels = npt.NDArray[np.uint8]
 
 _HALVED_OPERATIONS = {
     "Add", "BatchNormalization", "Concat", "Conv", "Gelu", "Gemm", "LeakyRelu", "MatMul", "Mul",

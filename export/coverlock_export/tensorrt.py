@@ -34,8 +34,6 @@ class BuildSettings:
     """Runs on every GPU from Ampere on, a little slower than one built for its GPU alone."""
     version_compatible: bool = False
     """Runs on later versions of TensorRT too; such an engine contains host code."""
-    optimization_level: int = 3
-    """How long the builder searches, 0 to 5; 3 is TensorRT's own default."""
 
     def __post_init__(self) -> None:
         smallest, usual, largest = self.batches
@@ -93,7 +91,6 @@ def compile_bundle(
                 version=library.__version__,
                 architecture=settings.architecture,
                 batches=settings.batches,
-                optimization_level=settings.optimization_level,
                 version_compatible=settings.version_compatible,
             )
             built = engine.file not in bundle.manifest.files
@@ -120,7 +117,6 @@ def build_engine(graph: bytes, name: str, settings: BuildSettings) -> bytes:
     builder = trt.Builder(problems)
     network, _parser = _parsed(trt, builder, problems, graph, name, settings.target)
     config = builder.create_builder_config()
-    config.builder_optimization_level = settings.optimization_level
     config.add_optimization_profile(_profile(builder, network, settings.batches))
     if settings.target == "tensorrt":
         if settings.portable:

@@ -6,16 +6,11 @@ repository holds no secret. ``coverlock_sdk.verifier.triton_runtime`` is the oth
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle, building
 from coverlock_sdk.bundles.engines import Engine
-from coverlock_sdk.errors import BundleError
 from coverlock_sdk.verifier.triton_runtime import MODEL
 
 MAX_BATCH = 32
@@ -38,10 +33,9 @@ def write_model_repository(
     precision, and the ONNX graph otherwise.
     """
     engine, passed_over = _engine(bundle, precision)
-    with _appearing(out) as folder:
-        model = folder / MODEL
+    with building(out / MODEL) as model:
         version = model / "1"
-        version.mkdir(parents=True)
+        version.mkdir()
         if engine is not None:
             (version / "model.plan").write_bytes(bundle.read(engine.file))
         else:
@@ -106,22 +100,3 @@ def _misfit(engine: Engine, bundle: Bundle) -> str | None:
     if not bundle.signed:
         return "it is executable code, and the bundle's signature was not checked: give --trust"
     return None
-
-
-@contextlib.contextmanager
-def _appearing(out: Path) -> Iterator[Path]:
-    """A folder to write in; its models move to ``out`` when all went well."""
-    if (out / MODEL).exists():
-        raise BundleError(f"{out / MODEL} exists: remove it, or name another repository")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=out, prefix=".coverlock-"))
-    except OSError as error:
-        raise BundleError(f"{out} cannot be written ({error.strerror or error})") from None
-    try:
-        yield folder
-        (folder / MODEL).replace(out / MODEL)
-    except OSError as error:
-        raise BundleError(f"{out} cannot be written ({error.strerror or error})") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.errors import CorruptModelError, needs
+from coverlock_sdk.models.assets import PublishedFiles
+from coverlock_sdk.threads import thread_limit
 
 Shape = tuple[int | None, ...]
 FloatArray = npt.NDArray[np.float32]
@@ -32,13 +33,47 @@ class Graph:
         answers: list[FloatArray] = self.session.run(None, fed)
         return answers
 
-    def takes(self, *shapes: Shape) -> bool:
-        """Whether the inputs have these shapes; None stands for any length, on either side."""
-        return _fit(list(self.inputs.values()), shapes)
 
-    def gives(self, shape: Shape) -> bool:
-        """Whether the first output has this shape."""
-        return _fit(list(self.outputs.values())[:1], [shape])
+@dataclass(frozen=True)
+class Signature:
+    """What a graph takes and gives: the shapes of its inputs and of its first output."""
+
+    inputs: tuple[Shape, ...]
+    output: Shape
+
+    def fits(self, graph: Graph) -> bool:
+        """Whether ``graph`` has this signature; None stands for any length, on either side."""
+        found = [*graph.inputs.values(), *list(graph.outputs.values())[:1]]
+        wanted = [*self.inputs, self.output]
+        return len(found) == len(wanted) and all(map(_fit, found, wanted))
+
+
+@dataclass(frozen=True)
+class PublishedGraphs(PublishedFiles):
+    """Graphs of one model, each told from the others by its signature."""
+
+    signatures: Mapping[str, Signature]
+    """By the name of the file in the cache."""
+
+    def open(self, filename: str) -> Graph:
+        """One of the graphs; a file with another signature is refused."""
+        path = self.locate() / filename
+        remedy = f"delete the folder {path.parent} and get its files again"
+        graph = open_graph(path, f"the watermark '{self.name}'", remedy)
+        if not self.signatures[filename].fits(graph):
+            raise CorruptModelError(f"{path} is no {path.stem} of '{self.name}': {remedy}")
+        return graph
+
+    def take_in(self, file: Path) -> Path:
+        """Keep a graph that the user has, whichever of them it is."""
+        graph = open_graph(file, f"importing '{self.name}'", "check the download")
+        for filename, signature in self.signatures.items():
+            if signature.fits(graph):
+                return self.keep(filename, file.read_bytes())
+        raise CorruptModelError(
+            f"{file} is no graph of '{self.name}': it takes {list(graph.inputs.values())} and "
+            f"gives {list(graph.outputs.values())}"
+        )
 
 
 def open_graph(path: Path, purpose: str, remedy: str) -> Graph:
@@ -50,9 +85,8 @@ def open_graph(path: Path, purpose: str, remedy: str) -> Graph:
     with needs(purpose, "ONNX Runtime", "cpu"):
         import onnxruntime
     options = onnxruntime.SessionOptions()
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    if threads.isdigit():
-        options.intra_op_num_threads = int(threads)
+    if (limit := thread_limit(None)) is not None:
+        options.intra_op_num_threads = limit
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
     available = onnxruntime.get_available_providers()
@@ -70,9 +104,7 @@ def _shape(shape: Sequence[Any]) -> Shape:
     return tuple(length if isinstance(length, int) else None for length in shape)
 
 
-def _fit(found: Sequence[Shape], wanted: Sequence[Shape]) -> bool:
+def _fit(found: Shape, wanted: Shape) -> bool:
     return len(found) == len(wanted) and all(
-        len(one) == len(other)
-        and all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
-        for one, other in zip(found, wanted, strict=True)
+        a is None or b is None or a == b for a, b in zip(found, wanted, strict=True)
     )

@@ -14,10 +14,10 @@ from coverlock_bench.hashes.codes import CHANGES, PLACED, codes_of, views_of
 from coverlock_bench.hashes.hash_report import code_figures, fair_coins, similar_pairs
 from coverlock_bench.hashes.weights import weights_of, weights_of_defenses
 from coverlock_bench.trial import floats
+from coverlock_plugins.dinov2.hash import Dinov2Hash
 from coverlock_sdk import ImageHash, hookimpl, load_hash
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.hashing.dinov2 import Dinov2Hash
 from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_manager import plugin_manager

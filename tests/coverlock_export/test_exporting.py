@@ -30,6 +30,7 @@ from coverlock_export.graphs import (  # noqa: E402  # noqa: E402
 )
 from coverlock_export.parity import hold_to_limits  # noqa: E402
 from coverlock_export.precision import to_fp16, to_int8  # noqa: E402
+from coverlock_plugins.dinov2.head import Backbone, HashNetwork, pool_patches  # noqa: E402
 from coverlock_sdk import Embedder, ImageHash, Verifier, hookimpl, wrap  # noqa: E402
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
@@ -41,7 +42,6 @@ from coverlock_sdk.errors import (  # noqa: E402
     PluginError,
     UnknownNameError,
 )
-from coverlock_sdk.hashing.network import FrozenBackbone, HashNetwork  # noqa: E402
 from coverlock_sdk.hashing.octave import OctaveCode  # noqa: E402
 from coverlock_sdk.hashing.shipped import shipped_file  # noqa: E402
 from coverlock_sdk.images.conversion import read  # noqa: E402
@@ -90,15 +90,28 @@ class ExportableMark(AdditiveMark):
         return Encoder(self.patterns, self.strength)
 
 
+class Pooled(Backbone):
+    """A network whose last feature map, of eight channels, is pooled as the paper does."""
+
+    size, features = 64, 16
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images):
+        return pool_patches(self.model(images).flatten(2).transpose(1, 2))
+
+
 class NetworkHash(ImageHash):
-    """A network of the kind that the paper hashes with, of one layer and without training."""
+    """A network of the kind that the paper hashes with."""
 
     name, input_size = "network", (64, 64)
 
     def __init__(self) -> None:
         torch.manual_seed(1)
         layers = nn.Sequential(nn.Conv2d(3, 8, 8, 8), nn.ReLU(), nn.Conv2d(8, 8, 1))
-        self.network = HashNetwork(FrozenBackbone(layers, 64, 8, {})).eval()
+        self.network = HashNetwork(Pooled(layers)).eval()
 
     def logits(self, images):
         with torch.no_grad():
@@ -313,7 +326,7 @@ class Attending(nn.Module):
 
 
 def test_int8_spares_a_transformer_that_hashes():
-    hashing = HashNetwork(FrozenBackbone(Attending(), 64, 8, {})).eval()
+    hashing = HashNetwork(Pooled(Attending())).eval()
     decoder = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(2), nn.Linear(126 * 126, 3))
     network = Verification(decoder, hashing, SIZE, (64, 64))
     example = torch.zeros(1, *SIZE, 3, dtype=torch.uint8)

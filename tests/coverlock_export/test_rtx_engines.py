@@ -15,11 +15,11 @@ pytest.importorskip("onnxscript")
 
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_export.tensorrt import BuildSettings, compile_bundle
+from coverlock_plugins.dinov2 import hash as dinov2
+from coverlock_plugins.dinov2.hash import Dinov2Hash
 from coverlock_sdk import wrap
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.errors import MissingModelError
-from coverlock_sdk.hashing import dinov2
-from coverlock_sdk.hashing.dinov2 import Dinov2Hash
 from coverlock_sdk.testing import natural_pictures
 from tests.coverlock_export.test_exporting import ExportableMark
 
@@ -38,9 +38,9 @@ def write_random_hash(shape: str, folder: Path, seed: int = 0) -> None:
     """The folder of a DINOv2 hash, as fetched and trained ones are, with random weights."""
     import torch
 
-    from coverlock_sdk.hashing.dinov2 import VARIANTS, WEIGHTS
-    from coverlock_sdk.hashing.dinov2_network import Dinov2
-    from coverlock_sdk.hashing.network import HashHead
+    from coverlock_plugins.dinov2.hash import VARIANTS, WEIGHTS
+    from coverlock_plugins.dinov2.head import HashHead
+    from coverlock_plugins.dinov2.network import Dinov2
     from coverlock_sdk.models.checkpoints import write_weights
 
     variant = VARIANTS[shape]

@@ -41,7 +41,6 @@ def engine(**changes) -> Engine:
         "version": "11.4.0.106",
         "architecture": "sm89",
         "batches": (1, 8, 32),
-        "optimization_level": 3,
         "version_compatible": False,
     }
     return Engine(**{**fields, **changes})

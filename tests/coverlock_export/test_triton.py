@@ -35,7 +35,7 @@ def bundle(tmp_path) -> Bundle:
 
 def with_engine(bundle: Bundle, target: str) -> Bundle:
     source = bundle.manifest.files["verify.onnx"]
-    engine = Engine("verify", "fp32", source, target, "11.4.0", "sm89", (1, 16, 64), 3, False)
+    engine = Engine("verify", "fp32", source, target, "11.4.0", "sm89", (1, 16, 64), False)
     return bundle.with_engine(b"a plan", engine)
 
 
@@ -120,7 +120,7 @@ def test_triton_does_not_run_engines_of_tensorrt_rtx(bundle, tmp_path):
 
 def test_an_engine_that_takes_no_single_picture_is_not_for_triton(bundle, tmp_path):
     source = bundle.manifest.files["verify.onnx"]
-    large = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (4, 16, 64), 3, False)
+    large = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (4, 16, 64), False)
     signed = replace(bundle.with_engine(b"a plan", large), signed=True)
     model = write_model_repository(signed, tmp_path / "repo")
     assert (model.folder / "1" / "model.onnx").exists()

@@ -25,6 +25,8 @@ from coverlock_plugins.convnext.training import (  # noqa: E402
     roc_auc,
     train_filter,
 )
+from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
+from coverlock_plugins.dinov2.sources import import_file  # noqa: E402
 from coverlock_sdk import Watermark, hookimpl, load_defense  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import (  # noqa: E402
@@ -32,12 +34,10 @@ from coverlock_sdk.errors import (  # noqa: E402
     CoverLockError,
     MissingModelError,
 )
-from coverlock_sdk.hashing import dinov2  # noqa: E402
-from coverlock_sdk.hashing.dinov2_weights import import_file  # noqa: E402
 from coverlock_sdk.models.checkpoints import write_weights  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
+from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
 
 SMALL: dict[str, Any] = {"depths": [1, 1], "widths": [8, 16]}
 SHORT = FilterRecipe(pictures=24, validation=8, steps=40, batch=8, rate=3e-3, distorted=0.0)

@@ -210,7 +210,7 @@ def test_a_graph_of_another_kind_is_not_imported(tmp_path: Path, cache: Path) ->
     for name, file in (("trustmark", embedder), ("trustmark", detector)):
         result = run("import", name, file)
         assert result.exit_code == 2
-        assert "is no graph of TrustMark" in " ".join(result.output.split())
+        assert "is no graph of 'trustmark'" in " ".join(result.output.split())
     assert not list(cache.glob("trustmark/*"))
 
 
@@ -237,7 +237,7 @@ def test_a_file_that_was_exchanged_is_noticed(tmp_path: Path, cache: Path) -> No
     (cache / "trustmark" / "encoder.onnx").write_bytes(
         (cache / "trustmark" / "decoder.onnx").read_bytes()
     )
-    with pytest.raises(CorruptModelError, match="is no encoder of TrustMark"):
+    with pytest.raises(CorruptModelError, match="is no encoder of 'trustmark'"):
         trustmark.TrustMark()
 
 

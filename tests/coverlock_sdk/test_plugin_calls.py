@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import CoverLock, ImageHash, NoDefense, wrap
-from coverlock_sdk.cli.models import fit_decoder
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
 from coverlock_sdk.plugin_calls import Networks, decode, embed, hash_logits
 from coverlock_sdk.testing import natural_pictures
+from coverlock_training.calibrate_command import fit_decoder
 from tests.coverlock_sdk.kit_subjects import AnySize, HardBits, Probabilities, SecretBits, Sound
 
 VIEWS = np.moveaxis(natural_pictures(2, (64, 64)), -1, 1).astype(np.float32) / 255

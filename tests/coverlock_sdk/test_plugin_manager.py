@@ -232,6 +232,7 @@ def test_only_the_entry_point_of_the_name_that_is_asked_for_is_imported(install)
     assert manager.create("watermark", "tiny", {}).bits == 24
     assert manager.provider("watermark", "tiny") == "tiny-dist 1.0"
     manager.get("hash", "octave")
+    manager.get("hash", "dinov2-s")  # of the entry point "dinov2"
     assert "other_plugin" not in sys.modules
     assert {"tiny", "other"} <= set(manager.names("watermark"))
     assert "other_plugin" in sys.modules

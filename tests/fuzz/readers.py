@@ -124,9 +124,7 @@ def manifests(scratch: Path) -> Reader:
     bundle = write_toy_bundle(scratch / "bundle")
     document = json.loads((bundle.path / "manifest.json").read_bytes())
     document["engines"] = [
-        asdict(
-            Engine("verify", "fp32", "0" * 64, "tensorrt", "10.13", "sm89", (1, 8, 32), 3, False)
-        )
+        asdict(Engine("verify", "fp32", "0" * 64, "tensorrt", "10.13", "sm89", (1, 8, 32), False))
     ]
     document["plugin"] = {"distribution": "a", "version": "1", "probe": [0.5, 1]}
     del document["sha256"], document["schema"]

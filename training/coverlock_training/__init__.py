@@ -12,7 +12,9 @@ from coverlock_sdk.hookspecs import hookimpl
 
 @hookimpl
 def register_commands(cli: click.Group) -> None:
-    """``coverlock train ...``"""
+    """``coverlock train ...`` and ``coverlock calibrate``"""
+    from coverlock_training.calibrate_command import calibrate
     from coverlock_training.commands import train
 
     cli.add_command(train)
+    cli.add_command(calibrate)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from coverlock_plugins.dinov2.hash import VARIANTS, install_head, load_backbone, require_room
 from coverlock_sdk.errors import CoverLockError, needs
-from coverlock_sdk.hashing.dinov2 import VARIANTS, install_head, load_backbone, require_room
 from coverlock_sdk.progress import step_progress
 from coverlock_training.options import device_options, training_options
 

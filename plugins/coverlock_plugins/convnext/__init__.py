@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from coverlock_plugins.convnext.classifiers import Classifier
 
-SHIPPED = Path(__file__).parent / "weights"
-
 
 @dataclass(frozen=True)
 class ConvNeXtFilter(Defense):
@@ -107,11 +105,10 @@ class FilteredWatermark(ProtectedWatermark):
 
 
 def find_filter(watermark: str, backbone: str) -> Path:
-    """The filter trained for ``watermark``: one of the user's, else one that ships."""
-    name = f"{watermark}-{backbone}.safetensors"
-    for folder in (cache_folder() / "filters", SHIPPED):
-        if (folder / name).is_file():
-            return folder / name
+    """The filter that was trained for ``watermark``."""
+    path = cache_folder() / "filters" / f"{watermark}-{backbone}.safetensors"
+    if path.is_file():
+        return path
     raise MissingModelError(
         f"there is no {backbone} filter for the watermark '{watermark}': train one with "
         f"'coverlock train filter {watermark} PHOTOS --run RUN --backbone {backbone}'"
@@ -119,7 +116,7 @@ def find_filter(watermark: str, backbone: str) -> Path:
 
 
 def install_filter(written: Path, watermark: str, backbone: str) -> Path:
-    """Put a trained filter where ``find_filter`` looks first."""
+    """Put a trained filter where ``find_filter`` looks."""
     folder = cache_folder() / "filters"
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{watermark}-{backbone}.safetensors"

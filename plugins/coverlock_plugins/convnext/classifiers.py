@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from coverlock_plugins.convnext.network import TINY, ConvNeXt, Shape
 from coverlock_plugins.convnext.resnet import ResNet50
+from coverlock_plugins.dinov2.hash import load_backbone
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hashing.dinov2 import load_backbone
 from coverlock_sdk.images.resampling import resample_matrix
 
 SMALL = Shape((2, 2, 4, 2), (24, 48, 96, 192))

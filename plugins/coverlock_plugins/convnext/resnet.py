@@ -1,4 +1,4 @@
-"""ResNet-50 (He et al. 2015), written once: a filter, CIN's selector, and a hash's backbone."""
+"""ResNet-50 (He et al. 2015), written once: a filter, and CIN's selector."""
 
 from __future__ import annotations
 
@@ -37,39 +37,28 @@ class Bottleneck(nn.Module):
         return functional.relu(self.bn3(self.conv3(y)) + identity)
 
 
-class ResNet50Features(nn.Module):
-    """The usual network without its classifier, under the usual names; divides the side by 32."""
+class ResNet50(nn.Module):
+    """The usual network under the usual names, at any width."""
 
-    def __init__(self, width: int = 64) -> None:
+    def __init__(self, classes: int, width: int = 64) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
-        self.channels = width
+        channels = width
         for stage, depth in enumerate(DEPTHS):
             blocks = []
             for index in range(depth):
                 stride = 2 if stage and not index else 1
-                blocks.append(Bottleneck(self.channels, width << stage, stride))
-                self.channels = (width << stage) * Bottleneck.EXPANSION
+                blocks.append(Bottleneck(channels, width << stage, stride))
+                channels = (width << stage) * Bottleneck.EXPANSION
             self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
+        self.fc = nn.Linear(channels, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(N, 3, H, W) -> the last feature map (N, channels, H / 32, W / 32)."""
+        """(N, 3, H, W) -> (N, classes)."""
         x = functional.relu(self.bn1(self.conv1(images)))
         x = functional.max_pool2d(x, 3, stride=2, padding=1)
         for stage in range(len(DEPTHS)):
             x = self.get_submodule(f"layer{stage + 1}")(x)
-        return x
-
-
-class ResNet50(ResNet50Features):
-    """The usual network."""
-
-    def __init__(self, classes: int, width: int = 64) -> None:
-        super().__init__(width)
-        self.fc = nn.Linear(self.channels, classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, 3, H, W) -> (N, classes)."""
-        y: Tensor = self.fc(super().forward(images).mean(dim=(2, 3)))
+        y: Tensor = self.fc(x.mean(dim=(2, 3)))
         return y

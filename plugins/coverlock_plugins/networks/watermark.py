@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.documents import DocumentError, parsed, read_file
 from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.models.assets import cache_folder
 
@@ -102,7 +102,7 @@ def card_of(weights: Path) -> dict[str, Any]:
     if not card.exists():
         return {}
     try:
-        return Document.parsed(read_file(card)).values
+        return parsed(read_file(card), dict[str, Any])
     except DocumentError as error:
         raise CorruptModelError(f"{card} does not describe weights ({error})") from None
 

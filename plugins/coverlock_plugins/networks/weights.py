@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from coverlock_plugins.networks.network import WatermarkNetwork
-from coverlock_sdk.documents import Document, DocumentError
+from coverlock_sdk.documents import DocumentError, parsed
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.models.checkpoints import (
     read_weights,
@@ -40,7 +40,7 @@ def load_network(path: Path, build: Build) -> WatermarkNetwork:
         raise MissingModelError(f"the weights {path} do not exist")
     about, state = read_weights(path, of="weights")
     try:
-        settings = Document.parsed(about.get("settings", "").encode()).values
+        settings = parsed(about.get("settings", "").encode(), dict[str, Any])
     except DocumentError:
         raise CorruptModelError(
             f"{path} does not say which network its weights belong to"

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from coverlock_plugins.ray_cluster.inputs import LOCAL, asked_again, content_of, resolved
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
-from coverlock_sdk.documents import Document, DocumentError
+from coverlock_sdk.documents import DocumentError, parsed
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.frames import Frame
@@ -142,7 +142,7 @@ class Results:
                 )
             return
         try:
-            terms = Document.parsed(self._store.read(JOB)).values
+            terms = parsed(self._store.read(JOB), dict[str, Any])
         except DocumentError as error:
             where = self._store.place(JOB)
             raise CoverLockError(f"{where} does not describe a job ({error}): {remedy}") from None

@@ -11,32 +11,34 @@ long as wide only the middle square is marked, and P marks only that of any pict
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 
-from coverlock_plugins.onnx_graphs import Graph, open_graph
+from coverlock_plugins.onnx_graphs import PublishedGraphs, Signature
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.images.resampling import resample
-from coverlock_sdk.models.assets import PublishedFile, PublishedFiles
+from coverlock_sdk.models.assets import PublishedFile
 
 BITS, SIDE = 100, 256
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SERVER = "https://cc-assets.netlify.app/watermarking/trustmark-models"
 
 
-def _published(name: str, variant: str, digests: tuple[str | None, str | None]) -> PublishedFiles:
-    files = tuple(
-        PublishedFile(
-            f"{part}.onnx", original := f"{part}_{variant}.onnx", f"{SERVER}/{original}", digest
-        )
-        for part, digest in zip(("encoder", "decoder"), digests, strict=True)
-    )
-    return PublishedFiles(name, files, f"TrustMark {variant}, by Adobe (MIT licence)")
+PICTURE = (1, 3, SIDE, SIDE)
+SIGNATURES = {
+    ENCODER: Signature((PICTURE, (1, BITS)), PICTURE),
+    DECODER: Signature(((1, 3, None, None),), (1, BITS)),
+}
+
+
+def _published(name: str, variant: str, digests: tuple[str | None, str | None]) -> PublishedGraphs:
+    files = []
+    for part, digest in zip(SIGNATURES, digests, strict=True):
+        original = part.replace(".", f"_{variant}.")
+        files.append(PublishedFile(part, original, f"{SERVER}/{original}", digest))
+    description = f"TrustMark {variant}, by Adobe (MIT licence)"
+    return PublishedGraphs(name, tuple(files), description, SIGNATURES)
 
 
 Q = _published(
@@ -71,9 +73,8 @@ class TrustMark(Watermark):
     """The longer side over the shorter, above which only the middle square is marked."""
 
     def __init__(self, strength: float = 1.0) -> None:
-        folder = self.published.locate()
-        self._encoder = _part(folder / ENCODER, self.name)
-        self._decoder = _part(folder / DECODER, self.name)
+        self._encoder = self.published.open(ENCODER)
+        self._decoder = self.published.open(DECODER)
         self._strength = np.float32(self.gain * strength)
         side = next(iter(self._decoder.inputs.values()))[2] or SIDE
         self._decoder_size = (side, side)
@@ -136,41 +137,6 @@ def _feather(side: int) -> Images:
     return np.minimum(ramp, ramp[::-1]) * np.minimum(ramp, ramp[::-1])[:, None]
 
 
-def _part(path: Path, name: str) -> Graph:
-    """The encoder or the decoder; one with another signature is refused."""
-    remedy = f"delete the folder {path.parent} and get its files again"
-    graph = open_graph(path, f"the watermark '{name}'", remedy)
-    if _recognised(graph) != path.name:
-        raise CorruptModelError(f"{path} is no {path.stem} of TrustMark: {remedy}")
-    return graph
-
-
-def _recognised(graph: Graph) -> str | None:
-    """Which of the two files a graph is, by what it takes and gives."""
-    if graph.takes((1, 3, SIDE, SIDE), (1, BITS)) and graph.gives((1, 3, SIDE, SIDE)):
-        return ENCODER
-    if graph.takes((1, 3, None, None)) and graph.gives((1, BITS)):
-        return DECODER
-    return None
-
-
-def importer(published: PublishedFiles) -> Callable[[Path], Path]:
-    """What takes in a graph that the user has, whichever of the two it is."""
-
-    def keep(file: Path) -> Path:
-        graph = open_graph(file, f"importing '{published.name}'", "check the download")
-        part = _recognised(graph)
-        if part is None:
-            raise CorruptModelError(
-                f"{file} is no graph of TrustMark: an encoder takes a picture (1, 3, 256, 256) and "
-                f"{BITS} bits, a decoder takes a picture and gives {BITS} logits, and this takes "
-                f"{list(graph.inputs.values())}"
-            )
-        return published.keep(part, file.read_bytes())
-
-    return keep
-
-
 @hookimpl
 def register_watermarks(register: Register) -> None:
     """Offer the three variants."""
@@ -189,4 +155,4 @@ def register_assets(register: Register) -> None:
 def register_importers(register: Register) -> None:
     """Let ``coverlock import`` take graphs that users have."""
     for variant in VARIANTS:
-        register(importer(variant.published), variant.name)
+        register(variant.published.take_in, variant.name)

@@ -7,7 +7,7 @@ size are given as they are. Nobody publishes the files with a SHA-256: download 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +99,10 @@ def _load(path: Path, name: str) -> Any:
     return module
 
 
-def importer(published: PublishedFiles) -> Callable[[Path], Path]:
-    """What takes in a module that the user has."""
-
-    def keep(file: Path) -> Path:
-        _load(file, published.name)
-        return published.keep(MODULE, file.read_bytes())
-
-    return keep
+def keep(published: PublishedFiles, file: Path, /) -> Path:
+    """Take in a module that the user has."""
+    _load(file, published.name)
+    return published.keep(MODULE, file.read_bytes())
 
 
 @hookimpl
@@ -127,4 +123,4 @@ def register_assets(register: Register) -> None:
 def register_importers(register: Register) -> None:
     """Let ``coverlock import`` take modules that users have."""
     for model in MODELS:
-        register(importer(model.published), model.name)
+        register(partial(keep, model.published), model.name)

@@ -8,26 +8,28 @@ them and bring them with ``coverlock import wam``.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_plugins.onnx_graphs import Graph, open_graph
+from coverlock_plugins.onnx_graphs import PublishedGraphs, Signature
 from coverlock_plugins.wam.visibility import just_noticeable
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hookspecs import Register, hookimpl
-from coverlock_sdk.models.assets import PublishedFile, PublishedFiles
+from coverlock_sdk.models.assets import PublishedFile
 
 BITS, SIDE = 32, 256
 EMBEDDER, DETECTOR = "embedder.onnx", "detector.onnx"
 PROJECT = "https://github.com/facebookresearch/watermark-anything"
-PUBLISHED = PublishedFiles(
+PICTURE = (1, 3, SIDE, SIDE)
+PUBLISHED = PublishedGraphs(
     "wam",
     tuple(PublishedFile(name, name, PROJECT) for name in (EMBEDDER, DETECTOR)),
     "Watermark Anything as ONNX graphs, by Meta (MIT licence); only to import",
+    {
+        EMBEDDER: Signature((PICTURE, (1, BITS)), PICTURE),
+        DETECTOR: Signature((PICTURE,), (1, 1 + BITS, SIDE, SIDE)),
+    },
 )
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)[:, None, None]
 DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)[:, None, None]
@@ -43,9 +45,8 @@ class WatermarkAnything(Watermark):
     native_size = (SIDE, SIDE)
 
     def __init__(self, strength: float = 2.0) -> None:
-        folder = PUBLISHED.locate()
-        self._embedder = _part(folder / EMBEDDER)
-        self._detector = _part(folder / DETECTOR)
+        self._embedder = PUBLISHED.open(EMBEDDER)
+        self._detector = PUBLISHED.open(DETECTOR)
         self._strength = np.float32(strength)
         self.card = PUBLISHED.card()
 
@@ -75,37 +76,6 @@ def votes(planes: npt.NDArray[np.float32]) -> Logits:
     return logits
 
 
-def _part(path: Path) -> Graph:
-    remedy = f"delete the folder {path.parent} and import its files again"
-    graph = open_graph(path, "the watermark 'wam'", remedy)
-    if _recognised(graph) != path.name:
-        raise CorruptModelError(f"{path} is no {path.stem} of WAM: {remedy}")
-    return graph
-
-
-def _recognised(graph: Graph) -> str | None:
-    """Which of the two files a graph is, by what it takes and gives."""
-    picture = (1, 3, SIDE, SIDE)
-    if graph.takes(picture, (1, BITS)) and graph.gives(picture):
-        return EMBEDDER
-    if graph.takes(picture) and graph.gives((1, 1 + BITS, SIDE, SIDE)):
-        return DETECTOR
-    return None
-
-
-def keep(file: Path) -> Path:
-    """Take in a graph that the user has, whichever of the two it is."""
-    graph = open_graph(file, "importing 'wam'", "check the download")
-    part = _recognised(graph)
-    if part is None:
-        raise CorruptModelError(
-            f"{file} is no graph of WAM: the embedder takes a picture (1, 3, 256, 256) and {BITS} "
-            f"bits, the detector a picture and gives (1, {1 + BITS}, 256, 256), and this takes "
-            f"{list(graph.inputs.values())} and gives {list(graph.outputs.values())}"
-        )
-    return PUBLISHED.keep(part, file.read_bytes())
-
-
 @hookimpl
 def register_watermarks(register: Register) -> None:
     """Offer the watermark under its name."""
@@ -121,4 +91,4 @@ def register_assets(register: Register) -> None:
 @hookimpl
 def register_importers(register: Register) -> None:
     """Let ``coverlock import`` take graphs that users have."""
-    register(keep, "wam")
+    register(PUBLISHED.take_in, "wam")

@@ -31,7 +31,6 @@ ENGINE = Engine(
     version="10.13",
     architecture="sm89",
     batches=(1, 8, 32),
-    optimization_level=3,
     version_compatible=False,
 )
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from coverlock_sdk import load_hash
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.hashing import shipped
-from coverlock_sdk.plugin_calls import picture_logits
+from coverlock_sdk.plugin_calls import hash_logits
 
 
 def test_a_flat_picture_has_no_code() -> None:
-    logits = picture_logits(load_hash(), Image.new("RGB", (80, 60), "red"))
+    red = np.broadcast_to(np.float32([[[1]], [[0]], [[0]]]), (3, 60, 80))
+    logits = hash_logits(load_hash(), red[None])
     np.testing.assert_allclose(logits, 0, atol=1e-3)
 
 

@@ -18,7 +18,7 @@ from coverlock_sdk.verifier.runtimes import choose
 from coverlock_sdk.verifier.tensorrt_runtime import TensorRtRuntime, batch_sizes, open_tensorrt
 from tests.toy_bundle import write_toy_bundle
 
-ENGINE = Engine("verify", "fp32", "0" * 64, "tensorrt", "11.4.0", "sm89", (1, 4, 8), 3, False)
+ENGINE = Engine("verify", "fp32", "0" * 64, "tensorrt", "11.4.0", "sm89", (1, 4, 8), False)
 ADA = Gpu("a pretended GPU", (8, 9))
 SHAPES = {INPUT: (4, 4, 3), OUTPUTS[0]: (2,), OUTPUTS[1]: (3, 4, 4)}
 TYPES = {INPUT: np.uint8, OUTPUTS[0]: np.float16, OUTPUTS[1]: np.float32}
@@ -268,7 +268,7 @@ def test_engines_of_an_unsigned_bundle_are_never_loaded(tmp_path):
     with pytest.raises(RuntimeUnavailableError, match="has no TensorRT engine in fp32"):
         open_tensorrt(bundle, "fp32", None)
     source = bundle.manifest.files["verify.onnx"]
-    fitting = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (1, 8, 32), 3, False)
+    fitting = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm89", (1, 8, 32), False)
     with pytest.raises(RuntimeUnavailableError, match="signature was checked"):
         open_tensorrt(bundle.with_engine(b"code", fitting), "fp32", None)
 
@@ -276,7 +276,7 @@ def test_engines_of_an_unsigned_bundle_are_never_loaded(tmp_path):
 def test_an_engine_is_taken_where_it_fits_and_passed_over_elsewhere(tmp_path, cuda, monkeypatch):
     bundle = write_toy_bundle(tmp_path / "bundle")
     source = bundle.manifest.files["verify.onnx"]
-    foreign = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm90", (1, 8, 32), 3, False)
+    foreign = Engine("verify", "fp32", source, "tensorrt", "11.4.0", "sm90", (1, 8, 32), False)
     signed = replace(bundle.with_engine(b"code", foreign), signed=True)
     monkeypatch.setattr("coverlock_sdk.verifier.tensorrt_runtime.first_gpu", lambda: ADA)
     monkeypatch.setitem(sys.modules, "tensorrt", SimpleNamespace(__version__="11.4.0"))

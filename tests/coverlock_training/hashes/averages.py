@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from coverlock_sdk.hashing.network import Backbone
+from coverlock_plugins.dinov2.head import Backbone
 
 
 class Averages(Backbone):

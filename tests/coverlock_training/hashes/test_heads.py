@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from coverlock_sdk.hashing.network import HashHead  # noqa: E402
+from coverlock_plugins.dinov2.head import HashHead  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_training.hashes.figures import figures_of  # noqa: E402
 from coverlock_training.hashes.heads import (  # noqa: E402

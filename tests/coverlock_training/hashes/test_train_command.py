@@ -9,14 +9,14 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
+from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
+from coverlock_plugins.dinov2.sources import import_file  # noqa: E402
 from coverlock_sdk.errors import CoverLockError, MissingModelError, PictureError  # noqa: E402
-from coverlock_sdk.hashing import dinov2  # noqa: E402
-from coverlock_sdk.hashing.dinov2_weights import import_file  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_training import octave  # noqa: E402
 from coverlock_training.commands import train  # noqa: E402
 from coverlock_training.hashes import heads  # noqa: E402
-from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
+from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
 
 MET = {
     "error": 0.05,

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from coverlock_plugins.dinov2.head import HashHead  # noqa: E402
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
-from coverlock_sdk.hashing.network import HashHead  # noqa: E402
 from coverlock_training.hashes.losses import Objective  # noqa: E402
 from coverlock_training.hashes.trainer import HashTraining  # noqa: E402
 from coverlock_training.loop import Schedule  # noqa: E402

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from coverlock_sdk.hashing.network import Backbone
+from coverlock_plugins.dinov2.head import Backbone
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
 from coverlock_training.photos import Bytes, cached_rows, rgb, shrunk
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from coverlock_plugins.dinov2.head import Backbone, HashHead
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.hashing.network import Backbone, HashHead
 from coverlock_sdk.images.folders import HELD_OUT, split
 from coverlock_training.hashes.features import (
     CachedFeatures,

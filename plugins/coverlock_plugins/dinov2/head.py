@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_sdk.hashing.projection import orthogonal_projection
-
 EMBEDDING = 512
 """Width of the head's hidden layer and of its embedding (D in the paper)."""
-
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Mean and deviation of the colours that pretrained networks expect."""
+CODE_BITS = 256
+"""Logits of the head (L0 in the paper)."""
+SEED = 20270
+"""Of the projection from one to the other."""
 
 
 class Backbone(nn.Module):
@@ -26,38 +26,21 @@ class Backbone(nn.Module):
     """What it takes to build this backbone again, besides its weights."""
 
 
-class FrozenBackbone(Backbone):
-    """A pretrained network whose patches, or last feature map, are pooled as the paper does."""
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(
-        self, model: nn.Module, size: int, channels: int, settings: dict[str, Any]
-    ) -> None:
-        super().__init__()
-        self.model = model.requires_grad_(False).eval()
-        self.size, self.features, self.settings = size, 2 * channels, settings
-        for name, values in zip(("mean", "deviation"), IMAGENET, strict=True):
-            self.register_buffer(name, torch.tensor(values).view(3, 1, 1), persistent=False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, 3, size, size) in [0, 1] -> mean and deviation of each channel, (N, features)."""
-        return pool_patches(self.patches((images - self.mean) / self.deviation))
-
-    def patches(self, images: Tensor) -> Tensor:
-        """The features (N, P, channels) of each place; a feature map has one in each pixel."""
-        features: Tensor = self.model(images)
-        return features.flatten(2).transpose(1, 2)
-
-    def train(self, mode: bool = True) -> FrozenBackbone:
-        """Stay in evaluation mode: the backbone is frozen."""
-        return super().train(False)
-
-
 def pool_patches(patches: Tensor) -> Tensor:
     """s(x) = [mean; std] over patches, channel by channel: (N, P, d) -> (N, 2d)."""
     return torch.cat([patches.mean(dim=1), patches.std(dim=1, correction=0)], dim=1)
+
+
+def orthogonal_projection() -> Tensor:
+    """The matrix R (512, 256) with orthonormal columns, from a fixed seed.
+
+    Gaussian, then QR with the diagonal of the triangular factor made positive, which makes
+    the factorisation unique. ``RandomState`` is used because NumPy promises never to change
+    its stream. A trained hash stores its R and never recomputes it.
+    """
+    gaussian = np.random.RandomState(SEED).standard_normal((EMBEDDING, CODE_BITS))
+    basis, triangle = np.linalg.qr(gaussian)
+    return torch.from_numpy((basis * np.sign(np.diag(triangle))).astype(np.float32))
 
 
 class HashHead(nn.Module):
@@ -72,7 +55,7 @@ class HashHead(nn.Module):
         self.output = nn.Linear(EMBEDDING, EMBEDDING)
         # With the unit embedding spread evenly, logits start at magnitude one.
         self.log_scale = nn.Parameter(torch.tensor(float(EMBEDDING)).sqrt().log())
-        self.register_buffer("projection", torch.from_numpy(orthogonal_projection(EMBEDDING)))
+        self.register_buffer("projection", orthogonal_projection())
 
     def embed(self, pooled: Tensor) -> Tensor:
         """e(x), of unit length: (N, features) -> (N, 512)."""

@@ -1,4 +1,4 @@
-"""``dinov2-s/b/l/g``: the paper's hash, a trained head on a frozen DINOv2 (appendix B.1).
+"""The hash of each size of DINOv2, and where its backbone and its head are.
 
 Backbones do not ship with the package. A folder per hash holds them, inside ``COVERLOCK_MODELS`` or
 the user's cache folder:
@@ -21,15 +21,14 @@ import numpy as np
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
-from coverlock_sdk.documents import Document, DocumentError, read_file
+from coverlock_sdk.documents import DocumentError, parsed, read_file
 from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError, needs
 from coverlock_sdk.files import write_atomically
-from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.models.assets import cache_folder, require_recorded, writing_to
 
 if TYPE_CHECKING:
-    from coverlock_sdk.hashing.dinov2_network import Dinov2
-    from coverlock_sdk.hashing.network import Backbone, HashNetwork
+    from coverlock_plugins.dinov2.head import Backbone, HashNetwork
+    from coverlock_plugins.dinov2.network import Dinov2
 
 SIZE = 224
 """Side of the picture that the backbone sees: a grid of 16 x 16 patches of 14 pixels."""
@@ -39,6 +38,8 @@ WEIGHTS = "model.safetensors"
 
 HEAD = "head.safetensors"
 """The file of a head, with its card beside it."""
+
+SHIPPED = Path(__file__).parent / "weights"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Variant:
         """The network for pictures of ``side`` patches, without memory for its weights."""
         import torch
 
-        from coverlock_sdk.hashing.dinov2_network import Dinov2
+        from coverlock_plugins.dinov2.network import Dinov2
 
         with torch.device("meta"):
             return Dinov2(**self.shape, side=side)
@@ -113,6 +114,13 @@ VARIANTS = {
 }
 
 
+@dataclass(frozen=True)
+class Card:
+    """What the card of a head says, as far as the hash needs it."""
+
+    calibration: Calibration
+
+
 class Dinov2Hash(ImageHash):
     """The paper's hash: frozen patch features, mean and deviation, a trained head."""
 
@@ -125,8 +133,7 @@ class Dinov2Hash(ImageHash):
         self._head = find_head(name, self.folder)
         card = self._head.with_suffix(".json")
         try:
-            measured = Document.parsed(read_file(card)).document("calibration")
-            self.calibration = Calibration(measured.number("scale"), measured.number("power"))
+            self.calibration = parsed(read_file(card), Card).calibration
         except DocumentError as error:
             raise CorruptModelError(f"{card} does not describe a head ({error})") from None
         require_weights(name, self.folder)
@@ -166,7 +173,7 @@ class Dinov2Hash(ImageHash):
         """
         import torch
 
-        from coverlock_sdk.hashing.network import HashNetwork
+        from coverlock_plugins.dinov2.head import HashNetwork
         from coverlock_sdk.models.checkpoints import read_weights, require_match
 
         with torch.inference_mode(False):
@@ -188,7 +195,7 @@ def load_backbone(name: str, folder: Path | None = None) -> Backbone:
     require_weights(name, folder)
     require_recorded(folder, f"remove it and run 'coverlock fetch {name}'")
     with needs("DINOv2", "PyTorch", "torch"):
-        from coverlock_sdk.hashing.dinov2_network import (
+        from coverlock_plugins.dinov2.network import (
             GRID,
             PATCH,
             Dinov2Backbone,
@@ -217,7 +224,7 @@ def require_weights(name: str, folder: Path) -> None:
 
 def find_head(name: str, folder: Path) -> Path:
     """The head of ``name``: one in ``folder``, else one that ships."""
-    for head in (folder / HEAD, shipped_file(f"{name}-{HEAD}")):
+    for head in (folder / HEAD, SHIPPED / f"{name}-{HEAD}"):
         if head.with_suffix(".json").exists():
             return head
     raise MissingModelError(
