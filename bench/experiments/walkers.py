@@ -25,6 +25,7 @@ from coverlock_bench.photos import find_photos, load_squares
 from coverlock_bench.results import write_result
 from coverlock_sdk.arrays import Floats
 from coverlock_sdk.frames import WHOLE
+from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.locking.code_maps import LongCode
 from coverlock_sdk.locking.readings import Reading
@@ -114,25 +115,27 @@ def walk(accepts: Accepts, start: Floats, share: float, seed: int) -> list[tuple
     return reached
 
 
-def judged(vendor: Vendor, released: Released, own: Floats, remembered: bool) -> tuple[Any, Floats]:
+def judged(
+    vendor: Vendor, code: OctaveCode, released: Released, own: Floats, remembered: bool
+) -> tuple[Any, Floats]:
     """How the lock answers about a change of the picture with code ``own``, and where to start."""
     lock, terms = vendor.lock, vendor.terms
     [shown] = terms.code_map.seen(released.code[None])
     salt = int(np.argmax((shown == released.margins).all(axis=1)))
     directions, tries = terms.code_map.directions(salt), float(terms.code_map.tries(shown)[salt])
     odds = np.where(released.payload[: lock.bits], 8.0, -8.0)
-    root = np.linalg.cholesky(vendor.code.gram)
-    long = LongCode.of(terms.key, vendor.code.bands)
+    root = np.linalg.cholesky(code.gram)
+    long = LongCode.of(terms.key, code.bands)
     record = long.bits(released.code[None])
 
     def accepts(change: Floats) -> bool:
-        code = (own + root @ change).astype(np.float32)
-        seen = code @ directions
+        moved = (own + root @ change).astype(np.float32)
+        seen = moved @ directions
         bits = lock.code_of(seen, terms, salt) ^ terms.message
-        reading = Reading.of(odds, seen, bits, vendor.code, terms.key, WHOLE, tries)
+        reading = Reading.of(odds, seen, bits, code, terms.key, WHOLE, tries)
         if not lock._verdict(reading, 1).accepted:
             return False
-        return not remembered or long.likeness(code[None], record).min() >= LEAST_LIKENESS
+        return not remembered or bool(long.likeness(moved[None], record).min() >= LEAST_LIKENESS)
 
     return accepts, np.linalg.solve(root, (released.code - own).astype(np.float64))
 
@@ -151,9 +154,10 @@ def walkers(watermark: str, images: Path | None, walks: int, out: Path) -> None:
     """Forge by asking: how near walkers come for how many rejections."""
     pictures = load_squares(find_photos(images)[: 2 * walks], SIDE)
     with tempfile.TemporaryDirectory() as folder:
-        vendor = Vendor(load_watermark(watermark), bytes(range(32)), Path(folder) / "registry.db")
+        code, registry = OctaveCode(), Path(folder) / "registry.db"
+        vendor = Vendor(load_watermark(watermark), code, bytes(range(32)), registry)
         pairs = [
-            (vendor.release(source), code_of(vendor.code, own))
+            (vendor.release(source), code_of(code, own))
             for source, own in zip(pictures[:walks], pictures[walks:], strict=True)
         ]
     figures: dict[str, Any] = {}
@@ -161,7 +165,7 @@ def walkers(watermark: str, images: Path | None, walks: int, out: Path) -> None:
         for name, share in WALKS.items():
             found: list[list[tuple[int, float]]] = []
             for released, own in progress(pairs, f"{name}, registry {remembered}"):
-                accepts, start = judged(vendor, released, own.astype(np.float64), remembered)
+                accepts, start = judged(vendor, code, released, own.astype(np.float64), remembered)
                 found.append(walk(accepts, start, share, len(found)))
             figures[f"{name}{', registry' if remembered else ''}"] = {
                 str(most): _reached(found, most) for most in REJECTIONS
