@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -53,16 +50,34 @@ def _patterns(bits: int) -> np.ndarray:
     return patterns
 
 
-class AdditivePlugin:
-    """The test watermark as a plugin, for tests that go by name."""
+def plugin_of(*watermarks, **named) -> type:
+    """A plugin that registers watermarks, under names of their own or those that are given."""
 
-    @hookimpl
-    def register_watermarks(self, register):
-        register(AdditiveMark)
+    class Plugin:
+        @hookimpl
+        def register_watermarks(self, register):
+            for watermark in watermarks:
+                register(watermark)
+            for name, watermark in named.items():
+                register(watermark, name)
+
+    return Plugin
+
+
+AdditivePlugin = plugin_of(AdditiveMark)
+"""The test watermark as a plugin, for tests that go by name."""
+
+
+def saved_pictures(folder: Path, count: int, size: tuple[int, int], seed: int) -> Path:
+    """The folder, with natural-looking pictures in it."""
+    folder.mkdir(exist_ok=True)
+    for number, picture in enumerate(natural_pictures(count, size, seed=seed)):
+        Image.fromarray(picture).save(folder / f"{number:03}.png")
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_gram_matrix() -> Iterator[None]:
+def _one_gram_matrix():
     """Compute the Gram matrix of the same weights once, not in every test that marks a picture."""
     compute, known = OctaveCode.gram.func, {}
 
@@ -79,12 +94,12 @@ def _one_gram_matrix() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def additive() -> AdditiveMark:
+def additive():
     return AdditiveMark()
 
 
 @pytest.fixture
-def additive_plugin() -> Iterator[None]:
+def additive_plugin():
     """``additive`` can be named for the length of a test."""
     plugin_manager.cache_clear()
     plugin_manager().add("additive", AdditivePlugin())
@@ -93,7 +108,7 @@ def additive_plugin() -> Iterator[None]:
 
 
 @pytest.fixture
-def photo_folder(tmp_path: Path, photos: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> Path:
+def photo_folder(tmp_path, photos, monkeypatch):
     """Four pictures in a folder, from beside which commands run."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "photos"
@@ -104,18 +119,18 @@ def photo_folder(tmp_path: Path, photos: np.ndarray, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture(scope="session")
-def photos() -> np.ndarray:
+def photos():
     """Twelve natural-looking pictures, (12, 160, 192, 3), 8-bit."""
     return natural_pictures(12, (160, 192), seed=1)
 
 
 @pytest.fixture
-def key() -> Key:
+def key():
     return Key(bytes(range(32)), id="test")
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
+def shared_data():
     """The project's photo collection, where this machine has it."""
     folder = os.environ.get("COVERLOCK_DATA")
     if not folder or not Path(folder).is_dir():

@@ -1,7 +1,5 @@
 """The service on a port of its own, and clients of it."""
 
-from __future__ import annotations
-
 import io
 import socket
 import threading
@@ -26,6 +24,19 @@ CALLERS = Callers(
         Caller("prometheus", _digest(WATCHER), ("metrics",)),
     ]
 )
+
+
+class BrokenRuntime:
+    """Raises what nobody expects of a runtime."""
+
+    name = "broken"
+    providers = ("nothing",)
+
+    def run(self, images):
+        raise ZeroDivisionError("a secret of this machine")
+
+    def close(self):
+        pass
 
 
 @contextmanager

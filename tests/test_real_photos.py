@@ -1,7 +1,5 @@
 """Promises that only real photographs can test; they need the photo collection and some minutes."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

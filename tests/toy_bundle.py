@@ -4,8 +4,6 @@ It deploys the additive test watermark with a hash that is a random projection, 
 so that marked pictures verify, and ``toy_lock()`` is the same thing in the authoring layer.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -131,17 +129,15 @@ def _model(watermark: AdditiveMark, image_hash: ImageHash) -> onnx.ModelProto:
     ]
     if image_hash.registers:
         hashing = [helper.make_node("Transpose", ["unit"], [OUTPUTS[1]], perm=[0, 3, 1, 2])]
-    graph = helper.make_graph(
+    return make_model(
         [*nodes, *hashing],
-        "toy",
-        [helper.make_tensor_value_info(INPUT, TensorProto.UINT8, ["N", SIDE, SIDE, 3])],
-        [
-            helper.make_tensor_value_info(OUTPUTS[0], TensorProto.FLOAT, ["N", BITS]),
-            helper.make_tensor_value_info(OUTPUTS[1], TensorProto.FLOAT, ["N", *described]),
-        ],
-        [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()],
+        constants,
+        {INPUT: (TensorProto.UINT8, ["N", SIDE, SIDE, 3])},
+        {
+            OUTPUTS[0]: (TensorProto.FLOAT, ["N", BITS]),
+            OUTPUTS[1]: (TensorProto.FLOAT, ["N", *described]),
+        },
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
 
 
 def _encoder(watermark: AdditiveMark) -> onnx.ModelProto:
@@ -166,17 +162,36 @@ def _encoder(watermark: AdditiveMark) -> onnx.ModelProto:
         helper.make_node("Mul", ["mean", "none"], ["nothing"]),
         helper.make_node("Add", ["coloured", "nothing"], ["residuals"]),
     ]
-    graph = helper.make_graph(
+    return make_model(
         nodes,
-        "toy encoder",
-        [
-            helper.make_tensor_value_info(INPUT, TensorProto.UINT8, ["N", SIDE, SIDE, 3]),
-            helper.make_tensor_value_info(PAYLOADS, TensorProto.UINT8, ["N", BITS]),
-        ],
-        [helper.make_tensor_value_info("residuals", TensorProto.FLOAT, ["N", 3, SIDE, SIDE])],
-        [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()],
+        constants,
+        {
+            INPUT: (TensorProto.UINT8, ["N", SIDE, SIDE, 3]),
+            PAYLOADS: (TensorProto.UINT8, ["N", BITS]),
+        },
+        {"residuals": (TensorProto.FLOAT, ["N", 3, SIDE, SIDE])},
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+Values = dict[str, tuple[int, list[int | str]]]
+"""Inputs or outputs of a graph: type and shape by name."""
+
+
+def make_model(
+    nodes: list[onnx.NodeProto],
+    constants: dict[str, Any],
+    inputs: Values,
+    outputs: Values,
+    opset: int = 20,
+) -> onnx.ModelProto:
+    """A graph of a few nodes as a model."""
+    values = [
+        [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in side.items()]
+        for side in (inputs, outputs)
+    ]
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "made by hand", *values, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def _high_pass(patterns: np.ndarray) -> np.ndarray:
