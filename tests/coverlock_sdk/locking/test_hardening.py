@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 import warnings
 
@@ -70,9 +68,3 @@ def test_a_hash_that_cannot_register_says_once_what_that_costs(additive, photos)
         lock.mark(photos[0], "studio")
         wrap(additive).mark(photos[0], "studio")
         lock.verify(photos[0], "studio")
-
-
-def test_verification_never_asks_for_gradients(additive, photos):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnhardenedWarning)
-        assert not CoverLock(hash="phash").protect(additive).verify(photos[0], "studio")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -9,7 +7,6 @@ from coverlock_sdk import wrap
 from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.distortions import Rotation
-from coverlock_sdk.images.picture import placed
 from coverlock_sdk.locking.picture_verifier import Looks
 from coverlock_sdk.locking.registration import POPULAR, STEP, families, weight_of
 from coverlock_sdk.testing import natural_pictures
@@ -58,23 +55,6 @@ def test_a_crop_is_recognised_by_the_registry_wherever_it_lies(
     assert likeness.frame.side == pytest.approx(kept / 256, abs=0.01)
     assert likeness.frame.x == pytest.approx((left + kept / 2) / 256, abs=0.01)
     assert likeness.frame.y == pytest.approx((top + kept / 2) / 256, abs=0.01)
-
-
-def test_a_crop_put_back_in_its_place_is_where_it_was(marked):
-    view = np.moveaxis(marked, -1, 0).astype(np.float32) / 255
-    part = view[:, 16:240, 0:224]
-    from coverlock_sdk.images.resampling import resample
-
-    again = placed(resample(part, (256, 256)), Frame(side=224 / 256, x=112 / 256, y=128 / 256))
-    inside = np.abs(again - view)[:, 20:236, 4:220]
-    assert inside.mean() < 0.02
-
-
-def test_a_whole_picture_costs_no_search(additive, key, marked, monkeypatch):
-    locked = wrap(additive, key=key)
-    picture = locked.embed(marked, "studio")
-    monkeypatch.setattr("coverlock_sdk.locking.lock.Search", None)
-    assert locked.verify(picture, "studio").frame == WHOLE
 
 
 def test_the_same_verdict_comes_from_all_the_work(additive, key, marked, tmp_path):

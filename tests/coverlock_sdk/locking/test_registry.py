@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import os
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -83,11 +80,3 @@ def test_a_file_that_is_no_registry_is_refused(tmp_path):
         Registry(tmp_path / "notes.txt")
     with pytest.raises(RegistryError, match="cannot be used"):
         Registry(tmp_path / "no" / "folder.db")
-
-
-def test_a_damaged_table_is_an_error_of_ours(tmp_path):
-    registry = Registry(tmp_path / "pictures.db")
-    with sqlite3.connect(tmp_path / "pictures.db") as connection:
-        connection.execute("DROP TABLE serials")
-    with pytest.raises(RegistryError, match="cannot be used"):
-        registry.issue("order-1")

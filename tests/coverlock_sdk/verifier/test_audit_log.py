@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -141,10 +139,3 @@ def test_a_log_that_is_a_link_is_refused_and_its_target_left_alone(tmp_path):
     with pytest.raises(CoverLockError, match="is a link: name the file"):
         AuditLog(link)
     assert victim.read_text() == "precious"
-
-
-def test_a_log_is_checked_without_being_held_in_memory(tmp_path, monkeypatch):
-    log = AuditLog(tmp_path / "log")
-    log.verdict_reached(VERDICT, "m", None, None)
-    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: pytest.fail("all of it at once"))
-    assert check_chain(tmp_path / "log")[0] == 1

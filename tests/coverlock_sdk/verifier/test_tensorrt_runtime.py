@@ -1,6 +1,4 @@
 # ruff: noqa: N801, N802, N815 (these are CUDA's names)
-from __future__ import annotations
-
 import ctypes
 import enum
 import sys
@@ -14,13 +12,18 @@ from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
 from coverlock_sdk.bundles.engines import Engine, Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
 from coverlock_sdk.verifier.graph_runner import run_in_parts
-from coverlock_sdk.verifier.runtimes import choose
-from coverlock_sdk.verifier.tensorrt_runtime import TensorRtRuntime, batch_sizes, open_tensorrt
+from coverlock_sdk.verifier.tensorrt_runtime import TensorRtRuntime, open_tensorrt
 from tests.toy_bundle import write_toy_bundle
 
 ENGINE = Engine("verify", "fp32", "0" * 64, "tensorrt", "11.4.0", "sm89", (1, 4, 8), False)
+
+
 ADA = Gpu("a pretended GPU", (8, 9))
+
+
 SHAPES = {INPUT: (4, 4, 3), OUTPUTS[0]: (2,), OUTPUTS[1]: (3, 4, 4)}
+
+
 TYPES = {INPUT: np.uint8, OUTPUTS[0]: np.float16, OUTPUTS[1]: np.float32}
 
 
@@ -169,14 +172,14 @@ class PretendedTensorRt:
 
 
 @pytest.fixture
-def cuda(monkeypatch) -> PretendedCuda:
+def cuda(monkeypatch):
     pretended = PretendedCuda()
     monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", pretended)
     return pretended
 
 
 @pytest.fixture
-def library(cuda) -> PretendedTensorRt:
+def library(cuda):
     return PretendedTensorRt(cuda)
 
 
@@ -199,29 +202,12 @@ def test_batches_of_any_size_come_back_whole_and_in_order(runtime, count):
         assert np.array_equal(described, np.moveaxis(images, -1, 1))
 
 
-def test_each_size_is_recorded_once_in_a_context_of_its_own_and_replayed(runtime, cuda, library):
-    for count in (3, 4, 7, 3, 4, 3):
-        runtime.run(pictures(count))
-    assert [context.sizes for context in library.contexts] == [[4], [8]]
-    assert cuda.launches == 4
-
-
 def test_everything_allocated_is_given_back(runtime, cuda):
     runtime.run(pictures(2))
     assert len(cuda.memory) == 6  # an input and two outputs, on both sides
     runtime.close()
     assert not cuda.memory
     runtime.close()  # again does no harm
-
-
-def test_a_full_gpu_is_a_memory_error_and_others_are_named(runtime, cuda, library, monkeypatch):
-    cuda.room = 16
-    with pytest.raises(MemoryError):
-        TensorRtRuntime(library, ENGINE, b"plan", ADA)
-    unknown = cuda.cudaError_t.cudaErrorUnknown
-    monkeypatch.setattr(cuda, "cudaStreamSynchronize", lambda stream: (unknown,), raising=False)
-    with pytest.raises(EngineError, match="cudaStreamSynchronize failed: cudaErrorUnknown"):
-        runtime.run(pictures(1))
 
 
 @pytest.mark.parametrize("room", [16, 500, 900, 1000])
@@ -257,12 +243,6 @@ def test_an_engine_that_tensorrt_refuses_is_reported(cuda):
         TensorRtRuntime(PretendedTensorRt(cuda, accepts=False), ENGINE, b"plan", ADA)
 
 
-def test_batch_sizes_double_up_to_the_largest():
-    assert batch_sizes(1, 8) == [1, 2, 4, 8]
-    assert batch_sizes(1, 12) == [1, 2, 4, 8, 12]
-    assert batch_sizes(4, 4) == [4]
-
-
 def test_engines_of_an_unsigned_bundle_are_never_loaded(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
     with pytest.raises(RuntimeUnavailableError, match="has no TensorRT engine in fp32"):
@@ -294,24 +274,6 @@ def test_an_engine_is_taken_where_it_fits_and_passed_over_elsewhere(tmp_path, cu
         open_tensorrt(signed, "fp32", None)
 
 
-def test_auto_goes_on_where_tensorrt_refuses_the_engine(tmp_path, cuda, monkeypatch):
-    pytest.importorskip("onnxruntime")
-    bundle = write_toy_bundle(tmp_path / "bundle")
-    source = bundle.manifest.files["verify.onnx"]
-    fitting = replace(ENGINE, source=source)
-    signed = replace(bundle.with_engine(b"code", fitting), signed=True)
-    refusing = PretendedTensorRt(cuda, accepts=False)
-    refusing.__version__ = fitting.version
-    monkeypatch.setattr("coverlock_sdk.verifier.tensorrt_runtime.first_gpu", lambda: ADA)
-    monkeypatch.setitem(sys.modules, "tensorrt", refusing)
-    choice = choose(signed, "auto", "fp32", 1)
-    assert choice.runtime.name != "tensorrt"
-    assert "TensorRT does not accept" in choice.passed_over["tensorrt"]
-    with pytest.raises(RuntimeUnavailableError, match="compile the bundle here"):
-        choose(signed, "tensorrt", "fp32", 1)
-    choice.runtime.close()
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("target", ["tensorrt", "tensorrt-rtx"])
 def test_a_real_engine_gives_the_logits_of_onnx_runtime(tmp_path, target):
@@ -333,3 +295,10 @@ def test_a_real_engine_gives_the_logits_of_onnx_runtime(tmp_path, target):
         for got, wanted in zip(engine.run(images), reference.run(images), strict=True):
             np.testing.assert_allclose(got, wanted, atol=1e-2)
     engine.close()
+
+
+def test_each_size_is_recorded_once_in_a_context_of_its_own_and_replayed(runtime, cuda, library):
+    for count in (3, 4, 7, 3, 4, 3):
+        runtime.run(pictures(count))
+    assert [context.sizes for context in library.contexts] == [[4], [8]]
+    assert cuda.launches == 4
