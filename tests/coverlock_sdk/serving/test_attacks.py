@@ -1,9 +1,6 @@
 """What strangers did to the service, and what other callers notice of it."""
 
-from __future__ import annotations
-
 import concurrent.futures
-import contextlib
 import socket
 import struct
 import time
@@ -13,13 +10,11 @@ import numpy as np
 import pytest
 
 from coverlock_sdk import Verifier
-from coverlock_sdk.errors import OverloadedError
-from coverlock_sdk.images.isolation import Turns
 from coverlock_sdk.serving.access import Limits
 from coverlock_sdk.serving.deployment import FRESH_SECONDS
 from coverlock_sdk.verifier.verifier import Settings
-from tests.coverlock_sdk.images.test_pictures import chained_pages
-from tests.served import DETAILED, PLAIN, ask, png, raw_request, served
+from tests.bombs import chained_pages
+from tests.served import DETAILED, PLAIN, BrokenRuntime, ask, png, raw_request, served
 from tests.toy_bundle import put_runtime
 
 
@@ -69,48 +64,12 @@ def test_a_picture_that_takes_too_long_to_decode_is_stopped(service, marked):
     assert ask(service, marked, id="alice").status_code == 200
 
 
-def test_line_feeds_in_a_body_are_fine(service):
-    answer = ask(service, b"a\nb\n\n", id="alice")
-    assert answer.status_code == 422
-
-
 def test_a_client_that_asks_first_need_not_send_what_is_too_large(service):
     with connected(service) as connection:
         head = "POST /verify?id=a HTTP/1.1\r\nHost: a\r\nContent-Length: 60000000\r\n"
         head += f"Authorization: Bearer {PLAIN}\r\nExpect: 100-continue\r\n\r\n"
         connection.sendall(head.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
-
-
-def test_a_few_callers_do_not_get_everything():
-    turns, stay, other = Turns(10), contextlib.ExitStack(), contextlib.ExitStack()
-
-    def take(name: str | None, stack: contextlib.ExitStack, size: int = 1) -> bool:
-        with contextlib.suppress(OverloadedError):
-            stack.enter_context(turns.turn(name, 0, size))
-            return True
-        return False
-
-    assert take("greedy", stay, 5)
-    assert not take("greedy", stay)
-    assert take("accomplice", other, 2)
-    assert not take("accomplice", other, 2)
-    assert take("modest", other)
-    stay.close()
-    other.close()
-    turns.shared = False
-    assert take(None, stay, 10)
-
-
-class Broken:
-    name = "broken"
-    providers = ("nothing",)
-
-    def run(self, images):
-        raise ZeroDivisionError("a secret of this machine")
-
-    def close(self):
-        pass
 
 
 def test_ready_means_that_a_picture_could_be_verified_and_recorded_now(bundle, tmp_path):
@@ -123,7 +82,7 @@ def test_ready_means_that_a_picture_could_be_verified_and_recorded_now(bundle, t
         log.mkdir()
         assert not_ready(client) == "the audit log cannot be written"
         log.rmdir()
-        put_runtime(verifier, Broken())
+        put_runtime(verifier, BrokenRuntime())
         time.sleep(FRESH_SECONDS)
         assert not_ready(client) == "pictures cannot be verified"
         assert client.get("/livez").json() == {"status": "ok"}

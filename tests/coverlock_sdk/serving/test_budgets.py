@@ -1,7 +1,5 @@
 """Budgets of rejections: what a search for a forgery by asking gets out of a service."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import unicodedata
@@ -85,17 +83,6 @@ def test_many_requests_at_once_gain_nothing(clock):
         return sum(await asyncio.gather(*(one(name) for name in WALKERS)))
 
     assert asyncio.run(ask_at_once()) == 4
-
-
-def test_an_accepted_picture_costs_nothing(clock):
-    kept = Budgets(4)
-
-    async def accepted() -> None:
-        for _ in range(50):
-            async with kept.asking("shop", "id:a"):
-                pass
-
-    asyncio.run(accepted())
 
 
 def test_made_up_messages_neither_fill_the_memory_nor_revive_a_spent_budget(clock, monkeypatch):

@@ -1,7 +1,5 @@
 """What those who run a service do with it: reload, logs, traces, stopping it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging
@@ -17,12 +15,10 @@ import httpx
 import pytest
 
 from coverlock_sdk.cli.serving import DeploymentOptions
-from coverlock_sdk.errors import MissingModelError
 from coverlock_sdk.locking.keys import generate_key
-from coverlock_sdk.serving.access import Deadline, Limits, add_token
-from coverlock_sdk.serving.deployment import Current, Deployment
+from coverlock_sdk.serving.access import Limits, add_token
 from coverlock_sdk.serving.observing import log_as_json
-from coverlock_sdk.serving.server import create_app, reload_files, trace, without_query
+from coverlock_sdk.serving.server import create_app, reload_files, without_query
 from coverlock_sdk.serving.service import Service
 from tests.served import ask, png, running
 from tests.toy_bundle import toy_lock, write_toy_bundle
@@ -85,27 +81,6 @@ def test_nothing_under_way_notices_a_reload(bundle, marked):
     assert {answer.text for answer in answers} == {'{"accepted":true}'}
 
 
-class Closing:
-    closed = False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def test_what_was_replaced_is_closed_when_nobody_uses_it_any_more():
-    first, second = Closing(), Closing()
-    current = Current(Deployment((first,)))
-    with current.use() as used:
-        thread = threading.Thread(target=current.replace, args=(Deployment((second,)),))
-        thread.start()
-        while current.deployment is used:
-            time.sleep(0.001)
-        assert not first.closed
-    thread.join()
-    assert first.closed
-    assert not second.closed
-
-
 @pytest.fixture
 def log_restored():
     """The log is afterwards as it was."""
@@ -134,30 +109,6 @@ def test_the_log_is_json(bundle, marked, capfd, log_restored):
     }
     assert lines[-1] == {"level": "warning", "logger": "uvicorn.error", "message": "of the server"}
     assert "alice" not in str(lines)
-
-
-def test_what_was_committed_is_waited_for_and_what_is_late_cannot_be():
-    deadline = Deadline(10)
-    deadline.commit()
-    assert not deadline.give_up()
-    late = Deadline(10)
-    assert late.give_up()
-    with pytest.raises(TimeoutError):
-        late.commit()
-    with pytest.raises(TimeoutError):
-        _ = Deadline(-1).left
-
-
-def test_a_service_that_drains_sends_its_callers_elsewhere(bundle, marked):
-    service = service_of(options(bundle))
-    with running(service) as client:
-        assert "connection" not in client.get("/readyz").headers
-        service.draining = True
-        ready = client.get("/readyz")
-        assert (ready.status_code, ready.json()) == (503, {"status": "draining"})
-        answer = ask(client, marked, token=None, id="alice")
-        assert answer.json() == {"accepted": True}
-        assert answer.headers["Connection"] == "close"
 
 
 @contextlib.contextmanager
@@ -233,9 +184,3 @@ def test_spans_do_not_name_identifiers(bundle, marked):
     spans = exporter.get_finished_spans()
     assert "POST /verify" in {span.name for span in spans}
     assert "alice" not in str([dict(span.attributes) for span in spans])
-
-
-def test_traces_that_cannot_be_sent_say_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    with pytest.raises(MissingModelError, match=r"coverlock-sdk\[otel\]"):
-        trace(None)

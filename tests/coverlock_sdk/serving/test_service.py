@@ -1,18 +1,11 @@
-from __future__ import annotations
-
 import hashlib
 import json
 import os
-import re
-import socket
-import struct
 import threading
 import time
-import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -21,7 +14,8 @@ from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest, add_token
 from coverlock_sdk.verifier.verifier import Settings
-from tests.served import DETAILED, PLAIN, WATCHER, ask, png, raw_request, served
+from tests.bombs import bomb
+from tests.served import DETAILED, PLAIN, WATCHER, BrokenRuntime, ask, png, raw_request, served
 from tests.toy_bundle import put_runtime, toy_lock
 
 
@@ -69,22 +63,8 @@ def test_a_malformed_message_is_refused(service, marked, query, complaint):
     assert complaint in answer.json()["error"]
 
 
-def bomb() -> bytes:
-    """A PNG of a few bytes that says it has a billion pixels."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        checksum = struct.pack(">I", zlib.crc32(kind + data))
-        return struct.pack(">I", len(data)) + kind + data + checksum
-
-    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
-    rows = zlib.compress(bytes(1000))
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
-    )
-
-
 def test_what_is_not_a_picture_is_refused_and_the_service_goes_on(service, marked):
-    for content in (b"", b"hello", marked[:1000], bomb(), png(np.zeros((8, 8, 3), np.uint8))):
+    for content in (b"", b"a\nb\n\n", marked[:1000], bomb(), png(np.zeros((8, 8, 3), np.uint8))):
         answer = ask(service, content, id="alice")
         assert answer.status_code == 422, content[:20]
         assert "picture" in answer.json()["error"]
@@ -248,43 +228,6 @@ def test_a_picture_that_never_arrives_is_given_up(bundle):
         assert b" 408 " in connection.recv(4096)
 
 
-def test_a_client_that_hangs_up_leaves_nothing_behind(bundle, marked):
-    with served(Verifier.open(bundle, "cpu"), limits=Limits(in_flight=2)) as client:
-        for _ in range(6):
-            with raw_request(client, announced=len(marked)) as connection:
-                connection.sendall(marked[:500])
-        for _ in range(50):
-            if ask(client, marked, id="alice").status_code == 200:
-                break
-            time.sleep(0.05)
-        assert [ask(client, marked, id="alice").status_code for _ in range(4)] == [200] * 4
-
-
-def test_what_is_under_way_is_finished_before_the_service_ends(bundle, marked):
-    verifier = slow_verifier(bundle, 0.5)
-    answers = []
-    with served(verifier) as client:
-        patient = httpx.Client(base_url=client.base_url, timeout=30)
-        thread = threading.Thread(target=lambda: answers.append(ask(patient, marked, id="alice")))
-        thread.start()
-        time.sleep(0.2)
-        shutdown = time.monotonic()
-    thread.join()
-    assert answers[0].json() == {"accepted": True}
-    assert time.monotonic() - shutdown < 5
-
-
-@pytest.mark.parametrize(
-    ("host", "address"), [("127.0.0.1", "http://127.0.0.1:"), ("[::1]", "http://[::1]:")]
-)
-def test_the_address_it_names_can_be_opened(bundle, monkeypatch, host, address):
-    monkeypatch.setattr("coverlock_sdk.serving.server.run", lambda *given: None)
-    options = ["--listen", f"{host}:0", "--runtime", "cpu"]
-    result = CliRunner().invoke(build_cli(), ["serve", str(bundle.path), *options])
-    assert result.exit_code == 0, result.output
-    assert re.search(re.escape(address) + r"[1-9]\d+\n$", result.stderr)
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.0.2.1", "example.org"])
 def test_others_reach_it_only_with_tokens_and_through_a_proxy(bundle, tmp_path, host):
     tokens = tmp_path / "tokens.json"
@@ -294,16 +237,6 @@ def test_others_reach_it_only_with_tokens_and_through_a_proxy(bundle, tmp_path, 
     assert (result.exit_code, "would answer anybody" in result.output) == (2, True)
     result = CliRunner().invoke(build_cli(), [*line, "--tokens", str(tokens)])
     assert (result.exit_code, "pass --behind-proxy" in result.output) == (2, True)
-
-
-def test_a_port_that_is_taken_is_named(bundle):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        result = CliRunner().invoke(
-            build_cli(), ["serve", str(bundle.path), "--listen", f"127.0.0.1:{port}"]
-        )
-    assert result.exit_code == 2
-    assert f"cannot listen on 127.0.0.1, port {port}" in result.output
 
 
 def test_health_metrics_and_the_description(service, marked):
@@ -340,17 +273,6 @@ def counters(service) -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
-def test_a_failure_of_the_service_says_nothing_about_its_machine(bundle, marked, tmp_path):
-    audit = tmp_path / "log" / "audit.jsonl"
-    audit.parent.mkdir()
-    with served(Verifier.open(bundle, "cpu", settings=Settings(audit=audit))) as client:
-        audit.unlink()
-        audit.mkdir()
-        answer = ask(client, marked, id="alice")
-        assert answer.status_code == 503
-        assert str(tmp_path) not in answer.text
-
-
 def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked, tmp_path, key):
     log = tmp_path / "verdicts.jsonl"
     with served(Verifier.open(bundle, "cpu", key=key, settings=Settings(audit=log))) as client:
@@ -368,37 +290,6 @@ def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked,
     ]
     for secret in (PLAIN, DETAILED, bytes(range(32)).hex()):
         assert secret not in log.read_text()
-
-
-class BrokenRuntime:
-    """Raises what nobody expects of a runtime."""
-
-    name = "broken"
-    providers = ("nothing",)
-
-    def run(self, images):
-        raise ZeroDivisionError("a secret of this machine")
-
-    def close(self):
-        pass
-
-
-def test_a_bug_is_answered_and_counted(bundle, marked):
-    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
-    put_runtime(verifier, BrokenRuntime())
-    with served(verifier) as client:
-        answers = [ask(client, marked, id="alice") for _ in range(2)]
-        labels = 'caller="shop",route="/verify",status="500"'
-        assert counters(client)[f"coverlock_requests_total{{{labels}}}"] == 2
-        assert counters(client)["coverlock_in_flight"] == 0
-    assert [answer.status_code for answer in answers] == [500, 500]
-    assert answers[0].json() == {"error": "the service failed: its log says why"}
-
-
-def test_without_callers_nobody_is_told_more(bundle, marked):
-    with served(Verifier.open(bundle, "cpu"), callers=None) as client:
-        answer = ask(client, marked, token=None, id="alice")
-        assert answer.json() == {"accepted": True}
 
 
 def test_a_form_as_curl_sends_it_works_too(service, marked):
@@ -444,3 +335,24 @@ def test_the_description_is_of_what_is_sent(service, marked):
     assert {"agreement", "floor"} <= set(told)
     assert set(schemas["Answer"]["properties"]) == {"accepted"}
     assert set(schemas["Problem"]["properties"]) == {"error"}
+
+
+def test_a_failure_is_answered_and_counted_and_says_nothing_about_the_machine(
+    bundle, marked, tmp_path
+):
+    audit = tmp_path / "log" / "audit.jsonl"
+    audit.parent.mkdir()
+    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1, audit=audit))
+    with served(verifier) as client:
+        audit.unlink()
+        audit.mkdir()
+        unwritable = ask(client, marked, id="alice")
+        put_runtime(verifier, BrokenRuntime())
+        broken = ask(client, marked, id="alice")
+        for answer in (unwritable, broken):
+            labels = f'caller="shop",route="/verify",status="{answer.status_code}"'
+            assert counters(client)[f"coverlock_requests_total{{{labels}}}"] == 1
+        assert counters(client)["coverlock_in_flight"] == 0
+    assert (unwritable.status_code, broken.status_code) == (503, 500)
+    assert str(tmp_path) not in unwritable.text
+    assert broken.json() == {"error": "the service failed: its log says why"}
