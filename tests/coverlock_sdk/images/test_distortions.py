@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,15 +7,11 @@ from coverlock_sdk.images.distortions import (
     HARDER,
     TRAINING,
     Brightness,
-    ColourJitter,
     Contrast,
     Crop,
-    Flip,
     GaussianBlur,
     GaussianNoise,
-    Rescaling,
     Rotation,
-    Sharing,
     draw_training_distortion,
 )
 
@@ -27,15 +21,18 @@ def rng():
     return np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("name", EVALUATION)
-def test_pictures_stay_8_bit_rgb_and_the_input_is_left_alone(name, photos, rng):
-    before = photos[0].copy()
-    distorted = load_distortion(name)(photos[0], rng)
-    assert distorted.dtype == np.uint8
-    assert distorted.shape[2] == 3
-    assert distorted.shape == before.shape or name == "crop"
+@pytest.mark.parametrize("name", [*EVALUATION, *HARDER])
+def test_pictures_stay_8_bit_rgb_under_a_seed_and_the_input_is_left_alone(name, photos):
+    before, distort = (
+        photos[0].copy(),
+        load_distortion(name) if name in EVALUATION else HARDER[name],
+    )
+    distorted = distort(photos[0], np.random.default_rng(3))
+    assert (distorted.dtype, distorted.shape[2]) == (np.uint8, 3)
+    assert distorted.shape == before.shape or name in ("crop", "crop-50", "rotation", "sharing")
     assert distorted.tobytes() != before.tobytes()
     np.testing.assert_array_equal(photos[0], before)
+    np.testing.assert_array_equal(distort(photos[0], np.random.default_rng(3)), distorted)
 
 
 def test_the_papers_six_in_its_order():
@@ -76,23 +73,6 @@ def test_crop_keeps_the_stated_area_of_the_middle(rng):
     assert len(corners) > 5
 
 
-@pytest.mark.parametrize("name", HARDER)
-def test_harder_ones_stay_8_bit_rgb_too_and_repeat_under_a_seed(name, photos):
-    before = photos[0].copy()
-    distorted = HARDER[name](photos[0], np.random.default_rng(3))
-    assert distorted.dtype == np.uint8
-    assert distorted.shape == before.shape or name in ("crop-50", "rotation", "sharing")
-    assert distorted.tobytes() != before.tobytes()
-    np.testing.assert_array_equal(photos[0], before)
-    np.testing.assert_array_equal(HARDER[name](photos[0], np.random.default_rng(3)), distorted)
-
-
-def test_a_shared_picture_is_smaller_in_both_directions(rng):
-    picture = np.full((100, 200, 3), 90, np.uint8)
-    assert Sharing(0.6, quality=60)(picture, rng).shape == (60, 120, 3)
-    assert Sharing(0.001, quality=60)(picture, rng).shape == (1, 1, 3)
-
-
 @pytest.mark.parametrize("size", [(150, 200), (200, 150), (120, 480)])
 def test_a_rotated_picture_has_no_empty_corners_and_keeps_its_proportions(size, rng):
     white = np.full((*size, 3), 255, np.uint8)
@@ -112,33 +92,6 @@ def test_rotation_turns_anticlockwise_about_the_centre(rng):
     bright = np.argwhere(turned > 60) + margin
     assert np.abs(bright - [row, column]).sum(axis=1).min() < 2
     assert np.abs(bright - [100, 100]).sum(axis=1).min() < 2
-
-
-def test_a_screenshot_loses_fine_detail_only(rng):
-    stripes = np.zeros((90, 90, 3), np.uint8)
-    stripes[:, ::2] = 200
-    assert Rescaling(0.6)(stripes, rng).std() < 0.5 * stripes.std()
-    ramp = np.broadcast_to(np.arange(90, dtype=np.uint8)[:, None, None], (90, 90, 3)).copy()
-    assert np.abs(Rescaling(0.6)(ramp, rng).astype(int) - ramp).max() <= 2
-
-
-def test_flip_exchanges_left_and_right(photos, rng):
-    np.testing.assert_array_equal(Flip()(photos[0], rng)[:, 0], photos[0][:, -1])
-    np.testing.assert_array_equal(Flip()(Flip()(photos[0], rng), rng), photos[0])
-
-
-def test_colour_jitter_changes_light_and_hue(photos, rng):
-    unchanged = ColourJitter(0, hue=0)(photos[0], rng).astype(int)
-    assert np.abs(unchanged - photos[0]).max() <= 8  # what 8-bit hues cost
-    red = np.zeros((40, 40, 3), np.uint8) + np.array([200, 0, 0], np.uint8)
-    turned = np.stack([ColourJitter(0, hue=0.05)(red, rng)[0, 0] for _ in range(20)])
-    assert (turned[:, 0] == 200).all()
-    assert (turned[:, 1] > 0).any()
-    assert (turned[:, 2] > 0).any()
-    grey = np.full((40, 40, 3), 100, np.uint8)
-    levels = [ColourJitter(0.3, hue=0.05)(grey, rng)[0, 0].tolist() for _ in range(20)]
-    assert all(red == green == blue for red, green, blue in levels)
-    assert min(levels)[0] < 85 < 115 < max(levels)[0]
 
 
 def test_training_draws_every_kind_and_repeats_under_a_seed(photos):

@@ -1,21 +1,19 @@
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import os
 import platform
-import struct
 import subprocess
 import sys
 import threading
 import time
-import zlib
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from coverlock_bench.attacks import disguises
+from coverlock_bench.attacks.disguises import encoded
 from coverlock_sdk.errors import OverloadedError, PictureError
 from coverlock_sdk.images import isolation
 from coverlock_sdk.images.conversion import opened, read
@@ -28,12 +26,6 @@ SIZE = (64, 48)
 def pool():
     with DecodingPool(processes=2, seconds=30) as pool:
         yield pool
-
-
-def encoded(image: Image.Image, kind: str = "PNG") -> bytes:
-    file = io.BytesIO()
-    image.save(file, format=kind)
-    return file.getvalue()
 
 
 def test_pixels_are_those_that_this_process_would_read(pool, photos):
@@ -56,20 +48,21 @@ def test_bad_pictures_are_refused_in_the_same_words(pool):
 
 def test_warnings_come_back_too(pool):
     with pytest.warns(UserWarning, match="16 bits per channel"):
-        pool.picture(deep_colour(), SIZE)
+        pool.picture(disguises.png(np.zeros((40, 40, 3), int), depth=16), SIZE)
 
 
-def deep_colour() -> bytes:
-    """A PNG of 16 bits a channel, which Pillow cannot write."""
+@contextlib.contextmanager
+def pool_running(script, *arguments, **settings):
+    """A pool of one process that runs another program."""
+    begin = subprocess.Popen
 
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        checksum = struct.pack(">I", zlib.crc32(kind + data))
-        return struct.pack(">I", len(data)) + kind + data + checksum
+    def start(command, **options):
+        return begin([sys.executable, "-c", script, command[-1], *arguments], **options)
 
-    header = struct.pack(">IIBBBBB", 40, 40, 16, 2, 0, 0, 0)
-    rows = zlib.compress((b"\0" + bytes(40 * 6)) * 40)
-    parts = (chunk(b"IHDR", header), chunk(b"IDAT", rows), chunk(b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isolation.subprocess, "Popen", start)
+        with DecodingPool(processes=1, **settings) as pool:
+            yield pool
 
 
 STAND_IN = """
@@ -86,15 +79,9 @@ process.main()
 
 
 @pytest.fixture
-def scripted(monkeypatch):
+def scripted():
     """A pool whose processes sleep, crash and eat memory on request."""
-    begin = subprocess.Popen
-
-    def start(command, **options):
-        return begin([sys.executable, "-c", STAND_IN, command[-1]], **options)
-
-    monkeypatch.setattr(isolation.subprocess, "Popen", start)
-    with DecodingPool(processes=1, seconds=2) as pool:
+    with pool_running(STAND_IN, seconds=2) as pool:
         with pytest.raises(PictureError, match="plain"):
             pool.picture(b"anything", SIZE)  # it is up
         pool.seconds = 0.5
@@ -200,17 +187,12 @@ process.main()
 @pytest.mark.parametrize(
     "attempt", ["file", "folder", "socket", "program", "fork", "exec", "parent"]
 )
-def test_whoever_takes_a_decoder_over_gets_nowhere(monkeypatch, tmp_path, attempt):
+def test_whoever_takes_a_decoder_over_gets_nowhere(tmp_path, attempt):
     """After confine() it could read the key file, open sockets and start programs."""
-    begin, secret = subprocess.Popen, tmp_path / "key.json"
+    secret = tmp_path / "key.json"
     secret.write_text("secret")
-
-    def start(command, **options):
-        return begin([sys.executable, "-c", OUTBREAKS, command[-1], str(secret)], **options)
-
-    monkeypatch.setattr(isolation.subprocess, "Popen", start)
     with (
-        DecodingPool(processes=1, seconds=10) as pool,
+        pool_running(OUTBREAKS, str(secret), seconds=10) as pool,
         pytest.raises(PictureError, match="Operation not permitted"),
     ):
         pool.picture(attempt.encode(), SIZE)
@@ -237,15 +219,10 @@ process.main()
         {},
     ],
 )
-def test_what_a_decoder_says_is_not_believed(monkeypatch, lie):
-    begin, said = subprocess.Popen, json.dumps({"error": None, "warnings": [], **lie})
-
-    def start(command, **options):
-        return begin([sys.executable, "-c", LIES, command[-1], said], **options)
-
-    monkeypatch.setattr(isolation.subprocess, "Popen", start)
+def test_what_a_decoder_says_is_not_believed(lie):
+    said = json.dumps({"error": None, "warnings": [], **lie})
     with (
-        DecodingPool(processes=1, seconds=5) as pool,
+        pool_running(LIES, said, seconds=5) as pool,
         pytest.raises(PictureError, match="crashes its decoder"),
     ):
         pool.picture(b"anything", SIZE)

@@ -1,31 +1,29 @@
-from __future__ import annotations
-
 import contextlib
 import io
 import os
-import struct
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, features
+from PIL import Image
 
+from coverlock_bench.attacks import disguises
 from coverlock_sdk import NoDefense
 from coverlock_sdk.errors import DepthWarning, PictureError
-from coverlock_sdk.images.codecs import decode_image, save_image
+from coverlock_sdk.images.codecs import save_image
 from coverlock_sdk.images.conversion import Given, opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.images.resampling import resample
+from tests.bombs import bomb, chained_pages
 
 SHAPE = (60, 80)
 
 
 @pytest.fixture
-def pixels() -> np.ndarray:
+def pixels():
     return np.random.default_rng(0).integers(30, 220, (*SHAPE, 3), dtype=np.uint8)
 
 
@@ -81,36 +79,15 @@ def test_a_residual_is_seen_by_the_network_whatever_the_kind(kind, pixels):
     np.testing.assert_allclose(seen, residual, atol=0.006)
 
 
-def test_tensors_come_back_as_tensors(pixels):
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "uint8"])
+def test_tensors_come_back_as_tensors_of_their_type(pixels, dtype):
     torch = pytest.importorskip("torch")
     tensor = torch.from_numpy(np.moveaxis(pixels, -1, 0).astype(np.float32) / 255)
+    tensor = torch.from_numpy(pixels) if dtype == "uint8" else tensor.to(getattr(torch, dtype))
     given = Given(torch.stack([tensor, tensor]))
     back = given.collected([given_back(item) for item in given.items])
-    assert isinstance(back, torch.Tensor)
-    assert back.shape == (2, 3, *SHAPE)
+    assert back.dtype == tensor.dtype
     torch.testing.assert_close(back[0], tensor)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "uint8"])
-def test_tensors_of_other_types_keep_them(pixels, dtype):
-    torch = pytest.importorskip("torch")
-    tensor = torch.from_numpy(np.moveaxis(pixels, -1, 0).astype(np.float32) / 255)
-    if dtype == "uint8":
-        tensor = torch.from_numpy(pixels)
-    back = given_back(tensor.to(getattr(torch, dtype)))
-    assert back.dtype == getattr(torch, dtype)
-
-
-def test_an_empty_stack_stays_one(additive):
-    nothing, bare = np.zeros((0, 3, 128, 128), np.float32), NoDefense().protect(additive)
-    assert bare.embed(nothing, np.zeros((0, 48))).shape == nothing.shape
-    assert bare.decode(nothing).shape == (0, 48)
-
-
-def test_the_input_is_never_changed(pixels):
-    before = pixels.copy()
-    given_back(pixels, small_residual())
-    np.testing.assert_array_equal(pixels, before)
 
 
 def test_turned_pictures_are_set_upright_and_say_so(tmp_path, pixels):
@@ -124,12 +101,6 @@ def test_turned_pictures_are_set_upright_and_say_so(tmp_path, pixels):
     assert saved.size == SHAPE
     assert saved.getexif().get(0x0112, 1) == 1
     assert saved.getexif()[0x010E] == "a boat"
-
-
-def test_resolution_stays_with_the_picture(tmp_path, pixels):
-    Image.fromarray(pixels).save(tmp_path / "p.png", dpi=(300, 300))
-    saved = Image.open(save_image(given_back(tmp_path / "p.png"), tmp_path / "saved.png"))
-    assert saved.info["dpi"] == pytest.approx((300, 300), abs=0.1)
 
 
 def test_transparency_is_kept_and_looked_through(pixels):
@@ -152,57 +123,22 @@ def test_palette_pictures_become_true_colour(pixels, transparent):
     np.testing.assert_array_equal(np.asarray(back), np.asarray(expected))
 
 
-def test_other_colour_models_become_rgb(pixels):
-    assert given_back(Image.fromarray(pixels).convert("CMYK")).mode == "RGB"
-    assert given_back(Image.fromarray(pixels).convert("YCbCr")).mode == "RGB"
-    assert given_back(Image.fromarray(pixels).convert("1")).mode == "L"
-
-
 def test_sixteen_bit_colour_files_warn_about_their_depth(tmp_path):
-    """Pillow holds 8 bits of such a file; a PNG of that depth is written here by hand."""
-    rows = b"".join(b"\0" + b"\x12\x34" * 3 * 40 for _ in range(40))
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        )
-
-    header = struct.pack(">IIBBBBB", 40, 40, 16, 2, 0, 0, 0)
-    (tmp_path / "deep.png").write_bytes(
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
+    """Pillow holds 8 bits of such a file."""
+    (tmp_path / "deep.png").write_bytes(disguises.png(np.full((40, 40, 3), 0x1234), depth=16))
     with pytest.warns(DepthWarning, match="16 bits"):
         read(tmp_path / "deep.png")
 
 
-def _bomb() -> bytes:
-    """A PNG header that promises more pixels than anyone should decode."""
-    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
-    body = b"IHDR" + header
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + struct.pack(">I", 13)
-        + body
-        + struct.pack(">I", zlib.crc32(body))
-        + b"\0\0\0\0IDAT"
-        + struct.pack(">I", zlib.crc32(b"IDAT"))
-    )
-
-
 def _jpeg(pixels) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, format="JPEG")
-    return file.getvalue()
+    return disguises.encoded(pixels, "JPEG")
 
 
 BAD_FILES = {
     "empty": (lambda p: b"", "is empty"),
     "text": (lambda p: b"hello, world" * 20, "not a picture"),
     "truncated": (lambda p: _jpeg(p)[:700], "truncated or damaged"),
-    "bomb": (lambda p: _bomb(), f"more than {MOST_PIXELS:,} pixels"),
+    "bomb": (lambda p: bomb(), f"more than {MOST_PIXELS:,} pixels"),
     "tiny": (lambda p: _jpeg(p[:1, :1]), "too small"),
 }
 
@@ -216,24 +152,6 @@ def _encoded(pixels: np.ndarray, kind: str, **options) -> bytes:
 
 def _replaced(content: bytes, offset: int, part: bytes) -> bytes:
     return content[:offset] + part + content[offset + len(part) :]
-
-
-DAMAGED = {  # by what Pillow raises
-    "RuntimeError": lambda p: _encoded(p, "AVIF").replace(b"mdat\x12\0", b"mdat\xff\xff"),
-}
-
-
-@pytest.mark.parametrize("raised", DAMAGED)
-def test_whatever_pillow_raises_is_one_sentence(raised, pixels):
-    if raised == "RuntimeError" and not features.check("avif"):
-        pytest.skip("this Pillow has no AVIF")
-    content = DAMAGED[raised](pixels)
-    with pytest.raises(Exception) as caught:  # noqa: PT011 (its name is what counts)
-        Image.open(io.BytesIO(content)).load()
-    assert type(caught.value).__name__ == raised
-    with pytest.raises(PictureError, match="the picture is truncated or damaged") as refusal:
-        read(content)
-    assert "\n" not in str(refusal.value)
 
 
 FILES = [
@@ -266,11 +184,6 @@ def test_a_picture_whose_exif_is_damaged_is_read_without_it(pixels, tmp_path):
     assert read(given_back(tmp_path / "p.jpg")).size == SHAPE
 
 
-def test_a_photo_with_its_preview_in_one_file_is_one_picture(pixels):
-    preview = [Image.fromarray(pixels[:40, :40])]
-    assert read(_encoded(pixels, "MPO", save_all=True, append_images=preview)).size == SHAPE
-
-
 @pytest.mark.parametrize("case", BAD_FILES)
 def test_bad_files_are_refused_in_one_sentence(case, tmp_path, pixels):
     content, expected = BAD_FILES[case]
@@ -279,15 +192,6 @@ def test_bad_files_are_refused_in_one_sentence(case, tmp_path, pixels):
     with pytest.raises(PictureError, match=expected) as caught:
         read(path)
     assert "\n" not in str(caught.value)
-
-
-def test_missing_files_folders_and_strange_objects_are_refused(tmp_path):
-    with pytest.raises(PictureError, match="does not exist"):
-        read(tmp_path / "nothing.png")
-    with pytest.raises(PictureError, match="is a folder"):
-        read(tmp_path)
-    with pytest.raises(PictureError, match="a dict is not a picture"):
-        read({})
 
 
 def _with_nan() -> np.ndarray:
@@ -303,6 +207,9 @@ BAD_ARRAYS = {
     "bytes, channels first": (np.zeros((3, 40, 40), np.uint8), "channels-last"),
     "integers": (np.zeros((40, 40, 3), np.int64), "int64"),
     "one pixel": (np.zeros((1, 1, 3), np.uint8), "too small"),
+    "a dict": ({}, "a dict is not a picture"),
+    "a folder": (Path(), "is a folder"),
+    "nothing": ("nothing.png", "does not exist"),
 }
 
 
@@ -339,19 +246,6 @@ def test_a_picture_never_starts_another_program(tmp_path, monkeypatch):
 def test_formats_that_nobody_asked_for_are_not_opened(kind, pixels):
     with pytest.raises(PictureError, match="its format is unknown"):
         read(_encoded(pixels, kind))
-
-
-def chained_pages(count: int) -> bytes:
-    """A TIFF of many pages that share their pixels: 78 bytes a page."""
-    entries = [(256, 3, 1, 64), (257, 3, 1, 64), (258, 3, 1, 8), (262, 3, 1, 1), (273, 4, 1, 8)]
-    fields = b"".join(struct.pack("<HHII", *entry) for entry in [*entries, (279, 4, 1, 4096)])
-    size, start = 2 + len(fields) + 4, 8 + 4096
-    pages = [
-        struct.pack("<H", 6) + fields + struct.pack("<I", start + (page + 1) * size)
-        for page in range(count)
-    ]
-    last = struct.pack("<H", 6) + fields + bytes(4)
-    return b"II*\0" + struct.pack("<I", start) + bytes(4096) + b"".join(pages) + last
 
 
 def test_a_chain_of_pages_is_refused_without_counting_them():
@@ -399,20 +293,6 @@ def test_the_transparent_grey_of_a_picture_is_kept(pixels, tmp_path):
     assert read(tmp_path / "t.png").alpha[0, 0, 0] == 0
 
 
-def test_a_truncated_open_image_is_refused_too(pixels, tmp_path):
-    (tmp_path / "t.jpg").write_bytes(_jpeg(pixels)[:900])
-    with Image.open(tmp_path / "t.jpg") as image, pytest.raises(PictureError, match="truncated"):
-        read(image)
-
-
-def test_very_wide_pictures_work():
-    wide = np.random.default_rng(0).integers(0, 255, (40, 30_000, 3), dtype=np.uint8)
-    picture = read(wide)
-    marked = picture.with_residual(small_residual())
-    assert marked.size == wide.shape[:2]
-    assert picture.psnr(marked) > 25
-
-
 @pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".bmp"])
 def test_lossless_formats_keep_every_pixel(suffix, tmp_path, pixels):
     path = save_image(Image.fromarray(pixels), tmp_path / f"p{suffix}")
@@ -427,34 +307,7 @@ def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(tmp_path, p
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_reported(tmp_path, pixels):
-    tmp_path.chmod(0o500)
-    with pytest.raises(PictureError, match="cannot be written"):
-        save_image(Image.fromarray(pixels), tmp_path / "p.png")
-
-
-def test_an_interrupted_write_leaves_nothing(tmp_path, pixels, monkeypatch):
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(PictureError, match="disk full"):
-        save_image(Image.fromarray(pixels), tmp_path / "p.png")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_psnr_is_that_of_the_textbook(pixels):
     brighter = read((pixels + 5).astype(np.uint8))
     assert read(pixels).psnr(brighter) == pytest.approx(20 * np.log10(255 / 5), abs=1e-6)
     assert read(pixels).psnr(read(pixels)) == float("inf")
-
-
-def test_the_content_of_a_file_reads_like_the_file(tmp_path, photos):
-    path = tmp_path / "photo.png"
-    Image.fromarray(photos[0]).save(path)
-    assert np.array_equal(read(path.read_bytes()).to_bytes(), photos[0])
-    with pytest.raises(PictureError, match="the picture is empty"):
-        read(b"")
-    with pytest.raises(PictureError, match="at most .* and 1,000 in all"):
-        decode_image(path.read_bytes(), max_pixels=1000)
