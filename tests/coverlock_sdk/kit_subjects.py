@@ -79,9 +79,11 @@ class SecretBits(Sound):
         return (super().decode(images) > 0).astype(np.float32)
 
 
-class SoftHardBits(Sound):
-    name = "soft-hard-bits"
-    hard_bits = True
+class Probabilities(Sound):
+    name = "probabilities"
+
+    def decode(self, images):
+        return 1 / (1 + np.exp(-super().decode(images)))
 
 
 class Colour(Sound):
@@ -97,25 +99,6 @@ class Colour(Sound):
 
     def decode(self, images):
         return super().decode(images[:, :1] - images[:, 2:])
-
-
-class Nothing(Sound):
-    name = "nothing"
-
-    def embed(self, images, payloads):
-        super().embed(images, payloads)
-
-
-class Bytes(Sound):
-    name = "bytes"
-
-    def embed(self, images, payloads):
-        return (255 * super().embed(images, payloads)).astype(np.uint8)
-
-
-class UnwritableCard(Sound):
-    name = "unwritable-card"
-    card = {"photos": {"a set": {1, 2}}}  # noqa: RUF012
 
 
 class WrongLayer(Sound):
@@ -134,77 +117,6 @@ class WrongLayer(Sound):
                 return torch.from_numpy(self.numpy(self.blocks(images).numpy()))
 
         return Decoder(self.decode).eval()
-
-
-class Overwriting(Sound):
-    name = "overwriting"
-
-    def embed(self, images, payloads):
-        marked = super().embed(images, payloads)
-        images *= 0.5
-        return marked
-
-
-class OverwritingDecoder(Sound):
-    name = "overwriting-decoder"
-
-    def decode(self, images):
-        logits = super().decode(images)
-        images -= 0.5
-        return logits
-
-
-class Random(Sound):
-    name = "random"
-
-    def embed(self, images, payloads):
-        noise = np.random.default_rng().normal(0, 0.004, images.shape)
-        return np.clip(super().embed(images, payloads) + noise, 0, 1).astype(np.float32)
-
-
-class RandomDecoder(Sound):
-    name = "random-decoder"
-
-    def decode(self, images):
-        logits = super().decode(images)
-        return logits + np.random.default_rng().normal(0, 0.5, logits.shape).astype(np.float32)
-
-
-class WrongShape(Sound):
-    name = "wrong-shape"
-
-    def decode(self, images):
-        return super().decode(images)[:, :-1]
-
-
-class WrongType(Sound):
-    name = "wrong-type"
-
-    def decode(self, images):
-        return super().decode(images).astype(np.float64)
-
-
-class NotANumber(Sound):
-    name = "not-a-number"
-
-    def embed(self, images, payloads):
-        return super().embed(images, payloads) / np.float32([1, 1, np.nan])[:, None, None]
-
-
-class OutOfRange(Sound):
-    name = "out-of-range"
-
-    def embed(self, images, payloads):
-        marked = super().embed(images, payloads)
-        marked[..., 0, 0] = 1.5
-        return marked
-
-
-class Raising(Sound):
-    name = "raising"
-
-    def embed(self, images, payloads):
-        raise RuntimeError("no licence found")
 
 
 class OnSelf(Sound):
@@ -231,73 +143,71 @@ class Guarded(OnSelf):
             return super().embed(images, payloads)
 
 
-class BatchMean(Sound):
-    name = "batch-mean"
-
-    def embed(self, images, payloads):
-        shade = 0.1 * (images.mean() - 0.5)
-        return np.clip(super().embed(images, payloads) + shade, 0, 1)
+def spoilt(images):
+    """Overwrite what was given."""
+    images -= 0.5
 
 
-class Inverted(Sound):
-    name = "inverted"
-
-    def decode(self, images):
-        return -super().decode(images)
+def out_of_range(marked):
+    marked[..., 0, 0] = 1.5
+    return marked
 
 
-class Unrelated(Sound):
-    """Encoder and decoder disagree on the order of the bits."""
-
-    name = "unrelated"
-
-    def decode(self, images):
-        return super().decode(images)[:, np.random.RandomState(0).permutation(64)]
+def refuse(*_):
+    raise RuntimeError("no licence found")
 
 
-class Probabilities(Sound):
-    name = "probabilities"
-
-    def decode(self, images):
-        return 1 / (1 + np.exp(-super().decode(images)))
+def noise(shape, deviation):
+    return np.random.default_rng().normal(0, deviation, shape).astype(np.float32)
 
 
-class Deaf(Sound):
-    """Embeds the same whatever it is told."""
+DIFFERENT_ORDER = np.random.RandomState(0).permutation(64)
+NAN = np.float32([1, 1, np.nan])[:, None, None]
+EVERY_EIGHTH = np.where(np.arange(64) % 8 == 0, -1, 1).astype(np.float32)
 
-    name = "deaf"
+BROKEN = {  # what each subject makes of the pictures it is given and of the answer it would give
+    "nothing": {"embed": lambda images, marked: None},
+    "bytes": {"embed": lambda images, marked: (255 * marked).astype(np.uint8)},
+    "overwriting": {"embed": lambda images, marked: (marked, spoilt(images))[0]},
+    "overwriting-decoder": {"decode": lambda images, logits: (logits, spoilt(images))[0]},
+    "random": {"embed": lambda images, marked: np.clip(marked + noise(marked.shape, 0.004), 0, 1)},
+    "random-decoder": {"decode": lambda images, logits: logits + noise(logits.shape, 0.5)},
+    "wrong-shape": {"decode": lambda images, logits: logits[:, :-1]},
+    "wrong-type": {"decode": lambda images, logits: logits.astype(np.float64)},
+    "not-a-number": {"embed": lambda images, marked: marked / NAN},
+    "out-of-range": {"embed": lambda images, marked: out_of_range(marked)},
+    "raising": {"embed": refuse},
+    "batch-mean": {"embed": lambda images, m: np.clip(m + 0.1 * (images.mean() - 0.5), 0, 1)},
+    "inverted": {"decode": lambda images, logits: -logits},
+    "unrelated": {"decode": lambda images, logits: logits[:, DIFFERENT_ORDER]},
+    "inaccurate": {"decode": lambda images, logits: logits * EVERY_EIGHTH},
+}
 
-    def embed(self, images, payloads):
-        return super().embed(images, np.zeros_like(payloads))
+MEMBERS = {
+    "soft-hard-bits": {"hard_bits": True},
+    "unwritable-card": {"card": {"photos": {"a set": {1, 2}}}},
+    "deaf": {"embed": lambda self, x, p: Sound.embed(self, x, np.zeros_like(p))},
+    "visible": {"embed": lambda self, x, p: Sound.embed(self, 0.15 + 0.7 * x, p)},
+    "list-size": {"native_size": [64, 64]},
+    "backwards-calibration": {"calibration": Calibration(scale=-1.0)},
+}
 
 
-class Visible(Sound):
-    name = "visible"
-
-    def embed(self, images, payloads):
-        return super().embed(0.15 + 0.7 * images, payloads)
-
-
-class ListSize(Sound):
-    name = "list-size"
-    native_size = [64, 64]  # noqa: RUF012
-
-
-class BackwardsCalibration(Sound):
-    name = "backwards-calibration"
-    calibration = Calibration(scale=-1.0)
-
-
-class Inaccurate(Sound):
-    """Reads every eighth bit wrongly."""
-
-    name = "inaccurate"
-
-    def decode(self, images):
-        return super().decode(images) * np.where(np.arange(64) % 8 == 0, -1, 1).astype(np.float32)
+def broken(embed=None, decode=None):
+    """Methods of ``Sound`` whose answers are changed."""
+    members = {}
+    if embed:
+        members["embed"] = lambda self, x, p: embed(x, Sound.embed(self, x, p))
+    if decode:
+        members["decode"] = lambda self, x: decode(x, Sound.decode(self, x))
+    return members
 
 
 @hookimpl
 def register_watermarks(register):
     for watermark in [Sound, *Sound.__subclasses__(), Guarded]:
         register(watermark)
+    for name, methods in BROKEN.items():
+        register(type("Broken", (Sound,), {"name": name, **broken(**methods)}))
+    for name, members in MEMBERS.items():
+        register(type("Broken", (Sound,), {"name": name, **members}))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,12 +7,6 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from coverlock_sdk.documents import DocumentError, parsed, read_file
-
-
-@dataclass(frozen=True)
-class Entry:
-    name: Annotated[str, Meta(max_length=4)]
-    size: Annotated[int, Meta(ge=1)]
 
 
 @pytest.mark.parametrize(
@@ -70,3 +62,9 @@ def test_files_are_read_or_refused(tmp_path):
             read_file(path)
     with pytest.raises(DocumentError, match="more than 4 bytes"):
         read_file(tmp_path / "f", most=4)
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: Annotated[str, Meta(max_length=4)]
+    size: Annotated[int, Meta(ge=1)]

@@ -2,11 +2,8 @@
 
 import contextlib
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -136,23 +133,12 @@ def test_pictures_in_bytes_are_told_their_type_and_range(kit):
     assert len(failures) == 2
 
 
-def test_a_lock_around_state_is_thread_safe(kit):
-    assert kit("guarded", "-k", "test_threads").failures == {}
-
-
 def test_a_watermark_below_a_bar_sees_by_how_much(kit):
     run = kit("inaccurate")
     message = (
         "87.5% of the bits are right (random payload, clean 8-bit pictures), but 95% are needed"
     )
     assert message in run.failures["test_bit_accuracy[random]"]
-
-
-def test_figures_are_shown_at_the_end(kit, capsys):
-    kit("sound", "-k", "test_bit_accuracy or test_imperceptibility")
-    shown = capsys.readouterr().out
-    assert "bit accuracy, zeros" in shown
-    assert "PSNR" in shown
 
 
 def test_photos_of_the_vendor(kit, pytester, capsys):
@@ -162,54 +148,3 @@ def test_photos_of_the_vendor(kit, pytester, capsys):
     assert kit("sound", "--images", str(folder), "-k", "not lock").failures == {}
     kit("sound", "--images", str(pytester.mkdir("nothing")))
     assert "contains no pictures" in capsys.readouterr().out
-
-
-def test_unknown_watermark(kit, capsys):
-    assert kit("sund").exit_code == 4
-    assert "did you mean 'sound'?" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ((), "Add --watermark NAME"),
-        (("--watermark", "sound", "--images", "nowhere"), "nowhere is not a folder"),
-    ],
-)
-def test_incomplete_command_line(pytester, arguments, complaint):
-    result = pytester.runpytest("--pyargs", "coverlock_sdk.testing", *arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{complaint}*"])
-
-
-def test_other_test_suites_may_use_the_same_option_names(pytester):
-    pytester.makeconftest(
-        """
-        def pytest_addoption(parser):
-            parser.addoption("--watermark")
-            parser.addoption("--images")
-        """
-    )
-    pytester.makepyfile("def test_nothing(): pass")
-    assert pytester.runpytest("--images", "5").ret == 0
-
-
-def test_natural_pictures_are_reproducible_and_need_no_pytest():
-    pictures = natural_pictures(2, (96, 128), seed=3)
-    assert pictures.shape == (2, 96, 128, 3)
-    assert pictures.dtype == np.uint8
-    assert np.array_equal(pictures, natural_pictures(2, (96, 128), seed=3))
-    assert not np.array_equal(pictures[0], pictures[1])
-    assert not np.array_equal(pictures, natural_pictures(2, (96, 128), seed=4))
-    check = "import sys; from coverlock_sdk.testing import natural_pictures as n; n(1, (32, 32))"
-    check += "; sys.exit('pytest' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check]).returncode == 0
-
-
-def test_natural_pictures_have_the_spectrum_of_photos():
-    luminance = natural_pictures(4, seed=1).mean(axis=-1)
-    power = np.abs(np.fft.fft2(luminance - luminance.mean())).mean(axis=0)
-    frequencies = np.array([4, 8, 16, 32, 64])
-    along = (power[frequencies, 0] + power[0, frequencies]) / 2
-    slope = np.polyfit(np.log(frequencies), np.log(along), 1)[0]
-    assert -1.6 < slope < -0.6

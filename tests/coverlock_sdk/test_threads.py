@@ -1,7 +1,5 @@
 """Small products stay on one thread, and the process gets its threads back."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -31,15 +29,6 @@ def three_threads():
         if threads() != {3}:
             pytest.skip("NumPy's products here do not let threads be chosen")
         yield
-
-
-def test_the_process_gets_its_threads_back():
-    with one_thread:
-        assert threads() == {1}
-        with one_thread:
-            assert threads() == {1}
-        assert threads() == {1}
-    assert threads() == {3}
 
 
 def test_the_limit_lasts_until_the_last_thread_leaves():

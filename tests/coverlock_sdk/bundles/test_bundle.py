@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import asdict, fields
@@ -18,7 +16,6 @@ from coverlock_sdk.bundles.bundle import (
 )
 from coverlock_sdk.bundles.engines import Engine
 from coverlock_sdk.bundles.signing import SIGNATURE, generate_signing_key
-from coverlock_sdk.cli.keys import sign
 from coverlock_sdk.errors import BundleError, CoverLockError, KeyringError
 from coverlock_sdk.verifier.verifier import Settings
 from tests.toy_bundle import write_toy_bundle
@@ -84,13 +81,6 @@ def test_one_flipped_bit_of_the_manifest_is_refused(original):
             Manifest.from_json(bytes(flipped), original)
 
 
-def test_a_manifest_whose_values_were_edited_is_refused(bundle):
-    text = (bundle / MANIFEST).read_text()
-    (bundle / MANIFEST).write_text(text.replace('"fpr": 1e-06', '"fpr": 1e-02'))
-    with pytest.raises(BundleError, match="manifest.json .* SHA-256 differs.*export the bundle"):
-        Verifier.open(bundle, "cpu")
-
-
 def test_a_file_that_changes_after_the_check_is_refused_when_it_is_read(bundle):
     opened = Bundle.open(bundle)
     (bundle / "verify.onnx").write_bytes(b"something else")
@@ -107,14 +97,6 @@ def test_a_missing_file_is_named(bundle):
 def test_a_newer_schema_asks_for_an_update(bundle):
     edit_manifest(bundle, schema=SCHEMA + 1)
     with pytest.raises(BundleError, match=f"newer version .schema {SCHEMA + 1}.*update coverlock"):
-        Bundle.open(bundle)
-
-
-def test_an_older_schema_asks_for_an_export(bundle):
-    document = json.loads((bundle / MANIFEST).read_text())
-    del document["sha256"]
-    (bundle / MANIFEST).write_text(json.dumps({**document, "schema": 1}))
-    with pytest.raises(BundleError, match="older version .schema 1.*export the bundle again"):
         Bundle.open(bundle)
 
 
@@ -140,25 +122,12 @@ def test_a_section_of_the_wrong_kind_is_one_sentence(bundle, section, value):
         assert "\n" not in str(error)  # noqa: PT017 (some of these values are harmless)
 
 
-@pytest.mark.parametrize("bands", [[], [0], [256.0], ["256"], [1] * 100, 256, None])
-def test_bands_of_the_wrong_kind_are_refused(bundle, bands):
-    edit_manifest(bundle, bands=bands)
-    with pytest.raises(BundleError, match=r"\$\.bands.*export the bundle again"):
-        Bundle.open(bundle)
-
-
 def test_an_engine_of_the_wrong_kind_is_one_sentence(bundle):
     good = asdict(ENGINE)
     for name, value in (("batches", 3), ("target", "cuda"), ("graph", "../../verify")):
         edit_manifest(bundle, engines=[{**good, name: value}])
         with pytest.raises(BundleError, match=r"engines\[0\]|not the name of a file inside"):
             Bundle.open(bundle)
-
-
-def test_a_folder_that_is_no_bundle_is_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(BundleError, match="is not a bundle"):
-            Bundle.open(path)
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "a/../../b", "..\\outside"])
@@ -292,13 +261,3 @@ def test_what_is_not_a_key_is_refused(signed, tmp_path):
             Bundle.open(bundle, trust=trust)
     with pytest.raises(KeyringError, match="private key"):
         Bundle.open(bundle).sign(public)
-
-
-def test_the_sign_command_makes_a_key_and_signs(bundle, tmp_path):
-    pytest.importorskip("cryptography")
-    from click.testing import CliRunner
-
-    arguments = [str(bundle), "--key", str(tmp_path / "r.pem"), "--new-key", "--json"]
-    answer = CliRunner().invoke(sign, arguments)
-    assert answer.exit_code == 0, answer.output
-    Bundle.open(bundle, trust=json.loads(answer.output)["public_key"])

@@ -1,7 +1,5 @@
 """Who may sign bundles: one of several keys, perhaps an encrypted one."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 
@@ -11,7 +9,11 @@ from PIL import Image
 
 from coverlock_sdk import Embedder, Verifier
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.signing import generate_signing_key, is_encrypted, trusted_signers
+from coverlock_sdk.bundles.signing import (
+    generate_signing_key,
+    is_encrypted,
+    trusted_signers,
+)
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.cli.keys import PASSPHRASE_VARIABLE
 from coverlock_sdk.errors import BundleError, KeyringError, UntrustedBundleWarning
@@ -108,17 +110,6 @@ def test_a_signing_key_can_be_encrypted(original, tmp_path, monkeypatch):
     assert run("sign", bundle, "--key", key).exit_code == 0
     with pytest.raises(KeyringError, match="is encrypted"):
         Bundle.open(bundle).sign(key)
-
-
-def test_a_passphrase_that_does_nothing_is_refused(bundle, keys, tmp_path):
-    (tmp_path / "secret").write_text("")
-    secret = ("--passphrase-file", tmp_path / "secret")
-    key = keys[0].with_suffix(".pem")
-    assert "does nothing" in run("sign", bundle, "--key", key, *secret).stderr
-    assert "does nothing" in run("sign", bundle, "--key", key, "--encrypt").stderr
-    new = ("sign", bundle, "--key", tmp_path / "n.pem", "--new-key", "--encrypt", *secret)
-    assert "an empty passphrase" in run(*new).stderr
-    assert not (tmp_path / "n.pem").exists()
 
 
 def test_a_key_of_another_kind_is_refused(bundle, tmp_path):

@@ -1,7 +1,5 @@
 """``coverlock embed`` in production: bundles, processes, formats, and files that exist."""
 
-from __future__ import annotations
-
 import json
 import os
 
@@ -94,12 +92,3 @@ def test_processes_mark_the_same(bundle, folder, tmp_path, registry):
     known = embed(bundle, folder, tmp_path / "three", "--workers", "2", *registry)[1]
     assert [row["serial"] for row in known["results"]] == ["alice/000001", "alice/000002"]
     assert len(Registry(tmp_path / "registry.db").names()) == 2
-
-
-def test_one_of_bundle_and_watermark(bundle, folder, tmp_path):
-    line = ["embed", str(folder), "--id", "alice"]
-    for options in ([], ["--bundle", str(bundle), "-w", "mbrs"]):
-        assert CliRunner().invoke(build_cli(), [*line, *options]).exit_code == 2
-    result = CliRunner().invoke(build_cli(), [*line, "-w", "mbrs", "--trust", "any"])
-    assert result.exit_code == 2
-    assert "without --bundle" in result.stderr

@@ -1,7 +1,5 @@
 """``--audit``: commands and jobs leave the same trail as the service."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 
@@ -54,16 +52,6 @@ def test_every_verdict_is_a_line_with_identifier_and_digest(bundle, marked, tmp_
     assert (first["watermark"], first["hash"]) == ("additive", "projection")
     assert first["agreement"] > first["floor"]
     assert check_chain(log)[0] == 2
-
-
-def test_identifying_names_what_was_found(bundle, marked, tmp_path):
-    log, ids = tmp_path / "log.jsonl", tmp_path / "ids.txt"
-    ids.write_text("bob\nalice\n")
-    plain = tmp_path / "plain.png"
-    Image.fromarray(natural_pictures(1, (144, 176), seed=6)[0]).save(plain)
-    settings = ("--bundle", bundle, "--runtime", "cpu", "--audit", log)
-    assert run("identify", marked, plain, "--ids", ids, *settings) == 1
-    assert [line["source"]["id"] for line in lines_of(log)] == ["alice", None]
 
 
 @pytest.mark.parametrize("more", [(), ("--workers", "1")])

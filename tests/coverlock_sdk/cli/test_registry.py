@@ -1,15 +1,7 @@
 """``--registry``: pictures are numbered and remembered, and others do not pass for them."""
 
-from __future__ import annotations
-
-import click
-import numpy as np
 import pytest
-from PIL import Image
 
-from coverlock_sdk.cli.output import VERDICT_COLUMNS, report
-from coverlock_sdk.frames import WHOLE, Frame
-from coverlock_sdk.images.folders import Found
 from tests.coverlock_sdk.cli.conftest import LOCK, complaint, run, run_json
 
 
@@ -61,36 +53,6 @@ def test_a_picture_that_was_marked_before_is_told(folder, marked, registry):
     assert row["alike"].startswith("studio/")
 
 
-def test_a_registry_needs_a_key(folder, registry):
-    assert "needs a key" in complaint("embed", folder, *LOCK, *registry[:2])
-
-
 def test_processes_look_for_one_serial(toy, marked, registry):
     bundle = ("verify", *marked, "--bundle", toy, "--workers", "1", *registry)
     assert "stands for 3 serials" in complaint(*bundle, "--id", "studio")
-
-
-def test_a_nearly_empty_picture_is_refused_with_a_reason(folder, tmp_path):
-    blank = tmp_path / "blank.png"
-    Image.fromarray(np.full((160, 192, 3), 127, np.uint8)).save(blank)
-    assert "nearly empty" in run("verify", blank, *LOCK, code=1)
-    (tmp_path / "ids.txt").write_text("studio\n")
-    ids = ("--ids", tmp_path / "ids.txt")
-    assert "nearly empty" in run("identify", blank, "-w", "additive", *ids, code=1)
-    assert "nearly empty" in run("embed", blank, *LOCK, code=2)
-    assert not (tmp_path / "blank.marked.png").exists()
-
-
-def test_the_table_tells_which_part_of_the_original_is_seen(capsys):
-    rows = [
-        {"file": file, "status": "accepted", "warnings": [], "frame": frame._asdict()}
-        for file, frame in {"whole.png": WHOLE, "part.png": Frame(side=0.9)}.items()
-    ]
-    with pytest.raises(click.exceptions.Exit):
-        report(Found([], 0), rows[:1], VERDICT_COLUMNS, as_json=False)
-    assert "shows" not in capsys.readouterr().out
-    with pytest.raises(click.exceptions.Exit):
-        report(Found([], 0), rows, VERDICT_COLUMNS, as_json=False)
-    whole, part = capsys.readouterr().out.splitlines()[2:4]
-    assert "of the picture" not in whole
-    assert "81% of the picture" in part

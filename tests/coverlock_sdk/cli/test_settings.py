@@ -1,20 +1,16 @@
 """Options: those that do nothing are refused, and what is wrong with one is said once."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 from PIL import Image
 
-from coverlock_sdk import hookimpl
 from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.locking.keys import generate_key
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.verifier.audit_log import AuditLog
-from tests.conftest import AdditiveMark
 from tests.coverlock_sdk.cli.conftest import LOCK, complaint, run, run_json
 from tests.toy_bundle import toy_lock
 
@@ -49,13 +45,6 @@ def test_a_false_positive_rate_lies_between_0_and_1(rate, folder, toy, tmp_path)
         ("identify", folder, *bundle, "--ids", ids),
     ):
         assert "must be strictly between 0 and 1" in complaint(*arguments, "--fpr", rate)
-
-
-def test_an_export_refuses_such_a_rate_too(folder, tmp_path):
-    pytest.importorskip("torch")
-    pytest.importorskip("onnxscript")
-    arguments = ("export", "additive", "--images", folder, "-o", tmp_path / "bundle")
-    assert "must be strictly between 0 and 1" in complaint(*arguments, "--fpr", "0")
 
 
 def test_a_setting_is_a_name_with_options():
@@ -107,16 +96,6 @@ def test_what_is_wrong_with_a_setting_is_said_once_and_before_the_first_picture(
     assert "cannot be saved as '.gif'" in said
 
 
-def test_a_list_of_identifiers_must_have_some(folder, tmp_path):
-    ids = tmp_path / "ids.txt"
-    identify = ("identify", folder, "-w", "additive", "--ids", ids)
-    assert "ids.txt does not exist" in complaint(*identify)
-    ids.write_text("\n \n")
-    assert "has no identifiers" in complaint(*identify)
-    ids.write_bytes(b"\xff\xfe\xff")
-    assert "is not a text file" in complaint(*identify)
-
-
 def test_a_bundle_verifies_and_identifies(folder, toy, tmp_path, photos):
     marked = tmp_path / "marked.png"
     Image.fromarray(toy_lock().embed(photos[0], "bob")).save(marked)
@@ -148,25 +127,6 @@ def test_a_rejected_picture_names_no_key(folder, tmp_path):
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert len(lines) == 9
     assert {line["key_id"] for line in lines} == {None}
-
-
-def test_a_missing_package_ends_the_batch(folder):
-    class Unfinished(AdditiveMark):
-        name = "unfinished"
-
-        def decode(self, images):
-            from coverlock_sdk.errors import MissingModelError
-
-            raise MissingModelError("fetch it first")
-
-    class Plugin:
-        @hookimpl
-        def register_watermarks(self, register):
-            register(Unfinished)
-
-    plugin_manager().add("unfinished", Plugin())
-    said = complaint("verify", folder, "-w", "unfinished", "--id", "x")
-    assert "fetch it first" in said
 
 
 def test_no_signing_key_is_made_for_what_is_not_a_bundle(tmp_path):

@@ -1,11 +1,5 @@
 """The production embedder marks as the lock does, from a bundle and without PyTorch."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -52,13 +46,6 @@ def test_what_it_reports_is_what_a_verifier_sees(embedder, bundle, photos):
     assert (verdict.matches, verdict.accepted) == (marked.verdict.matches, True)
 
 
-def test_threads_share_one(embedder, photos):
-    alone = [embedder.embed(photo, "alice") for photo in photos]
-    with ThreadPoolExecutor(4) as threads:
-        together = list(threads.map(lambda photo: embedder.embed(photo, "alice"), photos))
-    assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
-
-
 def test_the_key_of_the_export_is_needed(tmp_path, photos, key):
     bundle = write_toy_bundle(tmp_path / "keyed", key.fingerprint, embedding=True)
     with pytest.raises(BundleError, match="fingerprint"):
@@ -92,15 +79,3 @@ def test_a_network_hash_that_is_installed_without_pytorch_leaves_pictures_unhard
     with pytest.warns(UnhardenedWarning, match="'projection' has no gradients"):
         marked = Embedder.open(bundle, threads=1).embed(photos[0], "alice")
     assert toy_lock().verify(marked, "alice")
-
-
-def test_it_needs_no_pytorch(bundle, tmp_path, photos):
-    photo = str(tmp_path / "photo.png")
-    Image.fromarray(photos[0]).save(photo)
-    code = (
-        "import sys\nfrom coverlock_sdk import Embedder\n"
-        f"marked = Embedder.open({str(bundle.path)!r}).embed({photo!r}, 'a')\n"
-        "print(marked.name, 'torch' in sys.modules)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.split() == ["photo.marked.png", "False"]

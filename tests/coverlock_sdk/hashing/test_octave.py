@@ -1,7 +1,5 @@
 """The default hash: its numbers, and the promises that locking relies on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,14 +49,14 @@ def cosines(one: np.ndarray, other: np.ndarray) -> list[float]:
     ]
 
 
-def test_it_is_the_default() -> None:
+def test_it_is_the_default():
     image_hash = load_hash()
     assert isinstance(image_hash, OctaveCode)
     assert image_hash.registers
     assert (image_hash.bands, image_hash.dimensions) == ((192, 320, 512), 1024)
 
 
-def test_the_shipped_file_is_small_and_fits_its_card() -> None:
+def test_the_shipped_file_is_small_and_fits_its_card():
     assert shipped_file("octave.safetensors").stat().st_size < 3e6
     card = shipped_card("octave")
     assert tuple(card["recipe"]["dimensions"]) == CODE.bands
@@ -87,20 +85,20 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize("row", range(3))
-def test_golden_logits(row: int) -> None:
+def test_golden_logits(row):
     """Bundles and marked pictures outlive a release: these numbers never change."""
     [logits] = CODE.logits(ramps()[row : row + 1])
     np.testing.assert_allclose(logits[PLACES], GOLDEN[row], atol=1e-4)
 
 
-def test_the_code_of_a_description_is_that_of_the_picture() -> None:
+def test_the_code_of_a_description_is_that_of_the_picture():
     images = noise(0, 2)
     described = CODE.describe(images)
     found = np.concatenate([CODE.code(one) for one in described])
     np.testing.assert_array_equal(found, CODE.logits(images))
 
 
-def test_the_module_is_the_description() -> None:
+def test_the_module_is_the_description():
     torch = pytest.importorskip("torch")
     images = noise(0, 2)
     np.testing.assert_array_equal(CODE.module()(torch.from_numpy(images)), CODE.describe(images))
@@ -108,7 +106,7 @@ def test_the_module_is_the_description() -> None:
 
 @given(SEEDS)
 @settings(max_examples=10, deadline=None)
-def test_it_is_linear_and_sees_no_brightness(seed: int) -> None:
+def test_it_is_linear_and_sees_no_brightness(seed):
     one, other = noise(seed, 2)
     mixed = (0.25 * one + 0.5 * other + 0.1).astype(np.float32)
     a, b, c = CODE.logits(np.stack([one, other, mixed]))
@@ -117,9 +115,7 @@ def test_it_is_linear_and_sees_no_brightness(seed: int) -> None:
 
 @given(SEEDS, st.floats(0.9, 1), st.floats(0, 1), st.floats(0, 1))
 @settings(max_examples=15, deadline=None)
-def test_a_crop_has_the_code_of_the_whole_in_its_true_frame(
-    seed: int, side: float, down: float, across: float
-) -> None:
+def test_a_crop_has_the_code_of_the_whole_in_its_true_frame(seed, side, down, across):
     picture = smooth(seed)
     size = picture.shape[1]
     kept = round(size * side)
@@ -133,9 +129,7 @@ def test_a_crop_has_the_code_of_the_whole_in_its_true_frame(
 
 @given(SEEDS, st.floats(-6, 6).filter(lambda turn: abs(turn) > 0.5))
 @settings(max_examples=15, deadline=None)
-def test_a_turned_picture_has_the_code_of_the_whole_in_its_true_frame(
-    seed: int, turn: float
-) -> None:
+def test_a_turned_picture_has_the_code_of_the_whole_in_its_true_frame(seed, turn):
     pixels = np.rint(255 * smooth(seed)).astype(np.uint8)
     turned = Rotation(turn)(pixels.transpose(1, 2, 0), np.random.default_rng(0))
     view = thumbnail(turned.transpose(2, 0, 1).astype(np.float32) / 255)
@@ -144,7 +138,7 @@ def test_a_turned_picture_has_the_code_of_the_whole_in_its_true_frame(
     assert min(cosines(whole, seen)) > 0.9
 
 
-def test_a_wrong_frame_has_another_code() -> None:
+def test_a_wrong_frame_has_another_code():
     view = thumbnail(
         natural_pictures(1, (256, 256), seed=5)[0].transpose(2, 0, 1) / np.float32(255)
     )
@@ -152,7 +146,7 @@ def test_a_wrong_frame_has_another_code() -> None:
     assert max(cosines(whole, wrong)[1:]) < 0.5
 
 
-def test_frames_are_the_same_together_and_one_by_one() -> None:
+def test_frames_are_the_same_together_and_one_by_one():
     [view] = noise(3)
     frames = [WHOLE, Frame(0.9, 0.5, 0.45), straightened(3.0), Frame(0.8, 0.55, 0.5, -2.0)]
     together = CODE.framed(View(view), rows_of(*frames))
@@ -164,7 +158,7 @@ def test_frames_are_the_same_together_and_one_by_one() -> None:
 
 @given(SEEDS)
 @settings(max_examples=15, deadline=None)
-def test_pulling_back_is_the_transpose(seed: int) -> None:
+def test_pulling_back_is_the_transpose(seed):
     """<w, B d> = <B^T w, d> for every change d whose tapered mean is zero."""
     weights = np.random.RandomState(seed).standard_normal(CODE.dimensions).astype(np.float32)
     [change] = noise(seed)
@@ -177,7 +171,7 @@ def test_pulling_back_is_the_transpose(seed: int) -> None:
 
 @given(SEEDS)
 @settings(max_examples=15, deadline=None)
-def test_the_gram_matrix_is_that_of_pulling_back(seed: int) -> None:
+def test_the_gram_matrix_is_that_of_pulling_back(seed):
     rng = np.random.RandomState(seed)
     one, other = rng.standard_normal((2, CODE.dimensions)).astype(np.float32)
     inner = float(np.vdot(CODE.pull_back(one), CODE.pull_back(other)))

@@ -1,7 +1,5 @@
 """Checkpoints of others: what is refused, and what the refusal says."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path
@@ -34,7 +32,7 @@ class Payload:
 
 
 @pytest.mark.parametrize("name", ["w.safetensors", "w.pth", "legacy.pth"])
-def test_weights_are_read_from_either_format(tmp_path: Path, name: str) -> None:
+def test_weights_are_read_from_either_format(tmp_path, name):
     file = tmp_path / name
     if name == "w.safetensors":
         save_file(WEIGHTS, file)
@@ -49,7 +47,7 @@ def test_weights_are_read_from_either_format(tmp_path: Path, name: str) -> None:
             read_checkpoint(file)
 
 
-def test_a_pickle_payload_is_never_run(tmp_path: Path) -> None:
+def test_a_pickle_payload_is_never_run(tmp_path):
     trap = tmp_path / "trap"
     torch.save({"a": Payload(trap)}, tmp_path / "new.pth")
     (tmp_path / "bare.pth").write_bytes(pickle.dumps({"a": Payload(trap)}, protocol=2))
@@ -62,7 +60,7 @@ def test_a_pickle_payload_is_never_run(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
-def test_whatever_damage_does_it_is_told_in_one_sentence(tmp_path: Path, zipped: bool) -> None:
+def test_whatever_damage_does_it_is_told_in_one_sentence(tmp_path, zipped):
     file, rng = tmp_path / "w.pth", np.random.default_rng(0)
     weights = {"a": torch.zeros(2), "b": torch.ones(3)}
     torch.save(weights, file, _use_new_zipfile_serialization=zipped)
@@ -80,23 +78,17 @@ def test_whatever_damage_does_it_is_told_in_one_sentence(tmp_path: Path, zipped:
     assert not any("\n" in refusal for refusal in refusals)
 
 
-def test_text_is_no_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / "readme.pth").write_text("this is not a checkpoint")
-    with pytest.raises(CorruptModelError, match="not a checkpoint"):
-        read_checkpoint(tmp_path / "readme.pth")
-
-
 @pytest.mark.parametrize(
     "held", [{}, [1], {"a": 1}, {1: WEIGHTS["a"]}, {"m": WEIGHTS}, WEIGHTS["b"]]
 )
-def test_only_a_flat_state_dict_goes_on(held: object) -> None:
+def test_only_a_flat_state_dict_goes_on(held):
     with pytest.raises(CorruptModelError, match="map names to tensors"):
         require_weights(held, Path("w.pth"))
     with pytest.raises(CorruptModelError, match=r"'net' in w.pth is not a state dict"):
         require_weights(held, Path("w.pth"), "net")
 
 
-def test_what_does_not_match_is_listed() -> None:
+def test_what_does_not_match_is_listed():
     expected = {"a": torch.zeros(3), "b": torch.zeros(2), **{f"x{i}": WEIGHTS["b"] for i in "123"}}
     with pytest.raises(CorruptModelError) as refusal:
         require_match(WEIGHTS | {"c": WEIGHTS["a"]}, expected, Path("w.pth"), "a net")
@@ -106,8 +98,3 @@ def test_what_does_not_match_is_listed() -> None:
     assert "1 unknown: c;" in message
     assert "a (3000,) instead of (3,), b (2, 2) instead of (2,)" in message
     require_match(WEIGHTS, WEIGHTS, Path("w.pth"), "a net")
-
-
-def test_a_long_list_is_cut() -> None:
-    with pytest.raises(CorruptModelError, match="7 missing: 0, 1, 2, 3, 4, and 2 more"):
-        require_match({}, {str(i): WEIGHTS["b"] for i in range(7)}, Path("w"), "a net")

@@ -1,9 +1,6 @@
 """Files on other people's servers: only with the right digest, and never half."""
 
-from __future__ import annotations
-
 import hashlib
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def served(tmp_path, monkeypatch):
     monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
     file = tmp_path / "encoder_Q.onnx"
     file.write_bytes(CONTENT)
@@ -28,7 +25,7 @@ def published(address: str, sha256: str | None) -> PublishedFiles:
     )
 
 
-def test_a_file_with_the_pinned_digest_is_kept(served: Path) -> None:
+def test_a_file_with_the_pinned_digest_is_kept(served):
     model, seen = published(served.as_uri(), DIGEST), []
     assert not model.is_present
     folder = model.fetch(lambda done, total: seen.append((done, total)))
@@ -39,21 +36,14 @@ def test_a_file_with_the_pinned_digest_is_kept(served: Path) -> None:
     assert model.card() == {"sha256": {"encoder.onnx": DIGEST}, "as_published": True}
 
 
-def test_what_is_there_is_not_fetched_again(served: Path) -> None:
-    model = published(served.as_uri(), DIGEST)
-    model.fetch()
-    served.unlink()
-    assert model.fetch() == model.folder
-
-
-def test_a_file_with_another_digest_is_refused(served: Path) -> None:
+def test_a_file_with_another_digest_is_refused(served):
     model = published(served.as_uri(), "0" * 64)
     with pytest.raises(CorruptModelError, match="its SHA-256 differs"):
         model.fetch()
     assert not model.is_present
 
 
-def test_without_a_digest_nothing_is_fetched(served: Path) -> None:
+def test_without_a_digest_nothing_is_fetched(served):
     model = published(served.as_uri(), None)
     with pytest.raises(MissingModelError, match="coverlock import tiny encoder_Q.onnx"):
         model.fetch()
@@ -61,25 +51,8 @@ def test_without_a_digest_nothing_is_fetched(served: Path) -> None:
         model.locate()
 
 
-def test_an_address_that_does_not_answer_names_the_way_out(served: Path) -> None:
-    served.unlink()
-    model = published(served.as_uri(), DIGEST)
-    with pytest.raises(MissingModelError, match="coverlock import tiny encoder_Q.onnx"):
-        model.fetch()
-    with pytest.raises(MissingModelError, match="'coverlock fetch tiny'"):
-        model.locate()
-
-
-def test_a_file_may_be_brought(served: Path) -> None:
+def test_a_file_may_be_brought(served):
     model = published("https://example.org/model", None)
     model.keep("encoder.onnx", b"mine")
     assert model.is_present
     assert model.card()["as_published"] is False
-
-
-def test_a_cache_that_cannot_be_written_says_so(
-    served: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COVERLOCK_MODELS", str(served / "below-a-file"))
-    with pytest.raises(MissingModelError, match="set COVERLOCK_MODELS"):
-        published(served.as_uri(), DIGEST).fetch()

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from PIL import Image
 
@@ -12,12 +8,12 @@ MARKED, PLAIN = 20, 10
 
 
 @pytest.fixture(scope="session")
-def toy(tmp_path_factory) -> Path:
+def toy(tmp_path_factory):
     return write_toy_bundle(tmp_path_factory.mktemp("toy") / "bundle").path
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory):
     """Marked and unmarked pictures of several sizes, and two files that are no pictures."""
     folder = tmp_path_factory.mktemp("pictures")
     lock = toy_lock()

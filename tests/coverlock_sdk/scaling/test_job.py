@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
@@ -12,7 +9,7 @@ from tests.toy_bundle import put_runtime
 
 
 @pytest.fixture
-def job(toy) -> VerificationJob:
+def job(toy):
     return VerificationJob(str(toy), "alice", runtime="cpu", max_batch=8)
 
 
@@ -50,12 +47,6 @@ def test_a_picture_whose_reading_fails_in_an_unforeseen_way_is_an_error(job, fol
     rows = list(in_processes(job, ["nobody\0expects.png", good], workers=1))
     assert [row["status"] for row in rows] == ["error", "accepted"]
     assert "is not the name of a file" in rows[0]["error"]
-
-
-def test_a_message_that_fits_no_picture_is_said_once(toy, folder):
-    job = VerificationJob(str(toy), "\udcff", runtime="cpu")
-    with pytest.raises(MessageError):
-        list(in_processes(job, [str(folder / "000.png")], workers=1))
 
 
 def test_picture_files_are_decoded_elsewhere(job, folder, monkeypatch):

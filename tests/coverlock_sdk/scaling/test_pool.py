@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -15,7 +13,6 @@ from PIL import Image
 from coverlock_sdk import Keyring
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError
-from coverlock_sdk.scaling import pool
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
@@ -111,29 +108,6 @@ def test_a_picture_that_kills_is_found_and_reported(toy, folder):
     [bad] = [row for row in rows if row["status"] == "error"]
     assert bad["file"].endswith("013.png")
     assert "died" in bad["error"]
-
-
-def test_thread_limits_are_for_the_workers_only(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with pool._pool(VerificationJob("b", threads=1), 1):
-        assert os.environ["OMP_NUM_THREADS"] == "1"
-    assert os.environ["OMP_NUM_THREADS"] == "7"
-    assert "MKL_NUM_THREADS" not in os.environ
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ([], "either a watermark"),
-        (["-w", "additive", "--bundle", "b"], "either a watermark"),
-        (["-w", "additive", "--workers", "2"], "--workers does nothing without --bundle"),
-    ],
-)
-def test_options_that_do_not_go_together(arguments, complaint):
-    result = CliRunner().invoke(build_cli(), ["verify", "x.png", *arguments, "--id", "alice"])
-    assert result.exit_code == 2
-    assert complaint in result.output
 
 
 def test_keys_travel_as_the_path_of_their_file(tmp_path, photos):
