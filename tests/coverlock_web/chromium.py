@@ -1,8 +1,5 @@
 """A headless Chromium that a test drives, by the DevTools protocol over a pair of pipes."""
 
-from __future__ import annotations
-
-import base64
 import contextlib
 import fcntl
 import json
@@ -135,10 +132,6 @@ class Page:
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-
-    def screenshot(self, path: Path) -> None:
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=True, format="png")
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def processor_seconds(self) -> float:
         """What all processes of the browser have computed so far, however busy the machine is."""

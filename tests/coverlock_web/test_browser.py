@@ -1,12 +1,9 @@
 """The page in a real browser: what a visitor sees is what Python says."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import itertools
 import threading
-from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -34,14 +31,17 @@ from tests.toy_bundle import toy_lock, write_toy_bundle
 
 pytestmark = pytest.mark.browser
 
+
 READY = "document.readyState === 'complete' && status.dataset?.state !== 'loading'".replace(
     "status", "document.getElementById('status')"
 )
+
+
 SIZES = ((256, 256), (300, 300), (512, 512), (640, 427), (1200, 800))
 
 
 @pytest.fixture(scope="session")
-def page() -> Iterator[Page]:
+def page():
     program = find_chromium()
     if program is None:
         pytest.skip("Chromium is not installed (COVERLOCK_CHROMIUM can name it)")
@@ -50,13 +50,13 @@ def page() -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def lock() -> LockedWatermark:
+def lock():
     pytest.importorskip("torch", reason="an export needs PyTorch")
     return wrap("mbrs")
 
 
 @pytest.fixture(scope="session")
-def bundle(lock: LockedWatermark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundle(lock, tmp_path_factory):
     from coverlock_export.exporting import Request, export_bundle
 
     folder = tmp_path_factory.mktemp("export")
@@ -70,7 +70,7 @@ def bundle(lock: LockedWatermark, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture(scope="session")
-def site(bundle: Path, lock: LockedWatermark) -> Path:
+def site(bundle, lock):
     from coverlock_sdk.bundles.bundle import Bundle
 
     require_runtime()
@@ -83,7 +83,7 @@ def require_runtime() -> None:
 
 
 @pytest.fixture
-def ready(page: Page, site: Path) -> Page:
+def ready(page, site):
     """The page of a real watermark, opened from its file."""
     page.appear(1280, 900)
     page.open(site.as_uri())
@@ -117,29 +117,8 @@ def forged(cover: Image.Image, marked: Image.Image, target: Image.Image) -> Imag
     return Image.fromarray(pasted.astype(np.uint8))
 
 
-def test_four_pictures_get_the_verdicts_of_python(
-    ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
-) -> None:
-    cover, target = (Image.fromarray(p) for p in natural_pictures(2, (320, 400), seed=5))
-    marked = lock.embed(cover, IDENTIFIER)
-    files = {
-        "marked": saved(marked, tmp_path / "marked.png"),
-        "forged": saved(forged(cover, marked, target), tmp_path / "forged.png"),
-        "clean": saved(target, tmp_path / "clean.png"),
-        "jpeg": saved(marked, tmp_path / "marked.jpg", quality=80),
-    }
-    with Verifier.open(bundle, "cpu") as verifier:
-        for name, file in files.items():
-            verdict = verifier.verify(file, IDENTIFIER)
-            assert verdict.accepted == (name in ("marked", "jpeg"))
-            assert_same(dropped(ready, file), verdict, name)
-    assert ready.complaints == []
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
-def test_the_first_verdict_comes_within_three_seconds_of_one_core(
-    page: Page, site: Path, lock: LockedWatermark, tmp_path: Path
-) -> None:
+def test_the_first_verdict_comes_within_three_seconds_of_one_core(page, site, lock, tmp_path):
     photo = Image.fromarray(natural_pictures(1, (1200, 1600))[0])
     marked = saved(lock.embed(photo, IDENTIFIER), tmp_path / "marked.png")
     page.open("about:blank")
@@ -178,34 +157,24 @@ def forty(photos: list[Image.Image], lock: LockedWatermark, folder: Path) -> lis
     return files
 
 
+@pytest.mark.parametrize("source", ["made", pytest.param("coco", marks=pytest.mark.shared)])
 @pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.WeakMarkWarning")
-def test_forty_pictures_get_the_verdicts_of_python(
-    ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
-) -> None:
-    photos = [Image.fromarray(p) for p in natural_pictures(40, (256, 256), seed=9)]
-    compare_all(ready, forty(photos, lock, tmp_path), bundle)
-
-
-@pytest.mark.shared
-@pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.WeakMarkWarning")
-def test_forty_photos_get_the_verdicts_of_python(
-    shared_data: Path, ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
-) -> None:
-    paths = sorted((shared_data / "eval" / "coco").iterdir())[:40]
-    photos = [Image.open(path).convert("RGB") for path in paths]
-    compare_all(ready, forty(photos, lock, tmp_path), bundle)
-
-
-def compare_all(page: Page, files: list[Path], bundle: Path) -> None:
-    assert len(files) == 40
+def test_forty_pictures_get_the_verdicts_of_python(source, request, ready, lock, bundle, tmp_path):
+    if source == "made":
+        photos = [Image.fromarray(p) for p in natural_pictures(40, (256, 256), seed=9)]
+    else:
+        folder = request.getfixturevalue("shared_data") / "eval" / source
+        photos = [Image.open(path).convert("RGB") for path in sorted(folder.iterdir())[:40]]
+    files = forty(photos, lock, tmp_path)
     with Verifier.open(bundle, "cpu") as verifier:
         verdicts = [verifier.verify(file, IDENTIFIER) for file in files]
     assert 16 <= sum(verdict.accepted for verdict in verdicts) <= 20
     for file, verdict in zip(files, verdicts, strict=True):
-        assert_same(dropped(page, file), verdict, file.name)
+        assert_same(dropped(ready, file), verdict, file.name)
+    assert ready.complaints == []
 
 
-def test_one_click_tells_the_story(ready: Page) -> None:
+def test_one_click_tells_the_story(ready):
     for pair in (0, 1):
         ready.evaluate(f"document.getElementById('pair-{pair}').click()")
         ready.evaluate("document.getElementById('transplant').click()")
@@ -221,7 +190,7 @@ def test_one_click_tells_the_story(ready: Page) -> None:
         assert genuine == ["true", "true"]
 
 
-def test_the_story_works_from_the_keyboard(ready: Page) -> None:
+def test_the_story_works_from_the_keyboard(ready):
     ready.evaluate("document.getElementById('transplant').focus()")
     ready.press("Enter")
     ready.wait_for("!document.getElementById('story-result').hidden")
@@ -232,7 +201,7 @@ def test_the_story_works_from_the_keyboard(ready: Page) -> None:
     assert ready.evaluate(where) == "53%"
 
 
-def test_everything_a_visitor_operates_has_a_name(ready: Page) -> None:
+def test_everything_a_visitor_operates_has_a_name(ready):
     ready.evaluate("coverlock.story.transplant()")
     nodes = ready.call("Accessibility.getFullAXTree")["nodes"]
     operated = {"button", "slider", "textbox", "radio", "link", "DisclosureTriangle"}
@@ -247,7 +216,7 @@ def test_everything_a_visitor_operates_has_a_name(ready: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(ready: Page, scheme: str) -> None:
+def test_text_stands_out_from_its_ground(ready, scheme):
     ready.appear(1280, 900, scheme)
     ready.evaluate("coverlock.story.transplant()")
     ready.evaluate("document.querySelector('[data-sample=forged]').click()")
@@ -256,7 +225,7 @@ def test_text_stands_out_from_its_ground(ready: Page, scheme: str) -> None:
     assert faint == []
 
 
-def test_a_phone_shows_the_page_without_scrolling_sideways(ready: Page) -> None:
+def test_a_phone_shows_the_page_without_scrolling_sideways(ready):
     ready.appear(360, 740)
     ready.evaluate("coverlock.story.transplant()")
     ready.evaluate("document.querySelector('[data-sample=marked]').click()")
@@ -265,7 +234,7 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(ready: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_every_label_of_the_scale_can_be_read(ready: Page, width: int) -> None:
+def test_every_label_of_the_scale_can_be_read(ready, width):
     ready.appear(width, 740)
     ready.evaluate("document.querySelector('[data-sample=forged]').click()")
     ready.wait_for("document.querySelector('#verdict .verdict')")
@@ -282,7 +251,7 @@ def test_every_label_of_the_scale_can_be_read(ready: Page, width: int) -> None:
         assert beside or one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
 
 
-def test_a_rejection_by_chance_counts_no_bits(ready: Page) -> None:
+def test_a_rejection_by_chance_counts_no_bits(ready):
     ready.evaluate("document.querySelector('[data-sample=forged]').click()")
     ready.wait_for("document.querySelector('#verdict [data-accepted=false]')")
     shown = ready.evaluate(SHOWN)
@@ -291,11 +260,13 @@ def test_a_rejection_by_chance_counts_no_bits(ready: Page) -> None:
 
 
 ACCEPTED = "document.querySelector('#verdict [data-accepted=true]')"
+
+
 SHOWN = "document.getElementById('verdict').textContent"
 
 
 @pytest.fixture
-def accepted(ready: Page) -> Page:
+def accepted(ready):
     """The page once it has accepted a picture."""
     ready.evaluate("document.querySelector('[data-sample=marked]').click()")
     ready.wait_for(ACCEPTED)
@@ -326,12 +297,13 @@ def wait_for_error(page: Page, sentence: str) -> None:
     [
         ("notes.png", b"not a picture", "is not a picture that this browser can open"),
         ("empty.png", b"", "is empty"),
+        ("small.png", encoded(Image.new("RGB", (16, 16))), "too small"),
         ("cut.jpg", encoded(natural_pictures(1, (256, 256))[0], "JPEG")[:600], "is not a picture"),
     ],
 )
 def test_a_bad_file_is_one_sentence_in_the_place_of_the_verdict(
-    accepted: Page, tmp_path: Path, name: str, content: bytes, sentence: str
-) -> None:
+    accepted, tmp_path, name, content, sentence
+):
     (tmp_path / name).write_bytes(content)
     accepted.choose_file("#picture", tmp_path / name)
     wait_for_error(accepted, sentence)
@@ -340,9 +312,7 @@ def test_a_bad_file_is_one_sentence_in_the_place_of_the_verdict(
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
-def test_a_marked_picture_that_shows_another_is_not_accepted(
-    accepted: Page, lock: LockedWatermark, tmp_path: Path, disguise: str
-) -> None:
+def test_a_marked_picture_that_shows_another_is_not_accepted(accepted, lock, tmp_path, disguise):
     photo, other = natural_pictures(2, (256, 256), seed=3)
     content = DISGUISES[disguise](lock.embed(photo, IDENTIFIER), other)
     format = {b"\xff\xd8": "jpg", b"RI": "webp", b"BM": "bmp"}.get(content[:2], "png")
@@ -375,13 +345,17 @@ SHOWN_FILES = {
     "turned.png": lambda p: encoded(p, exif=UPSIDE_DOWN),
     "turned.webp": lambda p: encoded(p, "WEBP", lossless=True, exif=UPSIDE_DOWN),
 }
+
+
 UPSIDE_DOWN = Image.Exif()
+
+
 UPSIDE_DOWN[0x0112] = 3
 
 
 @pytest.mark.filterwarnings("ignore::coverlock_sdk.errors.DepthWarning")
 @pytest.mark.parametrize("name", SHOWN_FILES)
-def test_python_reads_what_the_browser_shows(page: Page, name: str) -> None:
+def test_python_reads_what_the_browser_shows(page, name):
     content = SHOWN_FILES[name](natural_pictures(1, (64, 96), seed=3)[0])
     shown = page.evaluate(
         "(async () => { const image = new Image();"
@@ -396,17 +370,12 @@ def test_python_reads_what_the_browser_shows(page: Page, name: str) -> None:
     assert np.abs(levels - read(content).to_bytes().astype(int)).max() <= 2
 
 
-def test_a_thumbnail_is_refused(ready: Page, tmp_path: Path) -> None:
-    ready.choose_file("#picture", saved(Image.new("RGB", (16, 16)), tmp_path / "small.png"))
-    wait_for_error(ready, "too small")
-
-
-def test_a_blank_picture_cannot_be_told(ready: Page, tmp_path: Path) -> None:
+def test_a_blank_picture_cannot_be_told(ready, tmp_path):
     dropped(ready, saved(Image.new("RGB", (256, 256)), tmp_path / "black.png"))
     assert "the picture is nearly empty" in ready.evaluate(SHOWN)
 
 
-def test_a_verdict_goes_when_its_identifier_is_edited(accepted: Page) -> None:
+def test_a_verdict_goes_when_its_identifier_is_edited(accepted):
     typed(accepted, "someone-else")
     assert not accepted.evaluate(f"Boolean({ACCEPTED})")
     assert accepted.evaluate(SHOWN) == "Press Enter to verify again."
@@ -420,7 +389,7 @@ def test_a_verdict_goes_when_its_identifier_is_edited(accepted: Page) -> None:
     accepted.wait_for(ACCEPTED)
 
 
-def test_a_verdict_that_comes_too_late_is_not_shown(ready: Page) -> None:
+def test_a_verdict_that_comes_too_late_is_not_shown(ready):
     ready.evaluate(
         "(() => { const slow = coverlock.verifier, verify = slow.verify;"
         "slow.verify = async function (...given) { slow.verify = verify;"
@@ -436,9 +405,7 @@ def test_a_verdict_that_comes_too_late_is_not_shown(ready: Page) -> None:
     assert not ready.evaluate(f"Boolean({ACCEPTED})")
 
 
-def test_a_crop_is_accepted_and_the_part_it_shows_is_named(
-    ready: Page, lock: LockedWatermark, bundle: Path, tmp_path: Path
-) -> None:
+def test_a_crop_is_accepted_and_the_part_it_shows_is_named(ready, lock, bundle, tmp_path):
     cover = Image.fromarray(natural_pictures(1, (400, 400), seed=5)[0])
     marked = lock.embed(cover, IDENTIFIER)
     crop = saved(marked.crop((20, 20, 380, 380)), tmp_path / "crop.png")
@@ -450,7 +417,7 @@ def test_a_crop_is_accepted_and_the_part_it_shows_is_named(
     assert f"shows {verdict.frame}" in ready.evaluate(SHOWN).replace(" %", "%")
 
 
-def test_the_page_connects_to_nothing_and_works_from_a_server(page: Page, site: Path) -> None:
+def test_the_page_connects_to_nothing_and_works_from_a_server(page, site):
     handler = functools.partial(QuietHandler, directory=str(site.parent))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -468,7 +435,7 @@ def test_the_page_connects_to_nothing_and_works_from_a_server(page: Page, site: 
         server.server_close()
 
 
-def test_an_altered_graph_is_refused(page: Page, tmp_path: Path) -> None:
+def test_an_altered_graph_is_refused(page, tmp_path):
     require_runtime()
     altered = write_toy_bundle(tmp_path / "bundle")
     site = write_site(altered, toy_lock(), tmp_path / "site")
@@ -488,7 +455,7 @@ def failure(page: Page, text: str, folder: Path) -> str:
     return status.removeprefix("This page cannot verify anything: ").partition(" (")[0]
 
 
-def test_the_page_is_small_enough_to_send(site: Path, bundle: Path) -> None:
+def test_the_page_is_small_enough_to_send(site, bundle):
     import gzip
 
     assert site.stat().st_size < 25e6

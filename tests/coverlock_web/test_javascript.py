@@ -1,7 +1,5 @@
 """The page's arithmetic is Python's: every module that needs no browser, run by Node."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil
@@ -88,7 +86,7 @@ def cropped(photo: Image.Image, frame: Frame) -> Image.Image:
 
 
 @pytest.mark.parametrize("length", [0, 3, 55, 56, 63, 64, 65, 1000])
-def test_digests_are_those_of_hashlib(length: int) -> None:
+def test_digests_are_those_of_hashlib(length):
     import hashlib
     import hmac
 
@@ -103,14 +101,14 @@ def test_digests_are_those_of_hashlib(length: int) -> None:
     ]
 
 
-def test_identifiers_have_the_same_codewords() -> None:
+def test_identifiers_have_the_same_codewords():
     identifiers = ["", "acme-photos", "Zürich 東京 🐈", "x" * 300]
     program = "return given.names.map((n) => Array.from(m.codeword(n, 300, given.key)))"
     words = run("messages.js", program, {"names": identifiers, "key": PUBLIC_SECRET.decode()})
     assert words == [codeword(name, None, 300).tolist() for name in identifiers]
 
 
-def test_the_tail_of_weighted_coins_is_the_same_to_the_last_digit() -> None:
+def test_the_tail_of_weighted_coins_is_the_same_to_the_last_digit():
     weights = np.random.default_rng(0).integers(0, 65, 64)
     program = "return [0.5, 0.75].map((heads) => Array.from(m.softTail(given, heads)))"
     tails = run("statistics.js", program, weights.tolist())
@@ -128,7 +126,7 @@ FRAMES = (
 
 
 @pytest.mark.parametrize(("bands", "size"), [(1, 32), (2, 64), (3, 128), (3, None)])
-def test_codes_of_frames_are_those_of_the_hash(bands: int, size: int | None) -> None:
+def test_codes_of_frames_are_those_of_the_hash(bands, size):
     image_hash = OctaveCode()
     view = thumbnail(photos(2, 5)[0])
     program = (
@@ -145,7 +143,7 @@ def test_codes_of_frames_are_those_of_the_hash(bands: int, size: int | None) -> 
     assert codes == pytest.approx(expected, rel=0, abs=2e-5 * float(np.abs(expected).max()))
 
 
-def test_frames_weigh_the_same() -> None:
+def test_frames_weigh_the_same():
     frames = [Frame(*row) for family in registration.families() for row in family.frames]
     frames += [WHOLE, Frame(0.9, 0.503, 0.5), Frame(0.75, 0.6, 0.44), Frame(0.999, 0.4, 0.5)]
     program = "return given.frames.map((frame) => m.weightOf(frame, given.settings))"
@@ -165,7 +163,7 @@ SEARCHED = (
 
 @pytest.mark.parametrize("least_weight", [0.0, 1e-4])
 @pytest.mark.parametrize("frame", FRAMES)
-def test_searches_end_in_the_same_frames(frame: Frame, least_weight: float) -> None:
+def test_searches_end_in_the_same_frames(frame, least_weight):
     lock, photo = Lock(256, Calibration(), OctaveCode()), photos(2, 5)[1]
     code = lock.terms("acme-photos", None).code_map
     wanted = np.tanh(code.seen(lock.hash.code(thumbnail(photo)))[0])
@@ -259,7 +257,7 @@ def payload_of(lock: Lock, view: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("payload_bits", [48, 256, 300])
-def test_verdicts_on_whole_pictures_are_those_of_the_lock(payload_bits: int) -> None:
+def test_verdicts_on_whole_pictures_are_those_of_the_lock(payload_bits):
     lock = Lock(payload_bits, Calibration(1.7, 0.8), OctaveCode())
     view, other = map(thumbnail, photos(2, 5))
     payload = payload_of(lock, view)
@@ -274,32 +272,26 @@ def test_verdicts_on_whole_pictures_are_those_of_the_lock(payload_bits: int) -> 
 
 
 @pytest.mark.parametrize(
-    "frame",
-    [Frame(0.9), Frame(0.83), Frame(0.85, 0.46, 0.55), Frame(0.92, turn=3.0, aspect=1.25)],
+    ("frame", "flips"),
+    [
+        (Frame(0.9), 0.02),
+        (Frame(0.83), 0.02),
+        (Frame(0.85, 0.46, 0.55), 0.3),
+        (Frame(0.92, turn=3.0, aspect=1.25), 0.3),
+    ],
 )
-def test_cropped_and_turned_pictures_are_found_in_the_same_frame(frame: Frame) -> None:
-    lock = Lock(256, Calibration(), OctaveCode())
-    photo = photos(2, 5)[1]
-    decoded = decoded_of(payload_of(lock, thumbnail(photo)), 0.02, 3)
-    [verdict] = compare(lock, [decoded], [thumbnail(cropped(photo, frame))], Again(1.25, decoded))
-    assert verdict
-    assert moved(frame._asdict(), verdict.frame) < 0.03
-
-
-def test_a_crop_that_is_read_again_in_its_place_gets_the_same_verdict() -> None:
-    lock, frame = Lock(256, Calibration(), OctaveCode()), Frame(0.85, 0.46, 0.55)
-    photo = photos(2, 5)[1]
+def test_cropped_and_turned_pictures_are_found_in_the_same_frame(frame, flips):
+    """A picture whose first reading is weak is read again in its place."""
+    lock, photo = Lock(256, Calibration(), OctaveCode()), photos(2, 5)[1]
     payload, view = payload_of(lock, thumbnail(photo)), thumbnail(cropped(photo, frame))
-    weak, again = decoded_of(payload, 0.3, 3), decoded_of(payload, 0.02, 4)
-    [verdict] = compare(lock, [weak], [view], Again(1.25, again))
+    first, again = decoded_of(payload, flips, 3), decoded_of(payload, 0.02, 4)
+    [verdict] = compare(lock, [first], [view], Again(1.25, again))
     assert verdict
     assert moved(frame._asdict(), verdict.frame) < 0.03
-    [alone] = compare(lock, [weak], [view])
-    assert not alone
 
 
 @pytest.mark.parametrize("frame", FRAMES[1:])
-def test_pictures_are_put_back_in_their_place_alike(frame: Frame) -> None:
+def test_pictures_are_put_back_in_their_place_alike(frame):
     view = Picture(np.asarray(photos(2, 5)[0])).view((128, 160))
     program = (
         "const view = {height: 128, width: 160, levels: Float32Array.from(given.levels)};"
@@ -321,7 +313,7 @@ class Logits(ImageHash):
         raise NotImplementedError
 
 
-def test_verdicts_by_logits_of_the_graph_are_those_of_the_lock() -> None:
+def test_verdicts_by_logits_of_the_graph_are_those_of_the_lock():
     lock = Lock(64, Calibration(1.7, 0.8), Logits())
     hashed = np.random.default_rng(4).standard_normal((2, 256)).astype(np.float32)
     payload = payload_of(lock, hashed[0])
@@ -330,7 +322,7 @@ def test_verdicts_by_logits_of_the_graph_are_those_of_the_lock() -> None:
     assert {bool(verdict) for verdict in verdicts} == {True, False}
 
 
-def test_the_watermark_alone_is_judged_alike() -> None:
+def test_the_watermark_alone_is_judged_alike():
     bare, lock = (Lock(300, Calibration(1.7, 0.8), h) for h in (None, OctaveCode()))
     message = codeword("acme-photos", None, bare.bits)
     program = (
@@ -345,13 +337,13 @@ def test_the_watermark_alone_is_judged_alike() -> None:
 
 
 @pytest.mark.parametrize("frame", [WHOLE, *FRAMES])
-def test_frames_are_named_as_python_names_them(frame: Frame) -> None:
+def test_frames_are_named_as_python_names_them(frame):
     text = run("frames.js", "return m.frameText(given)", frame._asdict())
     assert text.replace(" %", "%") == str(frame)
 
 
 @pytest.mark.parametrize("size", [(256, 256), (300, 200), (97, 333), (512, 512), (40, 32)])
-def test_pictures_are_resampled_alike(size: tuple[int, int]) -> None:
+def test_pictures_are_resampled_alike(size):
     pixels = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
     program = (
         "const {height, width, pixels} = given;"
@@ -363,12 +355,3 @@ def test_pictures_are_resampled_alike(size: tuple[int, int]) -> None:
     wanted = Picture(pixels).to_bytes((128, 160)).astype(int)
     assert np.abs(found - wanted).max() <= 1
     assert (found != wanted).mean() < 0.0001  # libraries of linear algebra sum in other orders
-
-
-def test_a_transplanted_mark_is_added_and_clipped() -> None:
-    program = (
-        "const target = {pixels: Uint8Array.of(0, 100, 250), height: 1, width: 1};"
-        "const lifted = m.difference({pixels: [5, 0, 20]}, {pixels: [15, 2, 10]});"
-        "return [Array.from(lifted), Array.from(m.transplanted(target, lifted).pixels)]"
-    )
-    assert run("residual.js", program, None) == [[-10, -2, 10], [0, 98, 255]]
