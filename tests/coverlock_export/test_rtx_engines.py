@@ -1,7 +1,5 @@
 """NVIDIA's own parser and builder on every graph that an export makes; no GPU is needed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

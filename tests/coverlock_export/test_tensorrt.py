@@ -1,16 +1,12 @@
 # ruff: noqa: N802 (these are CUDA's names)
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 
 import numpy as np
-import onnx
 import pytest
 from click.testing import CliRunner
-from onnx import TensorProto, helper
 
-from coverlock_export.tensorrt import BuildSettings, build_engine, compile_bundle
+from coverlock_export.tensorrt import BuildSettings, compile_bundle
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.engines import PORTABLE, Engine, Gpu, NoGpuError, first_gpu
 from coverlock_sdk.bundles.signing import SIGNATURE, generate_signing_key
@@ -19,11 +15,13 @@ from coverlock_sdk.errors import BundleError, EngineError
 from tests.toy_bundle import write_toy_bundle
 
 RTX = BuildSettings("tensorrt-rtx")
+
+
 ADA = Gpu("an RTX 4090", (8, 9))
 
 
 @pytest.fixture
-def bundle(tmp_path) -> Bundle:
+def bundle(tmp_path):
     return write_toy_bundle(tmp_path / "bundle")
 
 
@@ -97,48 +95,6 @@ def test_what_a_signed_bundle_holds_is_kept_only_if_its_signature_holds(
     assert f"kept  {there.file}" in kept.stdout
 
 
-def test_a_damaged_engine_is_refused_with_its_bundle(rtx, bundle):
-    [compiled] = compile_bundle(bundle, RTX, {"verify": ["fp32"]})
-    path = bundle.path / compiled.engine.file
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(BundleError, match="is not the one that was exported"):
-        Bundle.open(bundle.path)
-
-
-def test_what_nvidia_does_not_accept_is_named(rtx):
-    antialiased = helper.make_graph(
-        [
-            helper.make_node("Cast", ["images"], ["x"], to=TensorProto.FLOAT),
-            helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear", antialias=1),
-        ],
-        "resize",
-        [helper.make_tensor_value_info("images", TensorProto.UINT8, ["N", 3, 64, 64])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3, 32, 32])],
-        [helper.make_tensor("sizes", TensorProto.INT64, [4], [1, 3, 32, 32])],
-    )
-    opset = [helper.make_opsetid("", 20)]
-    model = helper.make_model(antialiased, opset_imports=opset, ir_version=10)
-    with pytest.raises(EngineError, match=r"does not accept resize\.onnx: .*[Aa]ntialias"):
-        build_engine(model.SerializeToString(), "resize.onnx", RTX)
-    with pytest.raises(EngineError, match=r"does not accept text\.onnx"):
-        build_engine(b"not a graph", "text.onnx", RTX)
-
-
-def test_only_the_batch_size_may_vary(rtx):
-    free = helper.make_graph(
-        [helper.make_node("Cast", ["images"], ["y"], to=TensorProto.FLOAT)],
-        "free",
-        [helper.make_tensor_value_info("images", TensorProto.UINT8, ["N", "H", 64, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", "H", 64, 3])],
-    )
-    opset = [helper.make_opsetid("", 20)]
-    model: onnx.ModelProto = helper.make_model(free, opset_imports=opset, ir_version=10)
-    with pytest.raises(EngineError, match="only the batch size of 'images' may vary"):
-        build_engine(model.SerializeToString(), "free.onnx", RTX)
-
-
 def test_engines_belong_to_a_gpu_and_a_version():
     assert engine().misfit(ADA, "11.4.0.106") is None
     hopper = Gpu("an H100", (9, 0))
@@ -158,25 +114,6 @@ def test_engines_belong_to_a_gpu_and_a_version():
     lasting = engine(version_compatible=True)
     assert lasting.misfit(ADA, "11.10.0.1") is None
     assert "11.3.0.1 is older" in lasting.misfit(ADA, "11.3.0.1")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"source": "1" * 64},
-        {"architecture": "sm90"},
-        {"version": "10.16.1"},
-        {"batches": (1, 4, 8)},
-        {"precision": "int8"},
-    ],
-)
-def test_each_thing_an_engine_depends_on_gives_it_another_file(change):
-    assert engine(**change).file != engine().file
-
-
-def test_batch_sizes_have_an_order():
-    with pytest.raises(EngineError, match="8, 4, 32 are not in order"):
-        BuildSettings("tensorrt", (8, 4, 32))
 
 
 def test_tensorrt_without_a_gpu_says_what_to_do(bundle, monkeypatch):
@@ -229,3 +166,13 @@ def test_the_gpu_is_the_one_the_driver_names_and_its_absence_has_a_reason(monkey
 
 def _missing(library):
     raise OSError(library)
+
+
+def test_a_damaged_engine_is_refused_with_its_bundle(rtx, bundle):
+    [compiled] = compile_bundle(bundle, RTX, {"verify": ["fp32"]})
+    path = bundle.path / compiled.engine.file
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(BundleError, match="is not the one that was exported"):
+        Bundle.open(bundle.path)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -21,15 +19,14 @@ from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.engines import Engine
 from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.errors import BundleError, CoverLockError, RuntimeUnavailableError
-from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.errors import CoverLockError, RuntimeUnavailableError
 from coverlock_sdk.verifier import triton_runtime
 from coverlock_sdk.verifier.verifier import Settings
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
 @pytest.fixture
-def bundle(tmp_path) -> Bundle:
+def bundle(tmp_path):
     return write_toy_bundle(tmp_path / "bundle")
 
 
@@ -68,14 +65,8 @@ def test_the_graph_becomes_a_model_of_the_onnx_backend(bundle, tmp_path):
     assert not list((tmp_path / "repo").glob(".*"))
 
 
-def test_a_thumbnail_has_its_three_dimensions(tmp_path):
-    bundle = write_toy_bundle(tmp_path / "bundle", image_hash=OctaveCode())
-    config = parsed(model_config(bundle, None))
-    assert [list(output.dims) for output in config.output] == [[48], [3, 128, 128]]
-
-
 @pytest.fixture
-def release(bundle, tmp_path) -> Path:
+def release(bundle, tmp_path):
     """Signs the bundle with an engine in it; the public key."""
     pytest.importorskip("cryptography")
     with_engine(bundle, "tensorrt")
@@ -125,12 +116,6 @@ def test_an_engine_that_takes_no_single_picture_is_not_for_triton(bundle, tmp_pa
     model = write_model_repository(signed, tmp_path / "repo")
     assert (model.folder / "1" / "model.onnx").exists()
     assert "no fewer than 4 pictures" in model.passed_over[large.file]
-
-
-def test_a_model_that_is_there_is_not_overwritten(bundle, tmp_path):
-    write_model_repository(bundle, tmp_path / "repo")
-    with pytest.raises(BundleError, match="exists"):
-        write_model_repository(bundle, tmp_path / "repo")
 
 
 def test_no_secret_and_no_key_in_the_repository(tmp_path, key):
@@ -309,6 +294,15 @@ def test_a_real_server_gives_the_verdicts_of_the_sdk(server, photos, monkeypatch
 
 
 @pytest.mark.slow
+def test_another_bundle_is_not_mistaken_for_the_one_that_is_served(server, tmp_path, monkeypatch):
+    bundle, address = server
+    monkeypatch.setenv("COVERLOCK_TRITON", address)
+    other = replace(bundle, manifest=replace(bundle.manifest, size=(64, 64)))
+    with pytest.raises(RuntimeUnavailableError, match="is not that of"):
+        Verifier.open(other, "triton")
+
+
+@pytest.mark.slow
 def test_requests_are_batched_by_the_server(server, photos):
     import tritonclient.grpc as grpc
 
@@ -331,12 +325,3 @@ def test_requests_are_batched_by_the_server(server, photos):
 def counts(client) -> tuple[int, int]:
     [stats] = client.get_inference_statistics(MODEL, as_json=True)["model_stats"]
     return int(stats["inference_count"]), int(stats["execution_count"])
-
-
-@pytest.mark.slow
-def test_another_bundle_is_not_mistaken_for_the_one_that_is_served(server, tmp_path, monkeypatch):
-    bundle, address = server
-    monkeypatch.setenv("COVERLOCK_TRITON", address)
-    other = replace(bundle, manifest=replace(bundle.manifest, size=(64, 64)))
-    with pytest.raises(RuntimeUnavailableError, match="is not that of"):
-        Verifier.open(other, "triton")
