@@ -4,13 +4,13 @@ They mark with one fixed random pattern a bit and read by correlation, so that w
 can be tested: ranges, sizes, normalisation, and the files' way into the cache.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from tests.toy_bundle import make_model
 
 SIDE = 256
 CELLS = 32
@@ -88,13 +88,11 @@ def _save(
     inputs: dict[str, list[int]],
     outputs: dict[str, list[int]],
 ) -> Path:
-    held = [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()]
-    values = [
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in side.items()]
+    kinds = [
+        {name: (TensorProto.FLOAT, shape) for name, shape in side.items()}
         for side in (inputs, outputs)
     ]
-    graph = helper.make_graph(nodes, "made by hand", *values, initializer=held)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = make_model(nodes, constants, *kinds, opset=17)
     onnx.checker.check_model(model)
     onnx.save(model, path)
     return path

@@ -1,7 +1,5 @@
 """Pictures for the watermarks: smooth noise, as quick to make as it is dull to look at."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """The MHDW-style defence: its hash by hand, and the lock it shares with CoverLock."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np
@@ -28,7 +26,7 @@ def wave_in_block(block: int) -> np.ndarray:
     return picture
 
 
-def test_magnitudes_by_hand() -> None:
+def test_magnitudes_by_hand():
     magnitudes = block_magnitudes(wave_in_block(19))
     assert magnitudes.shape == (1, 8, 64)
     expected = np.zeros((8, 64))
@@ -40,7 +38,7 @@ def test_magnitudes_by_hand() -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_the_stronger_block_of_a_pair_decides_its_bit(side: int) -> None:
+def test_the_stronger_block_of_a_pair_decides_its_bit(side):
     block = int(block_pairs(0)[0, 5, side])
     [logits] = MhdwHash().logits(wave_in_block(block))
     expected = np.zeros(256)
@@ -49,34 +47,19 @@ def test_the_stronger_block_of_a_pair_decides_its_bit(side: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_every_block_is_compared_once_at_every_frequency(seed: int) -> None:
+def test_every_block_is_compared_once_at_every_frequency(seed):
     pairs = block_pairs(seed)
     assert pairs.shape == (8, 32, 2)
     assert (np.sort(pairs.reshape(8, 64)) == np.arange(64)).all()
 
 
-def test_the_pairing_never_changes() -> None:
+def test_the_pairing_never_changes():
     digest = hashlib.sha256(block_pairs(0).astype("<i8").tobytes()).hexdigest()
     assert digest == "d38fdabac6e3d762bd557bdc35dcd88a5d84699856efab888d92bfcd480c74d5"
     assert not np.array_equal(block_pairs(0), block_pairs(1))
 
 
-def test_contrast_and_brightness_change_no_bit() -> None:
-    pictures = scenes(2)
-    image_hash = MhdwHash()
-    changed = image_hash.logits((0.1 + 0.6 * pictures).astype(np.float32))
-    assert ((changed > 0) == (image_hash.logits(pictures) > 0)).all()
-
-
-def test_bits_are_balanced_and_differ_between_pictures() -> None:
-    code = MhdwHash().logits(scenes(8)) > 0
-    assert 0.45 < code.mean() < 0.55
-    for first in range(8):
-        for second in range(first):
-            assert 0.3 < (code[first] == code[second]).mean() < 0.7
-
-
-def test_the_defence_is_registered_and_binds(additive) -> None:
+def test_the_defence_is_registered_and_binds(additive):
     defense = load_defense("mhdw", rule="hard")
     assert isinstance(defense, Mhdw)
     assert load_hash("mhdw").name == "mhdw"
@@ -95,9 +78,3 @@ def test_the_defence_is_registered_and_binds(additive) -> None:
 
 def transplanted(source: np.ndarray, marked: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.clip(target + marked - source, 0, 1).astype(np.float32)
-
-
-def test_another_seed_is_another_hash(additive) -> None:
-    picture = scenes(1)[0]
-    marked = Mhdw(rule="hard").protect(additive).embed(picture, "invoice 7")
-    assert not Mhdw(rule="hard", seed=1).protect(additive).verify(marked, "invoice 7")

@@ -1,7 +1,5 @@
 """TrustMark's payloads: the same bits as TrustMark's, and as many errors corrected as promised."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +19,7 @@ TRUSTMARKS = {
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_packets_are_trustmarks(schema: str) -> None:
+def test_packets_are_trustmarks(schema):
     theirs = np.array([int(bit) for bit in f"{TRUSTMARKS[schema]:0100b}"], np.uint8)
     np.testing.assert_array_equal(pack("mysec", schema), theirs)
     packet = unpack(theirs)
@@ -29,13 +27,8 @@ def test_packets_are_trustmarks(schema: str) -> None:
     assert (packet.text, packet.schema, packet.corrected) == ("mysec", schema, 0)
 
 
-def test_capacities_are_the_documented_ones() -> None:
-    found = {name: schema.capacity for name, schema in SCHEMAS.items()}
-    assert found == {"BCH_SUPER": 40, "BCH_5": 61, "BCH_4": 68, "BCH_3": 75}
-
-
 @given(st.sampled_from(sorted(SCHEMAS)), st.data())
-def test_every_promised_error_is_corrected(schema: str, data: st.DataObject) -> None:
+def test_every_promised_error_is_corrected(schema, data):
     kind = SCHEMAS[schema]
     message = data.draw(st.lists(st.integers(0, 1), min_size=kind.capacity, max_size=kind.capacity))
     wrong = data.draw(st.sets(st.integers(0, 95), max_size=kind.errors))
@@ -47,22 +40,8 @@ def test_every_promised_error_is_corrected(schema: str, data: st.DataObject) -> 
     assert (packet.schema, packet.corrected) == (schema, len(wrong))
 
 
-def test_a_wrong_version_is_found_out() -> None:
-    payload = pack("photo-17", "BCH_5")
-    payload[-2:] ^= 1
-    packet = unpack(payload)
-    assert packet is not None
-    assert (packet.text, packet.schema) == ("photo-17", "BCH_5")
-
-
-def test_noise_is_hardly_ever_a_packet() -> None:
-    rng = np.random.default_rng(0)
-    found = [unpack(rng.integers(0, 2, 100)) for _ in range(200)]
-    assert sum(packet is not None for packet in found) < 60  # perfect codes would always find one
-
-
 @pytest.mark.parametrize("errors", [3, 4, 5, 8])
-def test_codewords_are_those_of_the_kernels_bch(errors: int) -> None:
+def test_codewords_are_those_of_the_kernels_bch(errors):
     bchlib = pytest.importorskip("bchlib")
     theirs, ours = bchlib.BCH(errors, prim_poly=137), Bch(errors)
     for data in np.random.default_rng(errors).integers(0, 256, (20, 5), dtype=np.uint8):
@@ -70,7 +49,7 @@ def test_codewords_are_those_of_the_kernels_bch(errors: int) -> None:
         np.testing.assert_array_equal(ours.encode(np.unpackbits(data)), check[: ours.check_bits])
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused():
     with pytest.raises(MessageError, match="'BCH_5' carries 61 bits, or 8 characters"):
         pack("nine char")
     with pytest.raises(MessageError, match="7-bit ASCII, which has no 'ü'"):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,19 +72,19 @@ def make_studio(folder: Path, photos: np.ndarray) -> Studio:
 
 
 @pytest.fixture(scope="module")
-def studio(tmp_path_factory, photos) -> Studio:
+def studio(tmp_path_factory, photos):
     """One studio for tests that only look."""
     return make_studio(tmp_path_factory.mktemp("studio"), photos)
 
 
 @pytest.fixture
-def own_studio(tmp_path, photos) -> Studio:
+def own_studio(tmp_path, photos):
     """A studio for tests that break something."""
     return make_studio(tmp_path, photos)
 
 
 @pytest.fixture
-def third(studio, photos, tmp_path) -> tuple[Path, str]:
+def third(studio, photos, tmp_path):
     """A photo that nobody signed, and a serial that nobody uses."""
     original = tmp_path / "third.png"
     Image.fromarray(photos[2]).save(original)

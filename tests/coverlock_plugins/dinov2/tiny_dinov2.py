@@ -1,7 +1,5 @@
 """A DINOv2 as small as it can be, under Meta's names, and what it should compute."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional as f

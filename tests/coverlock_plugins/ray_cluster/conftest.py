@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.coverlock_sdk.scaling.conftest import folder, toy

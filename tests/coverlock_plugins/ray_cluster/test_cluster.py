@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -20,6 +18,8 @@ from tests.coverlock_plugins.ray_cluster.conftest import rows_in
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[ray]'")
+
+
 pa = pytest.importorskip("pyarrow")
 
 
@@ -37,7 +37,7 @@ def cluster():
 
 
 @pytest.fixture(scope="module")
-def plain(toy, folder) -> dict[str, dict]:
+def plain(toy, folder):
     files = sorted(str(path) for path in folder.iterdir())
     job = VerificationJob(str(toy), "alice", runtime="cpu")
     return {row["file"]: row for row in in_processes(job, files, workers=1)}
@@ -68,39 +68,6 @@ def test_a_folder_on_ray_and_in_the_plain_loop_agree(
     assert answer["counts"] == {"accepted": MARKED, "rejected": PLAIN, "error": 2}
     rows = rows_in(tmp_path / "out")
     assert_same([{**row, "file": row["file"].removeprefix("file://")} for row in rows], plain)
-
-
-@pytest.mark.slow
-def test_what_a_worker_lacks_is_said_in_one_sentence(cluster, toy, folder, tmp_path, monkeypatch):
-    from coverlock_plugins.ray_cluster.actors import verify_on_ray
-
-    monkeypatch.setenv("COVERLOCK_TRITON", "nowhere.invalid:1")  # not known to the cluster
-    job = VerificationJob(str(toy), "alice", runtime="triton")
-    with pytest.raises(CoverLockError, match="a worker .* cannot verify: ") as refused:
-        verify_on_ray(job, [str(folder)], tmp_path / "out")
-    assert "no Triton server is named" not in str(refused.value)
-    assert not list((tmp_path / "out").iterdir())
-
-
-@pytest.mark.slow
-def test_parquet_of_bytes_with_an_identifier_each(cluster, toy, folder, tmp_path):
-    from coverlock_plugins.ray_cluster.actors import verify_on_ray
-
-    names = [f"{number:03}.png" for number in (0, 0, 1, 2, 3, 3)]
-    identifiers = ["alice", "bob"] * 3
-    table = {
-        "file": names,
-        "bytes": [(folder / name).read_bytes() for name in names],
-        "id": identifiers,
-    }
-    pq.write_table(pa.table(table), tmp_path / "in.parquet", row_group_size=2)
-    job = VerificationJob(str(toy), None, runtime="cpu")
-    verify_on_ray(job, [str(tmp_path / "in.parquet")], tmp_path / "out")
-    statuses = {(row["file"], row["id"]): row["status"] for row in rows_in(tmp_path / "out")}
-    assert statuses == {
-        (name, identifier): "accepted" if identifier == "alice" else "rejected"
-        for name, identifier in zip(names, identifiers, strict=True)
-    }
 
 
 @pytest.mark.slow

@@ -1,25 +1,23 @@
-from __future__ import annotations
-
-import os
 import pickle
 import socket
-import sys
 from pathlib import Path
 
+import pyarrow.fs
 import pytest
 from PIL import Image
 
+from coverlock_plugins.ray_cluster.inputs import Place, find_shards, load_below
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.scaling.job import Prepared, VerificationJob
 
 pa = pytest.importorskip("pyarrow", reason="pip install 'coverlock-sdk[dev]'")
+
+
 pq = pytest.importorskip("pyarrow.parquet")
 
-import pyarrow.fs  # noqa: E402
-
-from coverlock_plugins.ray_cluster.inputs import Place, find_shards, load_below  # noqa: E402
 
 ODD_NAMES = ["a b.png", "ü.png", "a#1.png", "%41.png", "q?.png", "plain.JPG"]
+
 
 JOB = VerificationJob("")
 
@@ -62,12 +60,6 @@ def test_pictures_of_any_name_are_found_and_read(tmp_path, scheme):
     assert found == {f"{scheme}{tmp_path}/my photos/{name}": None for name in ODD_NAMES}
 
 
-@pytest.mark.parametrize("spelling", ["one photo.jpg", "one%20photo.jpg"])
-def test_a_single_object_is_a_source(tmp_path, spelling):
-    path = picture(tmp_path / "one photo.jpg")
-    assert errors(f"file://{tmp_path}/{spelling}") == {f"file://{path}": None}
-
-
 def test_an_object_that_is_gone_when_its_turn_comes_is_an_error(tmp_path):
     for name in "ab":
         picture(tmp_path / f"{name}.png")
@@ -76,22 +68,6 @@ def test_an_object_that_is_gone_when_its_turn_comes_is_an_error(tmp_path):
     gone, there = (JOB.prepare(item.file, (32, 32), load=item.load) for item in parts[0].items())
     assert "a.png cannot be read" in gone.error
     assert there.error is None
-
-
-def test_what_cannot_be_listed_is_said_in_one_sentence(tmp_path):
-    with pytest.raises(PictureError, match="nothing cannot be listed"):
-        find_shards([f"file://{tmp_path}/nothing"], with_message=True)
-    with pytest.raises(PictureError, match="cannot be listed"):
-        find_shards(["gopher://photos"], with_message=True)
-    for source in (str(tmp_path), f"file://{tmp_path}"):
-        with pytest.raises(PictureError, match=f"no pictures below {source}"):
-            find_shards([source], with_message=True)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 elsewhere")
-def test_a_name_that_is_not_utf8_is_escaped(tmp_path):
-    picture(tmp_path / "a.png").rename(tmp_path / os.fsdecode(b"\xff.png"))
-    assert errors(tmp_path) == {f"{tmp_path}/\\xff.png": None}
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -210,13 +186,6 @@ def test_a_row_of_parquet_that_lacks_something_does_not_stop_the_others(tmp_path
     }
 
 
-def test_numbers_are_names_and_identifiers_too(tmp_path):
-    path = str(picture(tmp_path / "a.png"))
-    source = table(tmp_path / "in.parquet", file=[0, 1], path=[path, path], id=[17, None])
-    found = items(source, with_message=False)
-    assert [(item.file, item.id) for item in found] == [("0", "17"), ("1", None)]
-
-
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
@@ -231,13 +200,6 @@ def test_parquet_of_other_things_is_refused(tmp_path, columns, complaint):
     source = table(tmp_path / "in.parquet", **columns)
     with pytest.raises(PictureError, match=complaint):
         find_shards([source], with_message=True)
-
-
-def test_files_that_are_not_parquet_are_refused(tmp_path):
-    (tmp_path / "in.parquet").write_text("no")
-    for name in ("in.parquet", "gone.parquet"):
-        with pytest.raises(PictureError, match=f"{name} is not Parquet of pictures"):
-            find_shards([str(tmp_path / name)], with_message=True)
 
 
 def test_the_message_is_named_once(tmp_path):

@@ -1,16 +1,11 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.frames import Frame
-from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.scaling.job import VerificationJob
 from tests.coverlock_plugins.ray_cluster.conftest import rows_in
 from tests.toy_bundle import write_toy_bundle
@@ -21,6 +16,9 @@ import pyarrow.fs
 
 from coverlock_plugins.ray_cluster.inputs import asked_again
 from coverlock_plugins.ray_cluster.results import Results, encoded, terms
+from coverlock_sdk.bundles.bundle import seal
+from coverlock_sdk.frames import Frame
+from coverlock_sdk.locking.verdict import Verdict
 
 TERMS = {"message": "alice"}
 
@@ -91,11 +89,6 @@ def test_a_folder_of_other_things_is_refused(tmp_path):
         Results(tmp_path, TERMS)
 
 
-def test_a_folder_that_was_not_used_belongs_to_nobody(tmp_path):
-    Results(tmp_path, {"message": "a typo, found before the job began"})
-    Results(tmp_path, TERMS)
-
-
 def results_of(job: VerificationJob, out: Path) -> Results:
     return Results(out, terms(job, *job.checked()))
 
@@ -112,7 +105,7 @@ def test_all_of_a_verdict_is_kept(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def keyed(tmp_path_factory) -> VerificationJob:
+def keyed(tmp_path_factory):
     """A job with a key, of a bundle that any key may open."""
     folder = tmp_path_factory.mktemp("keyed")
     for name in ("one.json", "two.json"):
