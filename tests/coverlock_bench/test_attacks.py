@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +7,6 @@ from coverlock_bench.attacks.averaging import AveragedResidual
 from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_bench.attacks.denoise import DenoisedResidual, wiener
 from coverlock_bench.attacks.same_scene import PastedObject
-from coverlock_sdk import load_attack
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.testing import natural_pictures
 
 
@@ -19,7 +15,7 @@ def pictures(count: int, seed: int, size: tuple[int, int] = (128, 128)) -> np.nd
 
 
 @pytest.fixture(scope="module")
-def released(additive) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def released(additive):
     """Marked pictures of one message, their originals, and the message."""
     originals = pictures(40, seed=3)
     message = np.random.default_rng(0).integers(0, 2, additive.bits, dtype=np.uint8)
@@ -34,26 +30,6 @@ def test_averaging_finds_a_fixed_mark_without_originals(additive, released):
     marked, _, message = released
     attack = AveragedResidual(pictures(40, seed=4), references=40)
     assert accuracy(additive, attack.forge(marked, pictures(4, seed=5)), message) > 0.9
-
-
-def test_averaging_resizes_its_pattern_to_the_targets(released):
-    marked, _, _ = released
-    attack = AveragedResidual(pictures(4, seed=4, size=(96, 96)), references=4)
-    assert attack.forge(marked, pictures(2, seed=5, size=(64, 80))).shape == (2, 3, 64, 80)
-
-
-@pytest.mark.parametrize(
-    ("attack", "missing"),
-    [
-        (AveragedResidual(np.zeros((2, 3, 8, 8), np.float32), references=3), "natural"),
-        (AveragedResidual(np.zeros((9, 3, 8, 8), np.float32), references=9), "marked"),
-        (DenoisedResidual(references=9), "9 marked pictures"),
-    ],
-)
-def test_too_few_pictures_are_counted(attack, missing):
-    few = np.zeros((3, 3, 8, 8), np.float32)
-    with pytest.raises(CoverLockError, match=missing):
-        attack.forge(few, few)
 
 
 def test_the_copy_attack_lifts_a_mark_from_one_picture(additive, released):
@@ -76,12 +52,6 @@ def test_the_best_match_of_a_picture_is_itself():
     assert BestMatch().choose(crowd, crowd[[4, 1]]).tolist() == [4, 1]
 
 
-def test_a_best_match_needs_somebody_to_choose_from():
-    crowd = pictures(1, seed=7)
-    with pytest.raises(CoverLockError, match="no released picture"):
-        BestMatch().choose(crowd[:0], crowd)
-
-
 @given(st.floats(0.02, 0.4))
 def test_a_pasted_object_covers_the_area_it_says(area):
     covered = PastedObject(area).covered(128, 96)
@@ -95,10 +65,3 @@ def test_an_object_comes_from_the_target_and_the_rest_from_the_marked_picture():
     covered = np.broadcast_to(attack.covered(128, 128), forged.shape)
     np.testing.assert_array_equal(forged[covered], target[covered])
     np.testing.assert_array_equal(forged[~covered], marked[~covered])
-
-
-def test_attacks_are_found_by_name_and_say_their_settings():
-    assert repr(load_attack("denoise", window=7)) == (
-        "DenoisedResidual(references=1, window=7, strength=1.0)"
-    )
-    assert "steps=50, rate=None" in repr(load_attack("wmforger"))

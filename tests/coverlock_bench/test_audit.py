@@ -1,12 +1,7 @@
-from __future__ import annotations
-
 import json
 import re
-import shutil
 import sqlite3
-import sys
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
@@ -18,7 +13,7 @@ from coverlock_bench.auditing.standing import standing_attacks
 from coverlock_bench.auditing.verdict import Condition, findings
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Session
-from coverlock_sdk import Key, Watermark, hookimpl, wrap
+from coverlock_sdk import Key, hookimpl, wrap
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError
@@ -27,7 +22,10 @@ from coverlock_sdk.testing import natural_pictures
 from tests.conftest import AdditiveMark, AdditivePlugin
 
 pytest.importorskip("jinja2")
+
+
 pytest.importorskip("scipy")
+
 
 TINY = presets.Preset(
     name="tiny",
@@ -47,35 +45,21 @@ TINY = presets.Preset(
 )
 
 
-class Broken:
-    """A watermark whose decoder returns NaN, and an attack that does nothing."""
+class Noted(Attack):
+    """An attack that does nothing, and has an option."""
 
-    @hookimpl
-    def register_watermarks(self, register):
-        class Nan(Watermark):
-            name = "nan"
-            bits = 32
-            native_size = (64, 64)
+    name = "noted"
 
-            def embed(self, images, payloads):
-                return images
+    def __init__(self, note):
+        self.note = note
 
-            def decode(self, images):
-                return np.full((len(images), 32), np.nan)
+    def forge(self, references, targets):
+        return targets
 
-        register(Nan)
 
+class NotedPlugin:
     @hookimpl
     def register_attacks(self, register):
-        class Noted(Attack):
-            name = "noted"
-
-            def __init__(self, note):
-                self.note = note
-
-            def forge(self, references, targets):
-                return targets
-
         register(Noted)
 
 
@@ -84,7 +68,7 @@ def _plugins(monkeypatch):
     monkeypatch.setenv("COVERLOCK_PLUGINS", "bench")
     plugin_manager.cache_clear()
     plugin_manager().add("additive", AdditivePlugin())
-    plugin_manager().add("broken", Broken())
+    plugin_manager().add("noted", NotedPlugin())
     monkeypatch.setitem(presets.PRESETS, "smoke", TINY)
     monkeypatch.setattr(audit_module, "SIDE", 128)
     yield
@@ -164,13 +148,6 @@ def test_one_sentence_of_verdict_one_of_advice_and_three_tiles(finished):
     assert "failed: locked_asr" not in words(result.output)
 
 
-def test_the_advice_says_that_a_lock_without_a_key_falls(finished):
-    advice = document(finished[0])["verdict"]["advice"]
-    assert advice.endswith(
-        "; without a key, anyone who knows CoverLock can undo it (4 of 4 forgeries verified)."
-    )
-
-
 def test_metrics_have_upper_ends_and_attackers_with_the_networks(finished):
     metrics = document(finished[0])["figures"]["metrics"]
     assert metrics["asr_given_networks"] == metrics["keyless_asr_given_networks"] == 1
@@ -244,129 +221,29 @@ def test_the_first_screen_has_no_internal_names(finished):
     assert "locked without a key" in screen
 
 
-def test_a_report_shows_pictures_under_a_slider(finished):
-    page = (finished[0] / "report.html").read_text()
-    for side in ("before", "after"):
-        for name in re.findall(rf'data-{side}="([\w-]+)"', page):
-            assert f'<img id="{name}"' in page
-    assert 'data-module="viewers.js"' in page
-
-
-def test_whatever_was_not_measured_has_its_reason(finished):
-    page = (finished[0] / "report.html").read_text()
-    listed = page[page.index("What was not measured, and why") :]
-    for reason in (
-        "needs 100 marked pictures and other targets, there are 4",
-        "981 more pictures are needed",
-        "&#39;additive&#39; has no decoder_module()",
-    ):
-        assert reason in listed
-
-
-def test_the_stages_of_an_audit_are_known_before(tmp_path, folder, monkeypatch):
-    began = []
-    steps = Session.steps
-
-    def noted(self, items, label):
-        began.append((label, self.stages))
-        return steps(self, items, label)
-
-    monkeypatch.setattr(Session, "steps", noted)
-    result = run(folder, tmp_path / "out", "-a", "gt", "-a", "re-locking")
-    assert result.exit_code == 0, result.output
-    assert len(began) == began[0][1]
-    assert began[0][0] == "RT of additive"
-    assert began[-1][0] == "additive: pictures"
-
-
 def test_a_second_run_measures_nothing_anew(finished, folder, decoded):
     result = run(folder, finished[0])
     assert result.exit_code == 0
     assert len(decoded) < 20  # which tell that the networks are still the same
 
 
-def test_few_pictures_are_counted(tmp_path, folder):
-    few = tmp_path / "few"
-    few.mkdir()
-    for photo in sorted(folder.glob("0[1-3].png")):
-        (few / photo.name).write_bytes(photo.read_bytes())
-    result = run(few, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "needs at least 20 pictures" in result.output
-    assert "has 3 that can be read" in result.output
-
-
-def test_an_empty_folder_is_named(tmp_path):
-    (tmp_path / "empty").mkdir()
-    result = run(tmp_path / "empty", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "contains no pictures" in result.output
-
-
-def test_a_decoder_that_returns_nan_is_named(tmp_path, folder):
-    result = run(folder, tmp_path / "out", watermark="nan")
-    assert result.exit_code == 2
-    assert "plugin 'nan' returned NaN or infinite values from decode" in result.output
-    assert not (tmp_path / "out" / "report.html").exists()
-
-
-def test_a_full_disk_is_one_sentence(tmp_path, folder, monkeypatch):
-    class Full:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return False
-
-        def execute(self, *_):
-            raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(sqlite3, "connect", lambda *_, **__: Full())
-    result = run(folder, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "database or disk is full" in result.output
-    assert "what is in it is not lost" in result.output
-
-
 def test_an_interrupted_audit_goes_on(tmp_path, folder, decoded, monkeypatch):
     decode = AdditiveMark.decode
 
     def interrupted(self, images):
-        if len(decoded) == 40:
+        if len(decoded) == 20:
             raise KeyboardInterrupt
         return decode(self, images)
 
     with monkeypatch.context() as patch:
         patch.setattr(AdditiveMark, "decode", interrupted)
-        result = run(folder, tmp_path / "out")
+        result = run(folder, tmp_path / "out", "-a", "gt", "-d", "none")
     assert result.exit_code == 130
-    assert re.search(
-        r"interrupted in stage \d+ of 24; run the same command to go on", result.output
-    )
+    assert re.search(r"interrupted in stage \d+ of \d+; run the same command", result.output)
     kept = sqlite3.connect(tmp_path / "out" / "measurements.sqlite")
     assert kept.execute("SELECT COUNT(*) FROM measurements").fetchone()[0] > 5
-    assert run(folder, tmp_path / "out").exit_code == 0
+    assert run(folder, tmp_path / "out", "-a", "gt", "-d", "none").exit_code == 0
     assert (tmp_path / "out" / "report.html").exists()
-
-
-def test_json_is_all_there_is_on_stdout(finished, folder, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["coverlock", "audit", "--json"])
-    result = run(folder, finished[0], "--json")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["verdict"]["level"] == "forgeable"
-
-
-def test_a_report_among_the_photos_is_not_taken_for_photos(finished, folder, tmp_path):
-    photos = tmp_path / "photos"
-    shutil.copytree(folder, photos)
-    shutil.copytree(finished[0], photos / "audit")
-    (photos / "copy.png").write_bytes((photos / "05.png").read_bytes())
-    result = run(photos, photos / "audit")
-    assert result.exit_code == 0, result.output
-    pictures = json.loads((photos / "audit" / "results.json").read_text())["figures"]["pictures"]
-    assert pictures["found"] == 24
-    assert pictures["read"] == 22
-    assert sum("is a copy of another picture" in why for why in pictures["left_out"].values()) == 1
 
 
 def test_nothing_is_called_resisted_that_nobody_attacked(tmp_path, folder):
@@ -378,18 +255,13 @@ def test_nothing_is_called_resisted_that_nobody_attacked(tmp_path, folder):
     assert "there is no metric 'asr': use one of locked_asr" in " ".join(refused.output.split())
 
 
-def test_options_of_an_attack_are_part_of_its_metric(tmp_path, folder):
-    setting = "noted:note=runs/some/file.txt"
-    result = run(folder, tmp_path / "out", "-a", setting, "--fail-if", f"asr_{setting}>0.5")
-    assert result.exit_code == 0, result.output
-    assert "noted (note runs/some/file.txt)" in (tmp_path / "out" / "report.html").read_text()
-
-
 def test_a_condition_is_checked_before_and_decided_after(tmp_path, folder):
     misspelt = run(folder, tmp_path / "out", "--fail-if", "ars>0.01")
     assert misspelt.exit_code == 2
     assert "there is no metric 'ars'" in misspelt.output
-    undecided = run(folder, tmp_path / "out", "-a", "averaging", "--fail-if", "asr>0.01")
+    undecided = run(
+        folder, tmp_path / "out", "-a", "averaging", "-d", "none", "--fail-if", "asr>0.01"
+    )
     assert undecided.exit_code == 2
     assert "'asr' was not measured" in undecided.output
     assert (tmp_path / "out" / "report.html").exists()

@@ -1,7 +1,5 @@
 """Kinds of pictures in the hash report."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from PIL import Image
 
@@ -16,7 +14,7 @@ from tests.coverlock_export.test_exporting import ExportableMark
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory) -> Subject:
+def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("latency")
     photos = []
     for number, picture in enumerate(natural_pictures(32, (128, 128), seed=5)):

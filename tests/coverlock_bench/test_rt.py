@@ -1,16 +1,12 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from coverlock_bench.ledger import Ledger, Session
 from coverlock_bench.rt import (
     locked_transferability,
     residual_transferability,
     transferability_curve,
 )
 from coverlock_sdk import Watermark, wrap
-from coverlock_sdk.errors import CoverLockError
 
 
 class ContentBound(Watermark):
@@ -46,21 +42,6 @@ def test_a_fixed_pattern_transfers_and_a_bound_one_does_not(additive, photos):
     assert free.low <= free.rt <= free.high
 
 
-def test_the_definition_by_hand(additive, photos):
-    """max(2a - 1, 0), a the mean accuracy over messages and targets."""
-    result = residual_transferability(additive, photos, sources=1, targets=4, messages=2)
-    assert result.rt == pytest.approx(max(2 * result.accuracy - 1, 0))
-    again = residual_transferability(additive, photos, sources=1, targets=4, messages=2)
-    assert result == again
-    other = residual_transferability(additive, photos, 1, 4, 2, seed=1)
-    assert (other.sources, other.targets, other.messages) == (1, 4, 2)
-
-
-def test_too_few_pictures_are_explained(additive, photos):
-    with pytest.raises(CoverLockError, match="needs 200 different pictures, but there are 12"):
-        residual_transferability(additive, photos)
-
-
 def test_a_curve_goes_as_far_as_the_pictures_do(additive, photos):
     curve = transferability_curve(additive, photos, counts=(1, 4, 100), targets=4, messages=2)
     assert curve.missing == {100: 92}
@@ -68,17 +49,6 @@ def test_a_curve_goes_as_far_as_the_pictures_do(additive, photos):
     alone = residual_transferability(additive, photos, sources=4, targets=4, messages=2)
     assert curve.at(4).rt == pytest.approx(alone.rt, abs=0.05)
     assert curve.at(100) is None
-
-
-def test_a_curve_is_kept(additive, photos, tmp_path):
-    settings = {"counts": (1, 2), "targets": 3, "messages": 2}
-    first = transferability_curve(
-        additive, photos, **settings, session=Session(Ledger(tmp_path / "l"))
-    )
-    again = transferability_curve(
-        additive, photos, **settings, session=Session(Ledger(tmp_path / "l"))
-    )
-    assert first == again
 
 
 def test_behind_the_lock_the_residual_transfers_and_the_message_does_not(additive, photos):
