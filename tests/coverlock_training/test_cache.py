@@ -1,14 +1,10 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from coverlock_training.cache import remembered
 
 
-def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path):
     computed: list[int] = []
 
     def compute(rows: np.ndarray) -> np.ndarray:
@@ -27,14 +23,3 @@ def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert computed == [0, 1, 2, 3, -1, 4, 5, 6]
     run()
     assert len(computed) == 8  # nothing is computed again
-
-
-def test_other_settings_are_another_file(tmp_path: Path) -> None:
-    def filled(value: int) -> np.ndarray:
-        return remembered(
-            tmp_path, "test", {"value": value}, lambda rows: np.full((len(rows), 1), value), 3
-        )
-
-    assert filled(1).max() == 1
-    assert filled(2).min() == 2
-    assert filled(1).max() == 1

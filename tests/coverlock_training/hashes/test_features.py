@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ from tests.coverlock_training.hashes.averages import Averages  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def paths(tmp_path_factory):
     folder = tmp_path_factory.mktemp("photos")
     for number, picture in enumerate(natural_pictures(5, (96, 128), seed=2)):
         Image.fromarray(picture).save(folder / f"{number:03}.png")
@@ -34,7 +31,7 @@ def features(pictures: Sequence[np.ndarray]) -> np.ndarray:
     return features_of(Averages(), torch.from_numpy(views))
 
 
-def test_training_features_are_those_of_drawn_views(paths: list[Path], tmp_path: Path) -> None:
+def test_training_features_are_those_of_drawn_views(paths, tmp_path):
     found = training_features(Averages(), paths, 3, tmp_path, seed=4)
     assert found.shape == (5, 4, 48)
     picture, rng = rgb(paths[1]), np.random.default_rng([4, *paths[1].name.encode()])
@@ -42,7 +39,7 @@ def test_training_features_are_those_of_drawn_views(paths: list[Path], tmp_path:
     np.testing.assert_allclose(found[1], features(views), atol=1e-6)
 
 
-def test_held_out_features_are_those_of_the_evaluation(paths: list[Path], tmp_path: Path) -> None:
+def test_held_out_features_are_those_of_the_evaluation(paths, tmp_path):
     found = evaluation_features(Averages(), paths, tmp_path)
     assert found.shape == (5, 8, 48)
     picture, rng = rgb(paths[2]), np.random.default_rng([0, *paths[2].name.encode()])
@@ -50,47 +47,8 @@ def test_held_out_features_are_those_of_the_evaluation(paths: list[Path], tmp_pa
     np.testing.assert_allclose(found[2, :7], features(views), atol=1e-6)
 
 
-def test_features_are_kept_by_photos_backbone_views_and_seed(
-    paths: list[Path], tmp_path: Path
-) -> None:
-    wider = Averages()
-    wider.settings = {"cells": 5}
-    lists = (Averages(), paths, 1), (wider, paths, 1), (Averages(), paths[1:], 1)
-    for given in lists:
-        training_features(*given, tmp_path)
-    training_features(Averages(), paths, 2, tmp_path)
-    training_features(Averages(), paths, 1, tmp_path, seed=1)
-    training_features(Averages(), paths, 1, tmp_path)  # as the first
-    assert len(list(tmp_path.glob("training-features-*.npy"))) == 5
-
-
-def test_an_interrupted_cache_goes_on(paths: list[Path], tmp_path: Path) -> None:
-    class Tired(Averages):
-        def forward(self, images):
-            raise KeyboardInterrupt
-
-    first = training_features(Averages(), paths * 2, 1, tmp_path)
-    note = next(tmp_path.glob("*.done"))
-    assert note.read_text() == "10"
-    note.write_text("8")
-    with pytest.raises(KeyboardInterrupt):
-        training_features(Tired(), paths * 2, 1, tmp_path)
-    np.testing.assert_array_equal(training_features(Averages(), paths * 2, 1, tmp_path), first)
-
-
-def test_pairs_are_a_clean_photo_and_one_of_its_views() -> None:
+def test_pairs_are_a_clean_photo_and_one_of_its_views():
     values = np.arange(4 * 3, dtype=np.float32).reshape(4, 3, 1)
     clean, distorted = CachedFeatures(values).pairs(np.array([1, 3, 1]), np.random.default_rng(0))
     assert clean[:, 0].tolist() == [3, 9, 3]
     assert all(int(b - a) in (1, 2) for a, b in zip(clean[:, 0], distorted[:, 0], strict=True))
-
-
-def test_caching_tells_how_far_it_has_come(
-    paths: list[Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture,
-) -> None:
-    monkeypatch.setattr("coverlock_sdk.progress.SECONDS_BETWEEN_LINES", -1.0)
-    training_features(Averages(), paths, 1, tmp_path)
-    assert "features of training photos, 8 at a time: 0 of 1" in capsys.readouterr().err

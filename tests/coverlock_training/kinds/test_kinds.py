@@ -1,7 +1,5 @@
 """Drawn pictures: the same for the same seeds, and held out where they claim to be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +11,12 @@ pytest.importorskip("matplotlib")
 from coverlock_sdk.testing import natural_pictures
 from coverlock_training.kinds.catalogue import KINDS, photos_from
 from coverlock_training.kinds.collection import TOGETHER, draw_sets, draw_templates
-from coverlock_training.kinds.desk import PhotoSource
 from coverlock_training.kinds.fonts import PILLOW, fonts_of
 from coverlock_training.kinds.words import words_of
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("photos")
     paths = [folder / f"{number}.png" for number in range(8)]
     for path, picture in zip(paths, natural_pictures(8, (64, 96), seed=4), strict=True):
@@ -28,13 +25,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def photo(files: list[Path]) -> PhotoSource:
+def photo(files):
     return photos_from(files)
 
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("split", ["training", "evaluation"])
-def test_seeds_decide_over_every_picture(name: str, split: str, photo: PhotoSource) -> None:
+def test_seeds_decide_over_every_picture(name, split, photo):
     first, again, other = (KINDS[name].draw(split, 0, seed, photo) for seed in (0, 0, 1))
     assert first.mode == "RGB"
     assert first.tobytes() == again.tobytes()
@@ -42,17 +39,11 @@ def test_seeds_decide_over_every_picture(name: str, split: str, photo: PhotoSour
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_design_draws(name: str, photo: PhotoSource) -> None:
-    for template in range(1, len(KINDS[name].training)):
-        assert KINDS[name].draw("training", template, 0, photo).width >= 200
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_no_design_is_both_trained_on_and_judged_by(name: str) -> None:
+def test_no_design_is_both_trained_on_and_judged_by(name):
     assert KINDS[name].evaluation not in KINDS[name].training
 
 
-def test_fonts_and_words_of_evaluation_are_held_out() -> None:
+def test_fonts_and_words_of_evaluation_are_held_out():
     training, evaluation = (
         {Path(file).stem for files in fonts_of(split).files.values() for file in files}
         for split in ("training", "evaluation")
@@ -63,16 +54,14 @@ def test_fonts_and_words_of_evaluation_are_held_out() -> None:
     assert len(shared) < 0.1 * len(words_of("evaluation").words)  # short ones, now and then
 
 
-def test_pictures_of_one_template_share_their_layout(photo: PhotoSource) -> None:
+def test_pictures_of_one_template_share_their_layout(photo):
     draw = KINDS["ID cards"].draw
     pictures = [draw("training", t, c, photo) for t, c in ((0, 0), (0, 1), (1, 0))]
     small = [np.asarray(p.resize((32, 20)), dtype=float) for p in pictures]
     assert np.abs(small[0] - small[1]).mean() < 0.5 * np.abs(small[0] - small[2]).mean()
 
 
-def test_a_collection_is_drawn_once(
-    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_collection_is_drawn_once(files, tmp_path, monkeypatch):
     few = {name: KINDS[name] for name in ("portraits", "bar codes")}
     monkeypatch.setattr("coverlock_training.kinds.collection.KINDS", few)
 
