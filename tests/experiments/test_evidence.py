@@ -1,7 +1,5 @@
 """Evidence: the commands of its parts, and what it refuses."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -21,19 +19,9 @@ from experiments.forger_edits import (
     TorchCode,
     band_cosines,
     best_change,
-    bordered,
-    card,
     code_of,
     edited,
-    hybrid,
-    limited,
-    mixed,
     moved,
-    nearest,
-    restyle,
-    sticker,
-    views,
-    written,
 )
 from experiments.forger_edits import additive as least_change
 from experiments.forgers import Study, forgers, table
@@ -42,7 +30,7 @@ OWN, MARKED, OTHER = natural_pictures(3, (256, 256), seed=5)
 
 
 @pytest.fixture(scope="module")
-def code() -> OctaveCode:
+def code():
     return OctaveCode()
 
 
@@ -87,14 +75,6 @@ def test_an_additive_change_keeps_to_its_decibels_and_helps(code, wanted, decibe
     assert np.mean(band_cosines(code, code_of(code, forged), wanted)) > before + 0.1
 
 
-def test_a_hybrid_has_the_low_band_of_the_one_and_the_high_band_of_the_other(code, wanted):
-    forged = hybrid(MARKED, OWN, 14)
-    assert is_a_picture(forged)
-    low, _, high = band_cosines(code, code_of(code, forged), wanted)
-    assert low > 0.8
-    assert high < 0.3
-
-
 def test_photographic_edits_keep_to_their_ranges_and_help(code, wanted):
     forged = edited(code, OWN, OWN, wanted, MILD, steps=10)
     assert is_a_picture(forged)
@@ -103,39 +83,6 @@ def test_photographic_edits_keep_to_their_ranges_and_help(code, wanted):
     flat = np.full_like(OWN, 120)
     lit = edited(code, flat, OWN, wanted, MILD, steps=10).astype(int)
     assert np.abs(lit - 120).max() <= 120 * (1.1 * 1.15 - 1) + 1
-
-
-def test_restyled_pictures_keep_to_their_decibels(code, wanted):
-    forged = limited(OWN, edited(code, OWN, OWN, wanted, restyle(25), steps=10), 25)
-    assert is_a_picture(forged)
-    assert psnr(OWN, forged) > 24.9
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        card(MARKED, 4, (0.2, 0.3, 0.8, 0.65)),
-        written(MARKED, (0, 0.9, 1, 1)),
-        sticker(MARKED),
-        bordered(MARKED),
-        *views(MARKED),
-    ],
-)
-def test_compositions_are_pictures_that_differ(made):
-    assert is_a_picture(made)
-    assert made is MARKED or (made != MARKED).any()
-
-
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.51])
-def test_the_middle_of_a_picture_is_replaced_by_its_area(share):
-    black, white = np.zeros_like(OWN), np.full_like(OWN, 255)
-    assert (mixed(white, black, share) / 255).mean() == pytest.approx(share, abs=0.01)
-
-
-def test_the_nearest_source_is_found_among_all_views(code):
-    codes = np.stack([code_of(code, picture) for picture in (OWN, OTHER)])
-    sources = np.stack([code_of(code, picture) for picture in (MARKED, OTHER)])
-    assert nearest(code, codes, sources) == (1, 1)
 
 
 def test_a_study_counts_forgeries_and_genuine_pictures(additive, tmp_path):
@@ -200,11 +147,6 @@ def test_a_study_of_a_network_seeks_by_gradient_and_knows_no_bound(additive, tmp
 def test_a_hash_that_is_no_network_has_no_gradients_to_follow():
     with pytest.raises(CoverLockError, match="'phash' is no network"):
         moved(load_hash("phash"), OWN, np.ones(256, np.float32), 31, 1)
-
-
-def test_too_few_photos_are_explained(additive, tmp_path):
-    with pytest.raises(CoverLockError, match="need 4 photos, but there are 3"):
-        Study(additive, [OWN, MARKED, OTHER], 2, 2, 1, tmp_path / "registry.sqlite")
 
 
 def test_a_run_goes_on_where_it_stopped(additive_plugin, tmp_path):

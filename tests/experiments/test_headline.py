@@ -1,9 +1,4 @@
-from __future__ import annotations
-
-import pytest
-
 from coverlock_bench.ledger import Ledger, Session
-from coverlock_sdk import CoverLockError
 from coverlock_sdk.testing import natural_pictures
 from experiments.headline import (
     CHANGES,
@@ -48,25 +43,6 @@ def test_forgeries_and_genuine_pictures_stand_side_by_side(additive, monkeypatch
     assert SPLIT.markdown(figures).splitlines()[2].count("| - |") == 1  # no lock, no hash
 
 
-def test_fewer_residuals_are_stolen_where_time_is_short():
-    assert Scale(4, 3).at_most(2) == Scale(2, 3)
-    assert Scale(4, 3).at_most(9) == Scale(4, 3).at_most(None) == Scale(4, 3)
-
-
-def test_fewer_pictures_are_robbed_once_each_and_their_residuals_pasted_more_often():
-    assert Scale(6, 4).over(sources=9, targets=9) == Scale(6, 4)
-    assert Scale(6, 4).over(sources=5, targets=9) == Scale(5, 5)
-    assert Scale(6, 4).over(sources=3, targets=7) == Scale(3, 7)
-
-
-def test_no_source_is_robbed_twice(additive):
-    pictures = natural_pictures(12, (64, 64))
-    cell = forgeries(additive, "none", "gt", pictures, Scale(8, 2), 0, Session())
-    assert cell["asr"]["clusters"] == [4, 4]
-    assert cell["asr"]["trials"] == 16
-    assert cell["most_matches"] > 0.9 * additive.bits
-
-
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(additive, tmp_path, monkeypatch):
     pictures = natural_pictures(12, (64, 64))
     given = additive, "none", "gt", pictures, Scale(8, 2), 0
@@ -77,10 +53,3 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(additive, tmp_path, monk
     kept = Session(Ledger(tmp_path / "kept.sqlite"))
     assert forgeries(*given, kept, groups=3) == short
     assert forgeries(*given, kept) == whole
-
-
-def test_too_few_pictures_for_an_attack_are_explained(additive):
-    with pytest.raises(CoverLockError, match="needs 100 marked pictures, but only 4 photos"):
-        forgeries(
-            additive, "none", "averaging", natural_pictures(12, (64, 64)), Scale(1, 1), 0, Session()
-        )

@@ -1,11 +1,5 @@
-from __future__ import annotations
-
-import json
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from PIL import Image
 
 from coverlock_sdk import ImageHash, wrap
 from coverlock_sdk.hashing.octave import OctaveCode
@@ -17,6 +11,8 @@ from experiments import key_learners as learners
 from tests.conftest import AdditiveMark
 
 BANDS = (16, 24)
+
+
 KEY = Key(b"a key for the learners of tests.", "tests")
 
 
@@ -58,32 +54,11 @@ def test_salts_are_found_from_codes_and_payloads_alone(pictures, rng):
     assert learners.purity(labels, pictures.salts, 3) > 0.95
 
 
-def test_pictures_beyond_those_clustered_are_assigned(pictures, rng, monkeypatch):
-    monkeypatch.setattr(learners, "CLUSTERED", 900)
-    labels = learners.hidden(pictures.codes, pictures.bits, BANDS, 3, rng)
-    assert len(labels) == len(pictures.codes)
-    assert learners.purity(labels[900:], pictures.salts[900:], 3) > 0.95
-
-
 def test_nothing_is_found_in_payloads_without_a_relation(pictures, small_map, rng):
     bits = rng.permutation(pictures.bits)
     labels = learners.hidden(pictures.codes, bits, BANDS, 3, rng)
     found = learners.averaged(pictures.codes[labels == 0], bits[labels == 0], BANDS)
     assert max(np.abs(cosines(found, small_map, salt)).mean() for salt in range(3)) < 0.3
-
-
-def test_fourth_powers_find_an_orthogonal_dictionary(rng):
-    atoms = np.linalg.qr(rng.standard_normal((8, 8)))[0].astype(np.float32)
-    sparse = rng.standard_normal((4000, 8)) * (rng.random((4000, 8)) < 0.2)
-    found = learners.dictionary((sparse @ atoms).astype(np.float32), rng)
-    assert np.abs(found @ atoms.T).max(axis=0).min() > 0.95
-
-
-def test_more_pictures_than_photos_are_sums_of_two(rng):
-    codes = rng.standard_normal((50, 4)).astype(np.float32)
-    assert {tuple(row) for row in learners.drawn(codes, 50, rng)} == {tuple(c) for c in codes}
-    many = learners.drawn(codes, 20000, rng)
-    assert np.allclose(np.diag(many.T @ many) / 20000, np.square(codes).mean(axis=0), rtol=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -107,18 +82,6 @@ def test_a_forger_with_the_key_passes_and_one_without_does_not(octave, octave_co
     assert guessed["steered"]["passed"] == 0
 
 
-def test_steering_passes_with_directions_half_known(octave, octave_codes, rng):
-    locked = code_map(KEY, "id/a", 64, octave.bands)
-    truth = locked.directions(3) * np.where(locked.pads[3], -1, 1).astype(np.float32)
-    noise = rng.standard_normal(truth.shape) * (truth != 0)
-    noise *= np.linalg.norm(truth, axis=0) / np.linalg.norm(noise, axis=0)
-    found = learners.Forger(octave_codes, locked, octave).figures(
-        [(truth + noise).astype(np.float32)]
-    )
-    assert found["plain"]["bits_right"] < 0.8
-    assert found["steered"]["bits_right"] > found["plain"]["bits_right"] + 0.1
-
-
 def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
     picture = natural_pictures(1, (128, 128))[0].transpose(2, 0, 1).astype(np.float32) / 255
     locked = code_map(KEY, "id/a", 64, octave.bands)
@@ -139,18 +102,6 @@ def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
     assert np.linalg.norm(modelled - done) < 0.02 * np.linalg.norm(done)
 
 
-def test_reach_is_how_far_pixels_move_the_code(octave, rng):
-    """The best change of a given norm moves a code along a direction by the root of its reach."""
-    change = rng.standard_normal((3, 128, 128)).astype(np.float32)
-    direction = rng.standard_normal(octave.dimensions)
-    most = np.sqrt(direction @ learners.reach(octave) @ direction)
-    pulled = octave.pull_back(direction.astype(np.float32))
-    for each in (change, pulled):
-        moved = octave.logits((each / np.linalg.norm(each))[None])[0] @ direction
-        assert moved <= 1.01 * most
-    assert moved > 0.5 * most
-
-
 def test_hardening_beside_originals_shows_the_directions(octave, rng):
     locked = code_map(KEY, "id/a", 30, octave.bands)
     codes = rng.standard_normal((2400, octave.dimensions)).astype(np.float32)
@@ -161,34 +112,6 @@ def test_hardening_beside_originals_shows_the_directions(octave, rng):
     truth = locked.directions(0) * np.where(locked.pads[0], -1, 1)
     norms = np.linalg.norm(found, axis=0) * np.linalg.norm(truth, axis=0)
     assert ((found * truth).sum(axis=0) / norms).mean() > 0.9
-
-
-@pytest.mark.slow
-def test_the_command_writes_all_attackers_down(tmp_path, monkeypatch):
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    for row, picture in enumerate(natural_pictures(40, (128, 128))):
-        Image.fromarray(picture).save(photos / f"{row}.png")
-    few = learners.Scale(
-        told=(4,),
-        hidden=((64, (30,)),),
-        originals=((64, (30,)),),
-        more_salts=((20, (30,)),),
-        serials=20,
-        dictionary=(40,),
-    )
-    monkeypatch.setattr(learners, "UNSEEN", 4)
-    monkeypatch.setattr(learners, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(learners.key_learning, "__defaults__", (few,))
-    out = tmp_path / "result.json"
-    arguments = ["--images", str(photos), "-o", str(out)]
-    result = CliRunner().invoke(learners.key_learners, arguments)
-    assert result.exit_code == 0, result.output
-    assert "dictionary, 16 salts, 40" in result.output
-    document = json.loads(out.read_text())
-    assert document["command"] == "experiments key-learners"
-    assert {"told", "hidden", "originals", "serials", "safe"} <= set(document["figures"])
-    assert document["figures"]["safe"]["hidden"] == {"64": 30}
 
 
 def test_a_network_is_learned_from_but_not_steered(rng):
