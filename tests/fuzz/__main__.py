@@ -7,20 +7,16 @@ much is a finding; the process is started anew and goes on with the next input. 
 repeated: --only READER --first NUMBER --inputs 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
 import os
 import platform
-import queue
 import resource
 import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 import warnings
@@ -32,7 +28,8 @@ from typing import Any
 from coverlock_sdk.errors import CoverLockError
 from tests.fuzz.readers import READERS, seed_of
 
-NUMBER = struct.Struct(">Q")
+NOTE = struct.Struct(">QQdQ")
+"""The next input; inputs refused, the slowest one's seconds and most megabytes so far."""
 SECONDS = 5.0
 MEMORY = 1_000_000_000
 
@@ -101,131 +98,80 @@ def run_reader(
     name: str, first: int, count: int, seed: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run a reader in processes, the next one after the input that ended the last."""
-    findings: list[dict[str, Any]] = []
     figure: dict[str, Any] = {"inputs": 0, "refused": 0, "slowest_s": 0.0, "most_mb": 0}
     position, end = first, first + count
     with tempfile.TemporaryDirectory() as folder:
-        progress = Path(folder) / "progress"
+        progress, found = Path(folder) / "progress", Path(folder) / "findings"
         while position < end:
-            progress.write_bytes(NUMBER.pack(position))
+            progress.write_bytes(NOTE.pack(position, 0, 0.0, 0))
             process = _child(name, position, end - position, seed, progress)
-            lines = Lines(process)
-            while (line := lines.next()) is not None:
-                position = _take(json.loads(line), figure, findings, name)
-            ended = lines.closed
-            process.kill()
-            code = process.wait()
-            if position < end:
-                how = f"crash, perhaps for want of memory ({code})" if ended else "hang"
-                [last] = NUMBER.unpack(progress.read_bytes())
-                findings.append({"reader": name, "number": last, "problem": how})
-                figure["inputs"] += last + 1 - position
-                position = last + 1
-    return figure, findings
+            hung = _wait(process, progress)
+            reached, refused, slowest, megabytes = NOTE.unpack(progress.read_bytes())
+            if reached < end:
+                how = "hang" if hung else f"crash, perhaps for want of memory ({process.wait()})"
+                with found.open("a") as findings:
+                    findings.write(json.dumps({"number": reached, "problem": how}) + "\n")
+                reached += 1
+            figure["inputs"] += reached - position
+            figure["refused"] += refused
+            figure["slowest_s"] = max(figure["slowest_s"], round(slowest, 2))
+            figure["most_mb"] = max(figure["most_mb"], megabytes)
+            position = reached
+        lines = found.read_text().splitlines() if found.exists() else []
+    return figure, [{"reader": name, **json.loads(line)} for line in lines]
 
 
-def _take(
-    report: dict[str, Any], figure: dict[str, Any], findings: list[dict[str, Any]], name: str
-) -> int:
-    for problem in report["findings"]:
-        findings.append({"reader": name, **problem})
-    figure["inputs"] += report["inputs"]
-    figure["refused"] += report["refused"]
-    figure["slowest_s"] = max(figure["slowest_s"], round(report["slowest_s"], 2))
-    figure["most_mb"] = max(figure["most_mb"], report["mb"])
-    next_input: int = report["next"]
-    return next_input
-
-
-def _child(name: str, first: int, count: int, seed: int, progress: Path) -> subprocess.Popen[str]:
+def _child(name: str, first: int, count: int, seed: int, progress: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.fuzz", "--progress", str(progress), "--only", name]
     command += ["--first", str(first), "--inputs", str(count), "--seed", str(seed)]
     # Arrow's own allocator reserves a gigabyte at once; libraries print what they think of files.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    )
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
 
 
-class Lines:
-    """What a process prints."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.closed = False
-        self._patience = 600.0  # until it is up
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._collect, args=[process.stdout], daemon=True).start()
-
-    def _collect(self, stream: Any) -> None:
-        for line in stream:
-            self._lines.put(line)
-        self._lines.put(None)
-
-    def next(self) -> str | None:
-        """The next line; none when the process ended or was silent for too long."""
+def _wait(process: subprocess.Popen[bytes], progress: Path) -> bool:
+    """Wait for a process, and end it if it notes nothing new for too long: whether it did."""
+    noted, patience = progress.read_bytes(), 600.0  # until it is up
+    while True:
         try:
-            line = self._lines.get(timeout=self._patience)
-            self._patience = 12 * SECONDS  # by the clock of a machine that may be busy
-        except queue.Empty:
-            return None
-        self.closed = line is None
-        return line
+            process.wait(patience)
+            return False
+        except subprocess.TimeoutExpired:
+            if (now := progress.read_bytes()) == noted:
+                process.kill()
+                process.wait()
+                return True
+            noted, patience = now, 12 * SECONDS  # by the clock of a machine that may be busy
 
 
 def run_here(name: str, first: int, count: int, seed: int, progress: Path) -> None:
-    """Run inputs in this process, noting each before it runs, and report every second."""
+    """Run inputs in this process; note how far it is before each, and what went wrong."""
     warnings.simplefilter("ignore")
+    refused, slowest = 0, 0.0
     with tempfile.TemporaryDirectory() as folder, progress.open("r+b", buffering=0) as noted:
         reader = READERS[name](Path(folder))
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        report = Report(first)
-        report.send()  # this process is up
-        for number in range(first, first + count):
-            os.pwrite(noted.fileno(), NUMBER.pack(number), 0)
+        for number in range(first, first + count + 1):
+            megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+            os.pwrite(noted.fileno(), NOTE.pack(number, refused, slowest, megabytes), 0)
+            if number == first + count:
+                return
+            problem: dict[str, Any] | None = None
             start = time.process_time()
             try:
                 reader(seed_of(name, number, seed))
             except CoverLockError:
-                report.refused += 1
+                refused += 1
             except Exception as error:
                 where = traceback.extract_tb(error.__traceback__)[-1]
-                text = f"{type(error).__name__}: {error}"[:300]
                 place = f"{Path(where.filename).name}:{where.lineno}"
-                report.findings.append({"number": number, "problem": text, "where": place})
+                problem = {"problem": f"{type(error).__name__}: {error}"[:300], "where": place}
             seconds = time.process_time() - start
-            if seconds > SECONDS:
-                report.findings.append({"number": number, "problem": f"took {seconds:.1f} s"})
-            report.note(number, seconds)
-        report.send()
-
-
-class Report:
-    """What happened since the last report."""
-
-    def __init__(self, first: int) -> None:
-        self.next = first
-        self._clear()
-
-    def _clear(self) -> None:
-        self.inputs, self.refused, self.slowest = 0, 0, 0.0
-        self.findings: list[dict[str, Any]] = []
-        self.sent = time.monotonic()
-
-    def note(self, number: int, seconds: float) -> None:
-        """Count an input; report once a second."""
-        self.inputs += 1
-        self.next = number + 1
-        self.slowest = max(self.slowest, seconds)
-        if self.findings or time.monotonic() - self.sent > 1:
-            self.send()
-
-    def send(self) -> None:
-        """Report to the parent."""
-        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
-        report = {"inputs": self.inputs, "refused": self.refused, "slowest_s": self.slowest}
-        report |= {"findings": self.findings, "mb": megabytes, "next": self.next}
-        print(json.dumps(report), flush=True)
-        self._clear()
+            slowest = max(slowest, seconds)
+            if problem or seconds > SECONDS:
+                problem = {"number": number, **(problem or {"problem": f"took {seconds:.1f} s"})}
+                with progress.with_name("findings").open("a") as findings:
+                    findings.write(json.dumps(problem) + "\n")
 
 
 if __name__ == "__main__":

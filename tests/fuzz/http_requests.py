@@ -1,7 +1,5 @@
 """Damaged HTTP requests, given to the service without a network in between."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from pathlib import Path

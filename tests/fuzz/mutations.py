@@ -1,7 +1,5 @@
 """Ways to damage a good input. Everything follows from one random generator."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -3,8 +3,6 @@
 A reader may succeed or raise a ``CoverLockError``; anything else is a finding.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib
@@ -35,6 +33,7 @@ from tests.fuzz.mutations import ODD_VALUES, damaged_bytes, damaged_json
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 Reader = Callable[[random.Random], None]
+
 
 SIZE = (64, 64)
 
