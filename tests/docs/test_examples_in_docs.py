@@ -1,7 +1,5 @@
 """The tutorial's commands and code, run in order as a reader would."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """No row of the page about the paper is orphaned."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The example that shows a transplant with and without the lock."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

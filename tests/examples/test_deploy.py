@@ -1,7 +1,5 @@
 """The deploy files name options that there are, and numbers that fit the service's."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -33,12 +33,6 @@ def accuracy(logits, payloads):
     return ((logits > 0) == (payloads > 0)).mean()
 
 
-def test_registers_under_its_name(spreadmark):
-    offered = []
-    spreadmark.register_watermarks(offered.append)
-    assert [watermark.name for watermark in offered] == ["spreadmark"]
-
-
 def test_lock_holds(spreadmark):
     locked = wrap(spreadmark.Spreadmark())
     pictures = natural_pictures(3, (300, 400))

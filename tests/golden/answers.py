@@ -6,8 +6,6 @@ meant to, write them anew and let the difference be read with it::
     python -m tests.golden.answers
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

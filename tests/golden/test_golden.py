@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -26,11 +24,11 @@ def check_answers_of(subject: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("subject", SUBJECTS[:3], ids=", ".join)
-def test_answers_are_the_golden_ones(subject: tuple[str, str]) -> None:
+def test_answers_are_the_golden_ones(subject):
     check_answers_of(subject)
 
 
-def test_the_golden_answers_are_many_and_of_both_kinds() -> None:
+def test_the_golden_answers_are_many_and_of_both_kinds():
     assert len(golden()) >= 600
     assert {answer.get("accepted") for answer in golden()} == {True, False, None}
     assert tuple(dict.fromkeys(map(subject_of, golden()))) == SUBJECTS

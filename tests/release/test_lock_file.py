@@ -1,7 +1,5 @@
 """The service's image installs what was locked, and that is what the package asks for."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
