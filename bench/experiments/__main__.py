@@ -18,6 +18,8 @@ STUDIES = {
     "key-learners": "experiments.key_learners:key_learners",
     "interventions": "experiments.interventions:interventions_command",
     "training-factors": "experiments.training_factors:training_factors_command",
+    "draw": "experiments.kinds.draw:draw_command",
+    "octave": "experiments.octave:octave_command",
     "tables": "experiments.tables:tables_command",
 }
 """The name of each study, and where its command is."""

@@ -13,7 +13,6 @@ from coverlock_sdk.errors import CoverLockError, MissingModelError, PictureError
 from coverlock_sdk.hashing import dinov2  # noqa: E402
 from coverlock_sdk.hashing.dinov2_weights import import_file  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from coverlock_training import octave  # noqa: E402
 from coverlock_training.commands import train  # noqa: E402
 from coverlock_training.hashes import heads  # noqa: E402
 from tests.coverlock_sdk.hashing import tiny_dinov2  # noqa: E402
@@ -112,21 +111,9 @@ def test_options_reach_the_recipe(
     assert how == (True, "cpu")
 
 
-def test_octave_is_the_default_and_has_no_schedule(
-    photos: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-    monkeypatch.setattr(octave, "fit_octave", lambda photos, run, recipe: seen.append(recipe))
-    assert invoke(photos, run, "--seed", "3").exit_code == 0
-    assert seen == [octave.OctaveRecipe(seed=3)]
-    for option in (["--steps", "5"], ["--views", "1"], ["--bf16"], ["--replace"]):
-        refused = invoke(photos, run, *option)
-        assert refused.exit_code == 2
-        assert "'octave' is computed, not trained" in refused.output
-
-
-def test_a_folder_without_pictures_is_one_sentence(tmp_path: Path, run: Path) -> None:
-    assert isinstance(invoke(tmp_path, run).exception, PictureError)
+def test_a_folder_without_pictures_is_one_sentence(tmp_path: Path, run: Path, models: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert isinstance(invoke(tmp_path / "empty", run).exception, PictureError)
 
 
 def test_a_backbone_that_is_not_there_names_the_command(

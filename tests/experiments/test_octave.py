@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
 
 from safetensors.numpy import load_file
 
@@ -22,18 +20,18 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing import octave, shipped
 from coverlock_sdk.images.distortions import Crop
 from coverlock_sdk.testing import natural_pictures
-from coverlock_training.kinds.catalogue import KINDS
-from coverlock_training.octave import OctaveRecipe, cropped, fit_octave
+from experiments.octave import OctaveRecipe, cropped, fit_octave
 
-FEW = OctaveRecipe(photos=8, held_out=0.3, templates=1, dimensions=(8, 16, 16))
+FEW = OctaveRecipe(photos=8, held_out=0.3, dimensions=(8, 16, 16))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _two_kinds() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        few = {name: KINDS[name] for name in ("portraits", "bar codes")}
-        patch.setattr("coverlock_training.kinds.collection.KINDS", few)
-        yield
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("templates")
+    for number, picture in enumerate(natural_pictures(8, (128, 128), seed=4)):
+        (folder / f"{number % 2}").mkdir(exist_ok=True)
+        Image.fromarray(picture).save(folder / f"{number % 2}" / f"{number}.png")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +43,26 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(photos: Path, templates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("run")
-    assert fit_octave(photos, run, FEW) == run / "hash.safetensors"
+    assert fit_octave(photos, templates, run, FEW) == run / "hash.safetensors"
     return run
 
 
-def test_too_few_photos_for_so_many_dimensions_are_refused(photos: Path, tmp_path: Path) -> None:
+def test_too_few_photos_for_so_many_dimensions_are_refused(
+    photos: Path, templates: Path, tmp_path: Path
+) -> None:
     with pytest.raises(PictureError, match="8 photos are too few"):
-        fit_octave(photos, tmp_path, replace(FEW, dimensions=(192, 320, 1535), ridge=1e-12))
+        fit_octave(
+            photos, templates, tmp_path, replace(FEW, dimensions=(192, 320, 1535), ridge=1e-12)
+        )
     assert not (tmp_path / "hash.safetensors").exists()
 
 
 def test_matrices_and_card_are_those_of_a_hash(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = json.loads((run / "hash.json").read_text())
     assert card["recipe"]["photos"] == card["photos"] == 8
-    assert card["drawn"] == 2 * 8
+    assert card["of_templates"] == 8
     files = {"octave.safetensors": run / "hash.safetensors", "octave.json": run / "hash.json"}
     monkeypatch.setattr(shipped, "_resource", lambda name: files[name])
     monkeypatch.setattr(octave, "shipped_weights", shipped.shipped_weights.__wrapped__)
