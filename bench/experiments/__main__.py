@@ -12,7 +12,7 @@ STUDIES = {
     "evidence": "experiments.evidence:evidence",
     "headline": "experiments.headline:headline",
     "transferability": "experiments.transferability:transferability_command",
-    "adaptive": "experiments.adaptive:adaptive_command",
+    "white-box": "experiments.white_box:white_box_command",
     "forgers": "experiments.forgers:forgers",
     "walkers": "experiments.walkers:walkers",
     "key-learners": "experiments.key_learners:key_learners",

@@ -123,7 +123,6 @@ SPECIAL: dict[str, tuple[str, str, Callable[[Documents], Any]]] = {
     "gpu": ("gpu.json", "experiments.tables:GPU_STEPS", _together),
 }
 PLACES = {
-    "adaptive": ("adaptive", "experiments.adaptive:ADAPTIVE"),
     "binding": ("forgers", "experiments.forgers:BOUND_PARTS"),
     "bounds": ("forgers", "experiments.forgers:BOUNDS"),
     "calibration": ("calibration", "coverlock_bench.hashes.tables:CALIBRATION"),
@@ -142,6 +141,7 @@ PLACES = {
     "split": ("headline", "experiments.headline:SPLIT"),
     "training-factors": ("training-factors", "experiments.tables:TRAINING_FACTORS"),
     "transferability": ("transferability", "experiments.transferability:TRANSFERABILITY"),
+    "white-box": ("white-box", "experiments.white_box:WHITE_BOX"),
 }
 """The result file of each table, and where the table is declared."""
 
