@@ -99,8 +99,6 @@ def measure(
         "psnr": card["held_out"]["psnr_mean"],
         "images_seen": card["images_seen"],
         "covers_seen": covers_seen(card, card["recipe"]),
-        "images_per_second": card.get("images_per_second"),
-        "seconds_share": card.get("seconds_share"),
         "rt": transferability(watermark, images, seed, Session(Ledger(runs / MEASURED))),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
     }

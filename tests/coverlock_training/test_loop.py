@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_training.loop import History, Schedule, Training, adjusted  # noqa: E402
 
-SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
+SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, record_every=3)
 
 
 class Guess(torch.nn.Module):
@@ -38,7 +38,7 @@ class Guessing(Training):
         return {"loss": loss.item()}
 
     def validate(self):
-        return {"value": self.averaged.value.item()}
+        return {"value": self.model.value.item()}
 
 
 def test_the_defaults_are_the_papers() -> None:
@@ -79,16 +79,8 @@ def test_a_resumed_run_is_the_run_that_was_not_interrupted(tmp_path: Path) -> No
     resumed = Guessing(SCHEDULE, tmp_path / "parts")
     resumed.run()
     assert resumed.history == whole.history
-    assert resumed.averaged.value == whole.averaged.value
+    assert resumed.model.value == whole.model.value
     assert [record["step"] for record in resumed.history.validation] == [3, 6]
-
-
-def test_what_is_kept_is_the_average_or_the_model_itself(tmp_path: Path) -> None:
-    averaged = Guessing(SCHEDULE, tmp_path / "averaged")
-    assert averaged.run() is averaged.averaged is not averaged.model
-    plain = Guessing(adjusted(SCHEDULE, averaging=0.0), tmp_path / "plain")
-    assert plain.run() is plain.model
-    assert 0 < averaged.averaged.value < averaged.model.value == plain.model.value
 
 
 def test_a_rate_that_is_not_a_number_stops_the_run(tmp_path: Path) -> None:

@@ -154,15 +154,6 @@ def test_training_choices_are_varied_one_at_a_time(photos: Path, tmp_path: Path)
         training_factors.training_factors(["mbrs"], ["weather"], *arguments)
 
 
-@pytest.mark.slow
-def test_a_card_without_a_speed_is_measured_all_the_same(photos: Path, runs: Path) -> None:
-    file, card = card_of(runs)
-    assert card.pop("images_per_second") > 0
-    file.write_text(json.dumps(card))
-    again = intervened(photos, runs)
-    assert again["trained"]["mbrs"]["seeds"]["0"]["images_per_second"] is None
-
-
 def test_an_unknown_variant_is_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(CoverLockError, match="no variant 'hiden': use hidden"):
         interventions.interventions(["hiden"], photos, [], tmp_path, [0], bfloat16=False)

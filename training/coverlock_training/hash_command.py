@@ -48,7 +48,7 @@ def train_hash(
     0.5 +- 0.04 of theirs with a deviation of at most 0.06. To resume an interrupted run, repeat
     the command.
     """
-    with needs("training", "PyTorch", "torch,bench"):
+    with needs("training", "PyTorch", "torch"):
         from coverlock_training.hashes import figures, heads
         from coverlock_training.loop import adjusted, require_device
     place = require_device(device)

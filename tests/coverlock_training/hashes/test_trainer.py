@@ -15,7 +15,7 @@ from coverlock_training.hashes.losses import Objective  # noqa: E402
 from coverlock_training.hashes.trainer import HashTraining  # noqa: E402
 from coverlock_training.loop import Schedule  # noqa: E402
 
-SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
+SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, record_every=3)
 
 
 class Noisy:
@@ -125,7 +125,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoint.pt").exists()
 
 
-def test_validation_sees_the_averaged_weights(tmp_path: Path) -> None:
+def test_validation_sees_the_weights_that_are_kept(tmp_path: Path) -> None:
     seen = []
     kept = train(
         new_head(),
