@@ -43,7 +43,6 @@ TINY = presets.Preset(
     rt_sources=(1, 4, 1000),
     rt_targets=3,
     rt_messages=2,
-    locked_sources=4,
 )
 
 
@@ -217,7 +216,7 @@ def test_results_are_a_versioned_document(finished):
     assert 0.3 < forged["low"] < forged["high"] == 1
     assert figures["metrics"]["rt"] > 0.9
     assert figures["metrics"]["locked_rt"] < 0.5
-    assert figures["rt"]["locked"]["raw_accuracy"] > 0.9
+    assert figures["security"]["coverlock"]["attacks"]["gt"]["error"]["payload"] < 0.1
     assert figures["rt"]["missing"] == {"1000": 981}
     reason = figures["security"]["none"]["attacks"]["averaging"]["not_measured"]
     assert reason == "needs 100 marked pictures and other targets, there are 4"
@@ -341,7 +340,7 @@ def test_an_interrupted_audit_goes_on(tmp_path, folder, decoded, monkeypatch):
         result = run(folder, tmp_path / "out")
     assert result.exit_code == 130
     assert re.search(
-        r"interrupted in stage \d+ of 24; run the same command to go on", result.output
+        r"interrupted in stage \d+ of 23; run the same command to go on", result.output
     )
     kept = sqlite3.connect(tmp_path / "out" / "measurements.sqlite")
     assert kept.execute("SELECT COUNT(*) FROM measurements").fetchone()[0] > 5

@@ -5,11 +5,10 @@ import pytest
 
 from coverlock_bench.ledger import Ledger, Session
 from coverlock_bench.rt import (
-    locked_transferability,
     residual_transferability,
     transferability_curve,
 )
-from coverlock_sdk import Watermark, wrap
+from coverlock_sdk import Watermark
 from coverlock_sdk.errors import CoverLockError
 
 
@@ -79,11 +78,3 @@ def test_a_curve_is_kept(additive, photos, tmp_path):
         additive, photos, **settings, session=Session(Ledger(tmp_path / "l"))
     )
     assert first == again
-
-
-def test_behind_the_lock_the_residual_transfers_and_the_message_does_not(additive, photos):
-    locked = locked_transferability(wrap(additive), photos, sources=6, targets=6)
-    assert locked.raw_accuracy > 0.95
-    assert locked.accuracy < 0.8
-    assert locked.low <= locked.rt <= locked.high
-    assert (locked.sources, locked.targets) == (6, 6)
