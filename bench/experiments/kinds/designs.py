@@ -1,6 +1,6 @@
-"""The designs: a page, a form, a licence, a till slip, a parcel label, a slide, an app, a chat.
+"""The designs: a page, a form, a licence, a till slip, a parcel label and a screen.
 
-Each takes a desk. Two pictures from desks of one template share their layout down to the pixel.
+Each takes a desk. Pictures of one design share their layout down to the pixel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from experiments.kinds.desk import (
     Colour,
     Desk,
     amount,
-    chance,
     date,
     font,
     line,
@@ -114,25 +113,6 @@ def parcel_label(desk: Desk) -> Image.Image:
     return picture
 
 
-def slide(desk: Desk) -> Image.Image:
-    """A slide with a statement in the middle and three columns below."""
-    style, content = desk.style, desk.content
-    picture, pen = sheet((560, 315), mix(vivid(style), (20, 20, 30), style.uniform(0.3, 1.0)))
-    face, small = desk.font(style.uniform(24, 34)), desk.font(12)
-    pen.text((280, 70), title(content, 3), WHITE, face, anchor="mm")
-    pen.text((280, 110), line(content, 40), (210, 210, 220), small, anchor="mm")
-    for left in (40, 205, 370):
-        if chance(content, 0.4):
-            picture.paste(ImageOps.fit(desk.photo(content), (145, 80)), (left, 150))
-        else:
-            pen.rectangle((left, 150, left + 145, 230), vivid(content))
-            pen.text((left + 72, 190), number(content, 2) + "%", WHITE, face, anchor="mm")
-        for row in range(3):
-            text = line(content, whole(content, 12, 22))
-            pen.text((left, 240 + 15 * row), text, (235, 235, 240), small)
-    return picture
-
-
 def dashboard(desk: Desk) -> Image.Image:
     """An app with icons on the left, four gauges, a wide curve and a log."""
     style, content = desk.style, desk.content
@@ -155,25 +135,6 @@ def dashboard(desk: Desk) -> Image.Image:
     pen.text((420, 130), number(content, 5), ink, desk.font(22))
     for row in range(12):
         pen.text((420, 164 + row * 18), line(content, whole(content, 12, 30)), ink, small)
-    return picture
-
-
-def chat(desk: Desk) -> Image.Image:
-    """A work chat in rows: avatar, name, text flush left."""
-    style, content = desk.style, desk.content
-    picture, pen = sheet((560, 460), WHITE)
-    pen.rectangle((0, 0, 150, 460), mix(vivid(style), (30, 20, 50), 0.7))
-    face, bold = desk.font(13), desk.font(14)
-    for row in range(16):
-        pen.text((14, 20 + row * 26), "# " + word(style), (210, 205, 220), face)
-    y = 14
-    while y < 430:
-        pen.rounded_rectangle((164, y, 192, y + 28), 5, vivid(content))
-        pen.text((202, y - 2), title(content, 2), (20, 20, 25), bold)
-        for _ in range(whole(content, 1, 4)):
-            y += 18
-            pen.text((202, y), line(content, whole(content, 10, 52)), (50, 50, 55), face)
-        y += 32
     return picture
 
 

@@ -45,12 +45,11 @@ class Desk:
     photo: Photo
 
     @classmethod
-    def open(cls, kind: str, template: int, content: int, photo: Photo) -> Desk:
-        """The desk for one picture of a template of a kind."""
-        seeds = [*kind.encode(), template]
-        return cls(
-            np.random.default_rng([1, *seeds]), np.random.default_rng([2, *seeds, content]), photo
-        )
+    def open(cls, kind: str, place: int, photo: Photo) -> Desk:
+        """The desk for picture number ``place`` of a kind."""
+        seeds = list(kind.encode())
+        style, content = [1, *seeds], [2, *seeds, place]
+        return cls(np.random.default_rng(style), np.random.default_rng(content), photo)
 
     def font(self, size: float) -> Font:
         """A font of the template at ``size`` pixels."""
@@ -105,11 +104,6 @@ def date(rng: np.random.Generator) -> str:
 def whole(rng: np.random.Generator, low: int, high: int) -> int:
     """A whole number from ``low`` to ``high``, both possible."""
     return int(rng.integers(low, high + 1))
-
-
-def chance(rng: np.random.Generator, probability: float) -> bool:
-    """Whether something with this probability happens."""
-    return bool(rng.random() < probability)
 
 
 def vivid(rng: np.random.Generator) -> Colour:

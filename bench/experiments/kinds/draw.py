@@ -1,7 +1,7 @@
 """``python -m experiments draw``: a folder of pictures for each kind that codes hardly tell apart.
 
-Of photos of different things any two codes agree in half of their bits. Forms, cards and receipts
-of one template agree in more, and so do slides and screens that are drawn alike.
+Of photos of different things any two codes agree in half of their bits. Forms, cards, receipts and
+screens of one template agree in more.
 """
 
 from __future__ import annotations
@@ -24,20 +24,14 @@ KINDS: dict[str, Callable[[Desk], Image.Image]] = {
     "ID cards": designs.licence,
     "receipts": designs.till_slip,
     "parcel labels": designs.parcel_label,
-    "slides": designs.slide,
-    "dashboards of one app": designs.dashboard,
-    "chats": designs.chat,
+    "dashboards": designs.dashboard,
 }
 """The design of each kind."""
-
-VARIED = ("slides", "chats")
-"""Kinds whose pictures have a template each; those of any other share one."""
 
 
 def drawn(kind: str, place: int, photo: Photo) -> Image.Image:
     """Picture number ``place`` of a kind, the same whenever it is drawn."""
-    template = place if kind in VARIED else 0
-    return KINDS[kind](Desk.open(kind, template, place, photo))
+    return KINDS[kind](Desk.open(kind, place, photo))
 
 
 @click.command("draw")
@@ -45,7 +39,7 @@ def drawn(kind: str, place: int, photo: Photo) -> Image.Image:
 @images_option
 @number_option("--count", 20, "Pictures of each kind.")
 def draw_command(folder: Path, images: Path | None, count: int) -> None:
-    """Draw pictures of eight kinds into subfolders of FOLDER, for 'bench hash --kinds FOLDER'."""
+    """Draw pictures of six kinds into subfolders of FOLDER, for 'bench hash --kinds FOLDER'."""
     photos = find_photos(images)
     for kind in progress(list(KINDS), "kinds"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
