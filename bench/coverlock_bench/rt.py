@@ -51,10 +51,6 @@ class Curve:
     missing: dict[int, int]
     """For each s that the pictures do not reach: how many more it needs."""
 
-    def at(self, sources: int) -> Transferability | None:
-        """The point at ``sources``, where there is one."""
-        return next((point for point in self.points if point.sources == sources), None)
-
     def to_dict(self) -> dict[str, Any]:
         """The curve as plain JSON values."""
         return {

@@ -1,4 +1,4 @@
-"""The training loop of the SDK: hashes, watermarks, filters and the preference model all use it.
+"""The training loop of the SDK: hashes, watermarks and filters all use it.
 
 What step t draws depends on the seed and on t alone, so a run that was interrupted and resumed
 from its checkpoint is the run that was not.
