@@ -109,6 +109,7 @@ def measured(rts: list[float], twins: bool, paper: dict[str, object]) -> dict[st
         "bit_accuracy": 0.9,
         "psnr": 30.04,
         "images_seen": 4000,
+        "covers_seen": 4000 // (1 + twins),
         "curve": [(2000, 0.7), (4000, 0.9)],
     }
     seeds = {

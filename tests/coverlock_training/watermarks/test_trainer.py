@@ -149,17 +149,6 @@ def test_a_run_under_two_recipes_remembers_both(photos: TrainingPhotos, tmp_path
     assert again.sittings == run.sittings
 
 
-def test_a_checkpoint_from_before_sittings_goes_on(photos: TrainingPhotos, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    train(Patterns(), photos, replace(RECIPE, steps=2), folder)
-    state = torch.load(folder / "checkpoint.pt", weights_only=True)
-    del state["sittings"]
-    torch.save(state, folder / "checkpoint.pt")
-    run = train(Patterns(), photos, RECIPE, folder)
-    [sitting] = run.sittings
-    assert (sitting.from_step, sitting.steps, run.seen()["images_seen"]) == (2, 2, 16)
-
-
 def test_a_checkpoint_that_does_not_fit_names_the_way_out(
     photos: TrainingPhotos, tmp_path: Path
 ) -> None:

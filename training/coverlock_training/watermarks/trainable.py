@@ -96,7 +96,7 @@ def _begun(network: WatermarkNetwork, trainable: Trainable, start: Path) -> dict
 
 
 def _sittings(run: WatermarkTraining) -> dict[str, Any]:
-    """Earlier recipes of a run, which the last one does not show, or that they are unknown."""
-    if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
+    """The recipes of a run that had several."""
+    if len(run.sittings) == 1:
         return {}
     return {"sittings": [asdict(sitting) for sitting in run.sittings]}

@@ -161,7 +161,7 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         """Go on in the last sitting unless something was changed."""
         self.sittings = [
             Sitting(earlier["from_step"], earlier["recipe"], earlier["settings"], earlier["steps"])
-            for earlier in notes.get("sittings", [])
+            for earlier in notes.get("sittings", ())
         ]
         recipe, settings = self.recipe, self.model.settings
         goes_on = self.sittings and (
@@ -229,16 +229,12 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         return self.measure(self.model)
 
     def seen(self) -> dict[str, int]:
-        """Marked pictures so far, and their covers, which inverted twins show twice.
-
-        Steps before the first sitting that is known are counted as its own.
-        """
-        first = self.sittings[0]
-        known = [(sitting.steps, sitting.recipe) for sitting in self.sittings]
+        """Marked pictures so far, and their covers, which inverted twins show twice."""
         images = covers = 0
-        for steps, recipe in [(first.from_step, first.recipe), *known]:
-            images += steps * recipe["batch"]
-            covers += steps * recipe["batch"] // (1 + recipe["inverted_twins"])
+        for sitting in self.sittings:
+            shown = sitting.steps * sitting.recipe["batch"]
+            images += shown
+            covers += shown // (1 + sitting.recipe["inverted_twins"])
         return {"images_seen": images, "covers_seen": covers}
 
 
