@@ -132,6 +132,7 @@ PLACES = {
     "hash": ("hash", "coverlock_bench.hashes.tables:HASHES"),
     "hash-distortions": ("hash", "coverlock_bench.hashes.tables:HASH_DISTORTIONS"),
     "hash-kinds": ("hash", "coverlock_bench.hashes.tables:KINDS"),
+    "hash-lengths": ("hash", "coverlock_bench.hashes.tables:HASH_LENGTHS"),
     "headline": ("headline", "experiments.headline:HEADLINE"),
     "interventions": ("interventions", "experiments.tables:INTERVENTIONS"),
     "latency": ("latency", "coverlock_bench.deployment.tables:LATENCY"),

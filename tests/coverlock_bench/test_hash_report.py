@@ -213,5 +213,6 @@ def test_tables_show_the_report(folder):
     for name, expected in {
         "hash": "| fair coins |",
         "hash-distortions": "| rotation |",
+        "hash-lengths": "| octave | 6 different |",
     }.items():
         assert expected in render(f"<!-- table: {name} -->\n<!-- end of table -->", folder.parent)

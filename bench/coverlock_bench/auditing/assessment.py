@@ -26,6 +26,7 @@ from coverlock_sdk.errors import (
     PluginError,
     UnknownNameError,
 )
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 SEED = 0
 NONE = Setting("none")

@@ -54,6 +54,23 @@ HASH_DISTORTIONS = Table(
 )
 
 
+def _length_columns(figures: Any) -> Columns:
+    lengths = figures["fair_coins"]["accepted"]
+    shares = [(f"L = {length}", f"{{accepted/{length}:%3}} %") for length in lengths]
+    return [("hash", "{hash}"), ("pairs", "{pairs:,} {kind}"), *shares]
+
+
+HASH_LENGTHS = Table(
+    "Pairs of pictures that would be accepted for one another, by length of the message",
+    lambda figures: [
+        {"hash": name, "kind": kind, **row[kind]}
+        for name, row in figures["hashes"].items()
+        for kind in ("different", "similar")
+    ],
+    _length_columns,
+)
+
+
 def _by_kind(figures: Any) -> Iterator[Row]:
     """Each kind with the figures of every hash."""
     by_hash = figures["kinds"]
