@@ -17,22 +17,16 @@ from coverlock_sdk.hookspecs import hookimpl
 def register_attacks(register: Callable[..., None]) -> None:
     """The forgers that a watermark is measured against."""
     from coverlock_bench.attacks.averaging import AveragedResidual
-    from coverlock_bench.attacks.best_match import BestMatch
     from coverlock_bench.attacks.denoise import DenoisedResidual
-    from coverlock_bench.attacks.feature_collision import FeatureCollision
     from coverlock_bench.attacks.ground_truth import GroundTruthResidual
     from coverlock_bench.attacks.optimisation import Optimisation
     from coverlock_bench.attacks.reembedding import ReEmbedding, ReLocking
-    from coverlock_bench.attacks.same_scene import PastedObject
     from coverlock_bench.attacks.wmforger import PreferenceResidual
 
     register(GroundTruthResidual)
     register(AveragedResidual)
     register(DenoisedResidual)
     register(PreferenceResidual)
-    register(BestMatch)
-    register(FeatureCollision)
-    register(PastedObject)
     register(ReEmbedding)
     register(ReLocking)
     register(Optimisation)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from coverlock_bench.auditing.security import security_command
-from coverlock_bench.deployment.commands import service, siege
-from coverlock_bench.deployment.latency_command import latency
+from coverlock_bench.deployment.commands import latency, service, siege
 from coverlock_bench.hashes.commands import calibration, hash_command
 
 

@@ -29,13 +29,6 @@ def rate(successes: int, trials: int) -> dict[str, Any]:
     }
 
 
-def mean_interval(values: npt.ArrayLike, rng: np.random.Generator) -> tuple[float, float]:
-    """The 95 % bootstrap interval of a mean of independent values."""
-    sample = np.asarray(values, dtype=np.float64)
-    draws = sample[rng.integers(len(sample), size=(BOOTSTRAPS, len(sample)))].mean(axis=1)
-    return percentiles(draws)
-
-
 def percentiles(draws: npt.NDArray[np.float64]) -> tuple[float, float]:
     """The middle 95 % of bootstrap draws."""
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])

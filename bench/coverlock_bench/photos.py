@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.images.resampling import resample
@@ -38,6 +39,16 @@ DEMO_PHOTOS = Asset(
 def find_photos(folder: Path | None) -> list[Path]:
     """The photographs of ``folder``, or the demo's own, which must have been fetched."""
     return pictures_in(folder or DEMO_PHOTOS.locate())
+
+
+def groups_in(folder: Path) -> dict[str, list[Path]]:
+    """The pictures in each subfolder of ``folder``, by its name; a group has at least two."""
+    groups = {path.name: pictures_in(path) for path in sorted(folder.iterdir()) if path.is_dir()}
+    small = [name for name, files in groups.items() if len(files) < 2]
+    if small or not groups:
+        where = f"the subfolder '{small[0]}' of {folder} has one" if small else f"{folder} has none"
+        raise PictureError(f"{where}: give subfolders of at least two pictures that are alike")
+    return groups
 
 
 def load_squares(photos: list[Path], side: int) -> list[Picture8]:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_bench.intervals import BOOTSTRAPS, mean_interval, percentiles
+from coverlock_bench.intervals import BOOTSTRAPS, percentiles
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
-from coverlock_bench.photos import to_8_bit
-from coverlock_bench.trial import TRANSPLANT, forge, judge, mark
 from coverlock_sdk import Watermark
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.images.conversion import Given
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import ANY_SIZE_SIDE, decode, embed, working_size
 
 COUNTS = (1, 10, 100, 1000)
@@ -55,34 +51,12 @@ class Curve:
     missing: dict[int, int]
     """For each s that the pictures do not reach: how many more it needs."""
 
-    def at(self, sources: int) -> Transferability | None:
-        """The point at ``sources``, where there is one."""
-        return next((point for point in self.points if point.sources == sources), None)
-
     def to_dict(self) -> dict[str, Any]:
         """The curve as plain JSON values."""
         return {
             "points": [asdict(point) for point in self.points],
             "missing": {str(count): needed for count, needed in self.missing.items()},
         }
-
-
-@dataclass(frozen=True)
-class LockedTransferability:
-    """RT@1 of a locked watermark over many sources, decoded through the lock.
-
-    Averaging sources would mean nothing here, since each carries a payload of its own.
-    """
-
-    rt: float
-    low: float
-    high: float
-    accuracy: float
-    """Mean share of message bits that come back through the lock."""
-    raw_accuracy: float
-    """Mean share of payload bits that the decoder still reads: the residual itself transfers."""
-    sources: int
-    targets: int
 
 
 def residual_transferability(
@@ -130,53 +104,6 @@ def transferability_curve(
     shared = session or Session()
     points = _points(watermark, views, reached, targets, messages, seed, shared)
     return Curve(tuple(points), missing)
-
-
-def locked_transferability(
-    protected: LockedWatermark,
-    images: Any,
-    sources: int = 100,
-    targets: int = 100,
-    seed: int = 0,
-    session: Session | None = None,
-) -> LockedTransferability:
-    """RT@1 through the lock: the residual of each of ``sources`` pictures, pasted onto another.
-
-    Every source carries a random message of its own; sources and targets are disjoint, and the
-    targets are used in turn. Pictures are 8-bit throughout.
-    """
-    session = session or Session()
-    views = _views(images, working_size(protected.watermark))
-    _refuse_too_few(len(views), sources, targets)
-    order = np.random.default_rng(seed).permutation(len(views))
-    key = {"kind": "locked rt", "lock": session.fingerprint(protected), "seed": seed}
-
-    def transplant(index: int, source: Images, victim: Images) -> dict[str, float]:
-        rng = np.random.default_rng([seed, index])
-        message = rng.integers(0, 2, protected.bits, dtype=np.uint8)
-        original = to_8_bit(source)
-        marked = mark(protected, original, message)
-        forged = forge(TRANSPLANT, [marked.picture], [original], [to_8_bit(victim)])
-        [seen] = judge(protected, forged, message, marked)
-        assert seen.payload_errors is not None
-        return {"message": seen.matches / seen.bits, "payload": 1 - seen.payload_errors / seen.bits}
-
-    rows = []
-    for index in session.steps(range(sources), "RT@1 through the lock"):
-        victim, source = views[order[index % targets]], views[order[targets + index]]
-        own = {**key, "pictures": digest(source, victim), "index": index}
-        rows.append(session.once(partial(transplant, index, source, victim), **own))
-    accuracy = [row["message"] for row in rows]
-    low, high = mean_interval(accuracy, np.random.default_rng(seed))
-    return LockedTransferability(
-        rt=_rt(float(np.mean(accuracy))),
-        low=_rt(low),
-        high=_rt(high),
-        accuracy=float(np.mean(accuracy)),
-        raw_accuracy=float(np.mean([row["payload"] for row in rows])),
-        sources=len(rows),
-        targets=min(targets, len(rows)),
-    )
 
 
 def _points(
@@ -252,7 +179,7 @@ def _point(accuracy: npt.NDArray[np.float64], sources: int, seed: int) -> Transf
     messages, targets = accuracy.shape
     low, high = _interval(accuracy, np.random.default_rng(seed))
     mean = float(accuracy.mean())
-    return Transferability(_rt(mean), low, high, mean, sources, targets, messages)
+    return Transferability(rt_of(mean), low, high, mean, sources, targets, messages)
 
 
 def _interval(accuracy: npt.NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
@@ -266,10 +193,11 @@ def _interval(accuracy: npt.NDArray[np.float64], rng: np.random.Generator) -> tu
     rows = np.minimum(np.concatenate([drawn, drawn + 1], axis=1), messages - 1)
     columns = rng.integers(targets, size=(BOOTSTRAPS, 1, targets))
     low, high = percentiles(accuracy[rows, columns].mean(axis=(1, 2)))
-    return _rt(low), _rt(high)
+    return rt_of(low), rt_of(high)
 
 
-def _rt(accuracy: float) -> float:
+def rt_of(accuracy: float) -> float:
+    """RT of a mean share of bits that decode: 0 is chance."""
     return max(2 * accuracy - 1, 0.0)
 
 

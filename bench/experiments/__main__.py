@@ -12,12 +12,14 @@ STUDIES = {
     "evidence": "experiments.evidence:evidence",
     "headline": "experiments.headline:headline",
     "transferability": "experiments.transferability:transferability_command",
-    "adaptive": "experiments.adaptive:adaptive_command",
+    "white-box": "experiments.white_box:white_box_command",
     "forgers": "experiments.forgers:forgers",
     "walkers": "experiments.walkers:walkers",
     "key-learners": "experiments.key_learners:key_learners",
     "interventions": "experiments.interventions:interventions_command",
     "training-factors": "experiments.training_factors:training_factors_command",
+    "draw": "experiments.kinds.draw:draw_command",
+    "octave": "experiments.octave:octave_command",
     "tables": "experiments.tables:tables_command",
 }
 """The name of each study, and where its command is."""

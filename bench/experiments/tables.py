@@ -17,7 +17,9 @@ import click
 
 from coverlock_bench.tables import Columns, Row, Table, nested, shown
 from coverlock_sdk.errors import CoverLockError
-from experiments.training_records import COUNTS, covers_seen
+
+COUNTS = (1, 10, 100)
+"""Numbers of sources for which RT of a trained network is recorded."""
 
 Documents = list[dict[str, Any]]
 
@@ -28,7 +30,7 @@ def _over_seeds(row: Row) -> Row:
     means: dict[str, Any] = {"runs": len(runs)}
     if runs:
         means |= {name: fmean(run[name] for run in runs) for name in ("bit_accuracy", "psnr")}
-        means["covers"] = covers_seen(runs[0], row["recipe"])
+        means["covers"] = runs[0]["covers_seen"]
         counted = {point.get("messages") for run in runs for point in run["rt"].values()}
         means["messages"] = " or ".join(map(str, sorted(counted - {None})))
     for count in map(str, COUNTS):
@@ -123,7 +125,6 @@ SPECIAL: dict[str, tuple[str, str, Callable[[Documents], Any]]] = {
     "gpu": ("gpu.json", "experiments.tables:GPU_STEPS", _together),
 }
 PLACES = {
-    "adaptive": ("adaptive", "experiments.adaptive:ADAPTIVE"),
     "binding": ("forgers", "experiments.forgers:BOUND_PARTS"),
     "bounds": ("forgers", "experiments.forgers:BOUNDS"),
     "calibration": ("calibration", "coverlock_bench.hashes.tables:CALIBRATION"),
@@ -142,6 +143,7 @@ PLACES = {
     "split": ("headline", "experiments.headline:SPLIT"),
     "training-factors": ("training-factors", "experiments.tables:TRAINING_FACTORS"),
     "transferability": ("transferability", "experiments.transferability:TRANSFERABILITY"),
+    "white-box": ("white-box", "experiments.white_box:WHITE_BOX"),
 }
 """The result file of each table, and where the table is declared."""
 

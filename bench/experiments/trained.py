@@ -25,7 +25,7 @@ from coverlock_sdk.progress import step_progress
 from coverlock_training.checkpoint import Checkpoint
 from coverlock_training.watermarks.trainable import train_watermark
 from coverlock_training.watermarks.trainer import WatermarkRecipe
-from experiments.training_records import COUNTS, covers_seen
+from experiments.tables import COUNTS
 
 CURVE_POINTS = 60
 MEASURED = "measured.sqlite"
@@ -98,9 +98,7 @@ def measure(
         "bit_accuracy": card["held_out"]["bit_accuracy"],
         "psnr": card["held_out"]["psnr_mean"],
         "images_seen": card["images_seen"],
-        "covers_seen": covers_seen(card, card["recipe"]),
-        "images_per_second": card.get("images_per_second"),
-        "seconds_share": card.get("seconds_share"),
+        "covers_seen": card["covers_seen"],
         "rt": transferability(watermark, images, seed, Session(Ledger(runs / MEASURED))),
         "curve": _curve(runs / f"{variant.label}-{seed}", variant.recipe.batch),
     }

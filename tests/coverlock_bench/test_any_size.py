@@ -25,7 +25,6 @@ TINY = presets.Preset(
     rt_sources=(1, 4, 1000),
     rt_targets=3,
     rt_messages=2,
-    locked_sources=4,
 )
 
 

@@ -4,9 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coverlock_bench.attacks.averaging import AveragedResidual
-from coverlock_bench.attacks.best_match import BestMatch
 from coverlock_bench.attacks.denoise import DenoisedResidual, wiener
-from coverlock_bench.attacks.same_scene import PastedObject
 from coverlock_sdk.testing import natural_pictures
 
 
@@ -45,23 +43,3 @@ def test_a_denoiser_smooths_and_keeps_the_level(seed, window):
     clean = wiener(noisy, window)
     assert clean.std() < noisy.std()
     assert abs(clean.mean() - noisy.mean()) < 0.05
-
-
-def test_the_best_match_of_a_picture_is_itself():
-    crowd = pictures(6, seed=7)
-    assert BestMatch().choose(crowd, crowd[[4, 1]]).tolist() == [4, 1]
-
-
-@given(st.floats(0.02, 0.4))
-def test_a_pasted_object_covers_the_area_it_says(area):
-    covered = PastedObject(area).covered(128, 96)
-    assert covered.mean() == pytest.approx(area, abs=0.01)
-
-
-def test_an_object_comes_from_the_target_and_the_rest_from_the_marked_picture():
-    marked, target = pictures(2, seed=1)[:, None]
-    attack = PastedObject(0.05, centre=(0.8, 0.8))
-    forged = attack.forge(marked, target)
-    covered = np.broadcast_to(attack.covered(128, 128), forged.shape)
-    np.testing.assert_array_equal(forged[covered], target[covered])
-    np.testing.assert_array_equal(forged[~covered], marked[~covered])

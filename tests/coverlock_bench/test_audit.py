@@ -41,7 +41,6 @@ TINY = presets.Preset(
     rt_sources=(1, 4, 1000),
     rt_targets=3,
     rt_messages=2,
-    locked_sources=4,
 )
 
 
@@ -194,7 +193,7 @@ def test_results_are_a_versioned_document(finished):
     assert 0.3 < forged["low"] < forged["high"] == 1
     assert figures["metrics"]["rt"] > 0.9
     assert figures["metrics"]["locked_rt"] < 0.5
-    assert figures["rt"]["locked"]["raw_accuracy"] > 0.9
+    assert figures["security"]["coverlock"]["attacks"]["gt"]["error"]["payload"] < 0.1
     assert figures["rt"]["missing"] == {"1000": 981}
     reason = figures["security"]["none"]["attacks"]["averaging"]["not_measured"]
     assert reason == "needs 100 marked pictures and other targets, there are 4"

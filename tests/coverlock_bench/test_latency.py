@@ -28,7 +28,7 @@ def subject(tmp_path_factory):
 
 @pytest.mark.slow
 def test_every_stage_and_runtime_is_timed_against_torch(subject):
-    figures = run_suite([subject], (1, 4), ("fp32",), 2, 1, 1, clock="cpu")
+    figures = run_suite([subject], (1, 4), ("fp32",), 2, 1, clock="cpu")
     timed = figures["subjects"][subject.name]
     rows = {(r["stage"], r["runtime"], r["precision"], r["batch"]): r for r in timed["rows"]}
     for batch in (1, 4):

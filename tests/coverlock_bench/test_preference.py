@@ -42,8 +42,8 @@ def _published_names(network: PreferenceNetwork) -> dict[str, torch.Tensor]:
     """A network's weights under the names of the authors' checkpoint."""
     renamed = {}
     for name, value in network.state_dict().items():
-        prefix = next(p for p in PREFIXES if name.startswith(p.ours))
-        renamed[prefix.theirs + name.removeprefix(prefix.ours)] = value
+        theirs, ours = next(pair for pair in PREFIXES.items() if name.startswith(pair[1]))
+        renamed[theirs + name.removeprefix(ours)] = value
     return renamed
 
 

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from coverlock_bench.rt import (
-    locked_transferability,
     residual_transferability,
     transferability_curve,
 )
-from coverlock_sdk import Watermark, wrap
+from coverlock_sdk import Watermark
 
 
 class ContentBound(Watermark):
@@ -47,13 +46,4 @@ def test_a_curve_goes_as_far_as_the_pictures_do(additive, photos):
     assert curve.missing == {100: 92}
     assert [point.sources for point in curve.points] == [1, 4]
     alone = residual_transferability(additive, photos, sources=4, targets=4, messages=2)
-    assert curve.at(4).rt == pytest.approx(alone.rt, abs=0.05)
-    assert curve.at(100) is None
-
-
-def test_behind_the_lock_the_residual_transfers_and_the_message_does_not(additive, photos):
-    locked = locked_transferability(wrap(additive), photos, sources=6, targets=6)
-    assert locked.raw_accuracy > 0.95
-    assert locked.accuracy < 0.8
-    assert locked.low <= locked.rt <= locked.high
-    assert (locked.sources, locked.targets) == (6, 6)
+    assert curve.points[1].rt == pytest.approx(alone.rt, abs=0.05)

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
 from coverlock_training.loop import Schedule, Training, adjusted  # noqa: E402
 
-SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
+SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, record_every=3)
 
 
 class Guess(torch.nn.Module):
@@ -35,7 +35,7 @@ class Guessing(Training):
         return {"loss": loss.item()}
 
     def validate(self):
-        return {"value": self.averaged.value.item()}
+        return {"value": self.model.value.item()}
 
 
 def test_the_defaults_are_the_papers():
@@ -71,7 +71,7 @@ def test_a_resumed_run_is_the_run_that_was_not_interrupted(tmp_path):
     resumed = Guessing(SCHEDULE, tmp_path / "parts")
     resumed.run()
     assert resumed.history == whole.history
-    assert resumed.averaged.value == whole.averaged.value
+    assert resumed.model.value == whole.model.value
     assert [record["step"] for record in resumed.history.validation] == [3, 6]
 
 

@@ -16,17 +16,17 @@ from coverlock_training.options import device_options, training_options
 @training_options
 @click.option(
     "--backbone",
-    type=click.Choice(["octave", *VARIANTS]),
-    default="octave",
+    type=click.Choice(list(VARIANTS)),
+    default="dinov2-s",
     show_default=True,
-    help="'octave' is computed in minutes; on a frozen DINOv2, a head is trained.",
+    help="The frozen network on which a head is trained.",
 )
 @click.option(
     "--views",
     type=click.IntRange(1),
-    help="For DINOv2: distorted views to cache per photo (default 10).",
+    help="Distorted views to cache per photo (default 10).",
 )
-@click.option("--replace", is_flag=True, help="For DINOv2: replace an installed head.")
+@click.option("--replace", is_flag=True, help="Replace an installed head.")
 @device_options
 def train_hash(
     photos: Path,
@@ -40,26 +40,17 @@ def train_hash(
     steps: int | None,
     batch: int | None,
 ) -> None:
-    """Make an image hash from a folder of PHOTOS.
+    """Train the paper's image hash on a folder of PHOTOS.
 
-    For DINOv2 this is the paper's recipe: the features of each photo, clean and distorted, are
-    computed once, and a head is trained on them. It is installed beside its backbone if it meets
-    the bar on held-out photos: the six distortions flip at most 10 % of its bits, and different
-    photos agree in 0.5 +- 0.04 of theirs with a deviation of at most 0.06. To resume an
-    interrupted run, repeat the command.
+    The features of each photo, clean and distorted, are computed once by a frozen DINOv2, and a
+    head is trained on them. It is installed beside its backbone if it meets the bar on held-out
+    photos: the six distortions flip at most 10 % of its bits, and different photos agree in
+    0.5 +- 0.04 of theirs with a deviation of at most 0.06. To resume an interrupted run, repeat
+    the command.
     """
-    with needs("training", "PyTorch", "torch,bench"):
+    with needs("training", "PyTorch", "torch"):
         from coverlock_training.hashes import figures, heads
         from coverlock_training.loop import adjusted, require_device
-        from coverlock_training.octave import OctaveRecipe, fit_octave
-    if backbone == "octave":
-        if steps or batch or views or replace or bf16 or device != "cpu":
-            raise click.UsageError(
-                "'octave' is computed, not trained: give PHOTOS, --run and --seed alone"
-            )
-        fit_octave(photos, run, OctaveRecipe(seed=seed))
-        click.echo(f"wrote {run / 'hash.safetensors'} and {run / 'hash.json'}")
-        return
     place = require_device(device)
     require_room(backbone, replace)
     recipe = heads.HeadRecipe()

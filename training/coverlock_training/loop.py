@@ -1,4 +1,4 @@
-"""The training loop of the SDK: hashes, watermarks, filters and the preference model all use it.
+"""The training loop of the SDK: hashes, watermarks and filters all use it.
 
 What step t draws depends on the seed and on t alone, so a run that was interrupted and resumed
 from its checkpoint is the run that was not.
@@ -6,12 +6,10 @@ from its checkpoint is the run that was not.
 
 from __future__ import annotations
 
-import copy
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -44,8 +42,6 @@ class Schedule:
     """The first steps, over which the rate rises to its full value."""
     decay: int = 0
     """The last steps, over which the rate falls to zero."""
-    averaging: float = 0.0
-    """Decay of the moving average of the weights, which is what is kept; 0: the last weights."""
     seed: int = 0
     record_every: int = 500
     """Steps between two checkpoints, each with a validation."""
@@ -70,11 +66,6 @@ class History:
     steps: list[Figures] = field(default_factory=list)
     validation: list[Figures] = field(default_factory=list)
 
-    @classmethod
-    def read(cls, file: Path) -> History:
-        """The curves that a run wrote."""
-        return cls(**json.loads(file.read_text()))
-
 
 class Training(ABC, Generic[Model, Batch]):
     """A run of one model, with curves, that resumes from ``checkpoint.pt`` in its folder.
@@ -87,8 +78,6 @@ class Training(ABC, Generic[Model, Batch]):
         self, model: Model, schedule: Schedule, folder: Path, bfloat16: bool = False
     ) -> None:
         self.model, self.schedule, self.bfloat16 = model, schedule, bfloat16
-        self.averaged = copy.deepcopy(model) if schedule.averaging else model
-        """The weights to keep."""
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = schedule.optimizer_of(trained)
         self.device = next(model.parameters()).device
@@ -104,14 +93,13 @@ class Training(ABC, Generic[Model, Batch]):
         """Take a step and return what was measured on the way; ``descend`` does most of it."""
 
     def validate(self) -> Figures:
-        """What is measured of the weights to keep, at each checkpoint."""
+        """What is measured at each checkpoint."""
         return {}
 
     @property
     def parts(self) -> dict[str, Any]:
         """Everything whose state a checkpoint keeps, by name."""
-        parts = {"model": self.model, "optimizer": self.optimizer}
-        return parts if self.averaged is self.model else {**parts, "averaged": self.averaged}
+        return {"model": self.model, "optimizer": self.optimizer}
 
     def notes(self) -> dict[str, Any]:
         """Plain values for a checkpoint to keep besides."""
@@ -120,12 +108,8 @@ class Training(ABC, Generic[Model, Batch]):
     def recall(self, notes: dict[str, Any]) -> None:
         """Take up the notes of a checkpoint; there are none at the beginning."""
 
-    def timed(self, phase: str) -> AbstractContextManager[None]:
-        """Wraps each phase of a step, for a run that tells where its time went."""
-        return nullcontext()
-
     def run(self, report: Report | None = None) -> Model:
-        """Take the steps that are left and return the weights to keep, ready for use.
+        """Take the steps that are left and return the model, ready for use.
 
         The folder receives ``checkpoint.pt``, from which a later run goes on, and
         ``history.json``. A loss that is not finite stops the run and says where it was.
@@ -136,8 +120,7 @@ class Training(ABC, Generic[Model, Batch]):
         with ThreadPoolExecutor(1) as ahead:
             upcoming = ahead.submit(self._drawn, self.step)
             while self.step < self.schedule.steps:
-                with self.timed("loading"):
-                    batch: Any = upcoming.result()
+                batch: Any = upcoming.result()
                 upcoming = ahead.submit(self._drawn, self.step + 1)
                 figures = self._learned(batch)
                 self.step += 1
@@ -145,7 +128,7 @@ class Training(ABC, Generic[Model, Batch]):
                 done = self.step == self.schedule.steps
                 if done or self.step % self.schedule.record_every == 0:
                     self._record(report)
-        return self.averaged.eval()
+        return self.model.eval()
 
     def descend(
         self,
@@ -195,33 +178,18 @@ class Training(ABC, Generic[Model, Batch]):
             group["lr"] = rate
         self.model.train()
         figures = {"rate": rate, **self.learn(batch)}
-        if self.averaged is not self.model:
-            decay = min(self.schedule.averaging, (1 + self.step) / (10 + self.step))
-            _average(self.averaged, self.model, decay)
         if self.step % self.schedule.curve_every == 0:
             self.history.steps.append({"step": self.step, **figures})
         return figures
 
     def _record(self, report: Report) -> None:
-        """Measure the weights to keep, and write a checkpoint."""
-        self.averaged.eval()
-        with self.timed("validation"):
-            figures = self.validate()
+        """Measure the model, and write a checkpoint."""
+        self.model.eval()
+        figures = self.validate()
         if figures:
             self.history.validation.append({"step": self.step, **figures})
             report(self.step, figures)
         self.save()
-
-
-@torch.no_grad()
-def _average(averaged: nn.Module, model: nn.Module, decay: float) -> None:
-    """Move the averaged weights towards the current ones."""
-    current = model.state_dict()
-    for name, value in averaged.state_dict().items():
-        if value.is_floating_point():
-            value.lerp_(current[name], 1 - decay)
-        else:
-            value.copy_(current[name])
 
 
 def adjusted(settings: Settings, **changes: Any) -> Settings:

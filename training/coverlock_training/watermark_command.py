@@ -23,7 +23,6 @@ RECIPE: dict[str, Any] = {
     "image_weight": click.FLOAT,
     "message_weight": click.FLOAT,
     "message_first": click.INT,
-    "noise_growth": click.INT,
     "piece": click.INT,
     "settled": click.INT,
 }
@@ -78,7 +77,7 @@ def train_watermark(
     Without --reference, the defaults are those of the published system. Load the result with
     load_watermark(NAME, weights="RUN/watermark.safetensors").
     """
-    with needs("training", "PyTorch and kornia", "torch,bench"):
+    with needs("training", "PyTorch and kornia", "torch"):
         from coverlock_training.loop import adjusted
         from coverlock_training.watermarks import trainable
         from coverlock_training.watermarks.noise import EVERYDAY, Mixed

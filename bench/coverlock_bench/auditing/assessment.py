@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -17,9 +17,8 @@ from coverlock_bench.auditing.standing import standing_attacks
 from coverlock_bench.auditing.trials import Division, Row, Trials
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
-from coverlock_bench.rt import locked_transferability, transferability_curve
+from coverlock_bench.rt import transferability_curve
 from coverlock_bench.settings import LOCK, Setting
-from coverlock_bench.trial import CLEAN
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import (
     CorruptModelError,
@@ -52,10 +51,10 @@ class Assessment:
 
     @property
     def stages(self) -> int:
-        """How many stages of progress ``transferability``, ``signatures``, ``security`` have."""
+        """How many stages of progress ``figures`` has."""
         curves = 1 if self.watermark.native_size is not None else 1 + len(SIDES)
         attacks = [1 + len(self.plan.attacks_on(defense)) for defense in self.plan.defenses]
-        return curves + 2 + sum(attacks)
+        return curves + 1 + sum(attacks)
 
     def trials(self, defense: Setting) -> Trials:
         """The trials behind ``defense``, which remember the pictures they have marked."""
@@ -68,6 +67,15 @@ class Assessment:
         pairs = self.plan.preset.pairs
         return Division.of(collection.pictures, pairs, SEED, collection.naturals)
 
+    def figures(self, collection: Collection) -> dict[str, Any]:
+        """Everything that is measured on one collection of photos."""
+        return {
+            **self.description(),
+            "rt": self.transferability(collection),
+            "signatures": self.signatures(collection),
+            "security": self.security(collection),
+        }
+
     def description(self) -> dict[str, Any]:
         """What the watermark says of itself; a ``card`` maps names to remarks and figures."""
         return {
@@ -79,18 +87,14 @@ class Assessment:
         }
 
     def transferability(self, collection: Collection) -> dict[str, Any]:
-        """RT@s as far as the pictures go, and RT@1 through the lock."""
+        """RT@s as far as the pictures go."""
         preset, pictures = self.plan.preset, collection.pictures
         targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
-        common: dict[str, Any] = {"targets": targets, "seed": SEED, "session": self.session}
+        messages, sources = preset.rt_messages, preset.rt_sources
         curve = transferability_curve(
-            self.watermark, pictures, preset.rt_sources, messages=preset.rt_messages, **common
+            self.watermark, pictures, sources, targets, messages, SEED, self.session
         )
-        locked = self.trials(COVERLOCK).defended.protected
-        assert isinstance(locked, LockedWatermark)
-        sources = min(preset.locked_sources, len(pictures) - targets)
-        through = partial(locked_transferability, locked, pictures, sources, **common)
-        figures = {**curve.to_dict(), "locked": _or_reason(lambda: asdict(through()))}
+        figures = curve.to_dict()
         if self.watermark.native_size is None:
             figures["sizes"] = {
                 str(side): _or_reason(partial(self._transferability_at, collection, side))
@@ -143,27 +147,21 @@ class Assessment:
             figures[name] = found
         return figures
 
-    def security(self, collection: Collection, distortions: bool = True) -> dict[str, Any]:
-        """TPR, ASR, bit accuracy and errors behind every defence, on one collection.
-
-        Without ``distortions`` genuine pictures are only verified as they are.
-        """
-        changes = self.plan.distortions if distortions else {}
+    def security(self, collection: Collection) -> dict[str, Any]:
+        """TPR, ASR, bit accuracy and errors behind every defence."""
         return {
-            str(defense): _or_reason(partial(self._behind, defense, collection, changes))
+            str(defense): _or_reason(partial(self._behind, defense, collection))
             for defense in self.plan.defenses
         }
 
-    def _behind(
-        self, defense: Setting, collection: Collection, distortions: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _behind(self, defense: Setting, collection: Collection) -> dict[str, Any]:
         trials, division = self.trials(defense), self.division(collection)
-        genuine = trials.genuine(division.sources, SEED, distortions)
+        genuine = trials.genuine(division.sources, SEED, self.plan.distortions)
         attacks = self.plan.attacks_on(defense)
         return {
             "sources": len(division.sources),
             "targets": len(division.targets),
-            "genuine": {name: cell("tpr", genuine[name]) for name in (CLEAN, *distortions)},
+            "genuine": {name: cell("tpr", found) for name, found in genuine.items()},
             "attacks": {
                 str(attack): _or_reason(partial(_attacked, trials, attack, division, count))
                 for attack, count in attacks.items()

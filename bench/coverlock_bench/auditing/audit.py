@@ -88,7 +88,11 @@ def audit(
         collection = _photos(images, plan, max(SIDE, *working_size(system)), out)
         assessment = Assessment(system, plan, session)
         session.stages = assessment.stages + 1 + with_standing  # the pictures
-        figures = _measure(assessment, collection, with_standing)
+        figures = assessment.figures(collection)
+        if with_standing:
+            figures["standing"] = assessment.standing(collection)
+        figures["pictures"] = {"name": collection.name, **collection.described()}
+        figures["metrics"] = metrics(figures)
         shown, figures["not_shown"] = exhibits(assessment, collection)
     found = findings(figures)
     decided = [gate for gate in gates if gate.metric in figures["metrics"]]
@@ -116,18 +120,6 @@ def _photos(images: Path, plan: Plan, side: int, out: Path) -> Collection:
             f"{len(collection.pictures)} that can be read"
         )
     return collection
-
-
-def _measure(assessment: Assessment, collection: Collection, with_standing: bool) -> dict[str, Any]:
-    figures = assessment.description()
-    figures["rt"] = assessment.transferability(collection)
-    figures["signatures"] = assessment.signatures(collection)
-    figures["security"] = assessment.security(collection)
-    if with_standing:
-        figures["standing"] = assessment.standing(collection)
-    figures["pictures"] = {"name": collection.name, **collection.described()}
-    figures["metrics"] = metrics(figures)
-    return figures
 
 
 def _write(

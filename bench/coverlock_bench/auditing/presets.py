@@ -32,13 +32,11 @@ class Preset:
     rt_sources: tuple[int, ...]
     rt_targets: int
     rt_messages: int
-    locked_sources: int
 
     @property
     def pictures(self) -> int:
         """Pictures after which more would not be used."""
-        curve = max(self.rt_sources) + self.rt_targets
-        return max(2 * self.pairs, curve, self.locked_sources + self.rt_targets)
+        return max(2 * self.pairs, max(self.rt_sources) + self.rt_targets)
 
     @property
     def naturals(self) -> int:
@@ -64,7 +62,6 @@ PRESETS = {
             rt_sources=(1, 10),
             rt_targets=8,
             rt_messages=2,
-            locked_sources=12,
         ),
         Preset(
             name="standard",
@@ -81,7 +78,6 @@ PRESETS = {
             rt_sources=(1, 10, 100),
             rt_targets=100,
             rt_messages=20,
-            locked_sources=100,
         ),
         Preset(
             name="full",
@@ -99,7 +95,6 @@ PRESETS = {
             rt_sources=(1, 10, 100, 1000),
             rt_targets=100,
             rt_messages=20,
-            locked_sources=1000,
         ),
     )
 }

@@ -187,7 +187,8 @@ class Trials:
             victims = [targets[i] for i in missing]
             watermark = self.defended.protected.watermark
             pictures = forge(attack, self._marked(sources, message), sources, victims, watermark)
-            outcomes = self.defended.judge(pictures, message)
+            robbed = self._mark(sources[0], message) if len(sources) == 1 else None
+            outcomes = self.defended.judge(pictures, message, robbed)
             for i, outcome, victim, picture in zip(
                 missing, outcomes, victims, pictures, strict=True
             ):

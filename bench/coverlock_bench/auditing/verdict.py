@@ -16,6 +16,7 @@ from typing import Any, Literal
 from coverlock_bench.auditing.assessment import SIDES
 from coverlock_bench.auditing.presets import Plan
 from coverlock_bench.intervals import rate
+from coverlock_bench.rt import rt_of
 from coverlock_bench.settings import KEYLESS, LOCK
 from coverlock_bench.tables import value_at
 from coverlock_bench.trial import CLEAN
@@ -271,8 +272,9 @@ def metrics(figures: Figures) -> dict[str, float]:
     named |= {n: point["rt"] for n, curve in curves.items() if (point := most_sources(curve))}
     if "standing" in figures:
         named["standing"] = max(found["rate"] for found in figures["standing"].values())
-    if "rt" in figures["rt"]["locked"]:
-        named["locked_rt"] = figures["rt"]["locked"]["rt"]
+    transplanted = value_at(figures["security"], f"{LOCK}/attacks/gt/bit_accuracy")
+    if transplanted is not None:
+        named["locked_rt"] = rt_of(transplanted)
     return named
 
 
@@ -358,8 +360,6 @@ def _omissions(figures: Figures) -> Iterator[tuple[str, str]]:
                 yield f"{attack_name(attack)}, {where}", cell["not_measured"]
     for count, needed in figures["rt"]["missing"].items():
         yield f"RT@{count}", f"{needed} more pictures are needed"
-    if "not_measured" in figures["rt"]["locked"]:
-        yield "RT@1 behind the lock", figures["rt"]["locked"]["not_measured"]
     for side, found in figures["rt"].get("sizes", {}).items():
         if "not_measured" in found:
             yield f"RT at {side} pixels", found["not_measured"]

@@ -1,1 +1,1 @@
-"""What a deployment costs: parity, latency, overhead, scaling, the service under load."""
+"""What a deployment costs: latency, and the service under load and under attack."""

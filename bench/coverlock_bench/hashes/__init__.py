@@ -1,1 +1,1 @@
-"""Image hashes compared: errors, agreement, documents, latency, calibration."""
+"""Image hashes compared: errors, agreement, pictures that are alike, cost, calibration."""

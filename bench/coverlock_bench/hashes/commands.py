@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from coverlock_bench.measurement import Measured, count_option, measurement, number_option
+from coverlock_bench.measurement import FOLDER, Measured, count_option, measurement, number_option
 from coverlock_bench.photos import find_photos
 
 
@@ -19,15 +19,16 @@ from coverlock_bench.photos import find_photos
     count_option(),
     click.option(
         "--kinds",
-        type=click.IntRange(2),
-        help="Compare this many drawn pictures of each kind (documents, screens, charts, ...) too.",
+        type=FOLDER,
+        help="Folder with subfolders of pictures that are alike, such as pages of one form; "
+        "compare those of each subfolder too.",
     ),
 )
 def hash_command(
     hashes: tuple[str, ...],
     images: Path | None,
     count: int | None,
-    kinds: int | None,
+    kinds: Path | None,
     seed: int,
 ) -> Measured:
     """Compare hashes: errors under distortion, agreement of different pictures, size, speed.
@@ -38,12 +39,13 @@ def hash_command(
     from coverlock_bench.hashes.hash_report import hash_report, settings
 
     photos = find_photos(images)[:count]
-    figures = hash_report(hashes, photos, seed, kinds or 0)
+    figures = hash_report(hashes, photos, seed, kinds)
     notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
     shown = [tables.HASHES, tables.HASH_LENGTHS, tables.HASH_DISTORTIONS]
     shown += [tables.KINDS] if kinds else []
+    config = {**settings(photos, seed), "kinds": kinds and kinds.name}
     summary = "\n\n".join(table.markdown(figures) for table in shown)
-    return Measured({**settings(photos, seed), "kinds": kinds}, figures, summary, tuple(notes))
+    return Measured(config, figures, summary, tuple(notes))
 
 
 @measurement(

@@ -56,11 +56,11 @@ def settings(photos: list[Path], seed: int) -> dict[str, Any]:
 
 
 def hash_report(
-    names: tuple[str, ...], photos: list[Path], seed: int, kinds: int = 0
+    names: tuple[str, ...], photos: list[Path], seed: int, kinds: Path | None = None
 ) -> dict[str, Any]:
     """The figures of each hash named, or of all that work on this machine where none is.
 
-    With ``kinds``, so many drawn pictures of each kind are compared too.
+    With ``kinds``, a folder, the pictures of each of its subfolders are compared too.
     """
     if len(photos) < 2:
         raise PictureError("a hash report compares pictures: give a folder with at least two")
@@ -79,7 +79,7 @@ def hash_report(
         }
     report = {"hashes": figures, "fair_coins": fair_coins(), "left_out": left_out}
     if kinds:
-        report["kinds"] = kind_report(hashes, photos, kinds, seed)
+        report["kinds"] = kind_report(hashes, kinds, seed)
     return report
 
 

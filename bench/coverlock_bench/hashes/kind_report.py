@@ -1,4 +1,4 @@
-"""How far hashes tell pictures of one kind apart, on drawn pictures that no training has seen."""
+"""How far hashes tell pictures of one kind apart: pages of one form, screens of one app."""
 
 from __future__ import annotations
 
@@ -9,60 +9,37 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.hashes.codes import View, agreement, codes_of, every_pair, views_of
-from coverlock_bench.photos import load_squares
+from coverlock_bench.photos import Picture8, groups_in, load_squares
 from coverlock_sdk import ImageHash
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.progress import progress
-from coverlock_training.kinds.catalogue import KINDS
-from coverlock_training.kinds.collection import draw_sets
 
-DRAWN = Path("runs/kinds")
 SIDE = 512
 DISTORTED = 8
 """Pictures of each kind that are distorted, to see how stable their codes are."""
 
 
 def kind_report(
-    hashes: Mapping[str, ImageHash], photos: list[Path], count: int, seed: int
+    hashes: Mapping[str, ImageHash], folder: Path, seed: int
 ) -> dict[str, dict[str, Any]]:
-    """For each hash and kind: agreement of different pictures, and errors under distortion.
-
-    ``photos`` are what drawn pictures show where they show photos; no training may have seen them.
-    """
-    sets = draw_sets(DRAWN / str(count), count, photos)
+    """Agreement and errors of each hash on each subfolder, which holds pictures of one kind."""
+    groups = groups_in(folder)
     return {
         name: {
-            kind: {
-                **_together(image_hash, groups),
-                "one_template": KINDS[kind].one_template,
-                "bit_error": _bit_error(image_hash, groups[0][:DISTORTED], seed),
-            }
-            for kind, groups in progress(list(sets.items()), f"{name}, kinds")
+            kind: _figures(image_hash, load_squares(files, SIDE), seed)
+            for kind, files in progress(list(groups.items()), f"{name}, kinds")
         }
         for name, image_hash in hashes.items()
     }
 
 
-def _together(image_hash: ImageHash, groups: Sequence[list[Path]]) -> dict[str, Any]:
-    """How far the pictures of each group agree with one another; groups are of one size."""
-    found = []
-    for files in groups:
-        codes = codes_of(image_hash, [View(square) for square in load_squares(files, SIDE)])
-        found.append(agreement(codes, every_pair(len(codes))))
-    return {
-        "pairs": sum(row["pairs"] for row in found),
-        "mean": float(np.mean([row["mean"] for row in found])),
-        "accepted": {
-            bits: float(np.mean([row["accepted"][bits] for row in found]))
-            for bits in found[0]["accepted"]
-        },
-    }
-
-
-def _bit_error(image_hash: ImageHash, files: list[Path], seed: int) -> dict[str, float]:
-    """The share of bits that each of the six distortions flips."""
+def _figures(image_hash: ImageHash, squares: Sequence[Picture8], seed: int) -> dict[str, Any]:
+    """How far different pictures agree, and the share of bits that each distortion flips."""
+    codes = codes_of(image_hash, [View(square) for square in squares])
+    found = agreement(codes, every_pair(len(codes)))
     flipped = []
-    for index, square in enumerate(load_squares(files, SIDE)):
-        codes = codes_of(image_hash, views_of(square, [seed, index], EVALUATION))
-        flipped.append((codes[1:] != codes[:1]).mean(axis=1))
-    return dict(zip(EVALUATION, map(float, np.mean(flipped, axis=0)), strict=True))
+    for index, square in enumerate(squares[:DISTORTED]):
+        seen = codes_of(image_hash, views_of(square, [seed, index], EVALUATION))
+        flipped.append((seen[1:] != seen[:1]).mean(axis=1))
+    errors = dict(zip(EVALUATION, map(float, np.mean(flipped, axis=0)), strict=True))
+    return {name: found[name] for name in ("pairs", "mean", "accepted")} | {"bit_error": errors}

@@ -74,11 +74,11 @@ HASH_LENGTHS = Table(
 def _by_kind(figures: Any) -> Iterator[Row]:
     """Each kind with the figures of every hash."""
     by_hash = figures["kinds"]
-    for kind, first in next(iter(by_hash.values()), {}).items():
+    for kind in next(iter(by_hash.values()), {}):
         row = {name: {**kinds[kind]} for name, kinds in by_hash.items()}
         for of_hash in row.values():
             of_hash["bit_error_mean"] = fmean(of_hash["bit_error"].values())
-        yield {"kind": kind + (" (one template)" if first["one_template"] else ""), **row}
+        yield {"kind": kind, **row}
 
 
 def _kind_columns(figures: Any) -> Columns:

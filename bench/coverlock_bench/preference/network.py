@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -16,20 +14,13 @@ SMALL = Shape((2, 2, 2, 1), (32, 64, 128, 256))
 PUBLISHED = TINY
 
 
-@dataclass(frozen=True)
-class Prefix:
-    """A module's name in the authors' checkpoint, and here."""
-
-    theirs: str
-    ours: str
-
-
-PREFIXES = (
-    Prefix("convnext.", "trunk."),
-    Prefix("pixel_decoder.output_upscaling.0.upsample_block.2.", "mix."),
-    Prefix("pixel_decoder.output_upscaling.0.upsample_block.3.", "norm."),
-    Prefix("pixel_decoder.linear.", "score."),
-)
+PREFIXES = {
+    "convnext.": "trunk.",
+    "pixel_decoder.output_upscaling.0.upsample_block.2.": "mix.",
+    "pixel_decoder.output_upscaling.0.upsample_block.3.": "norm.",
+    "pixel_decoder.linear.": "score.",
+}
+"""What modules are called in the authors' checkpoint, and here."""
 
 
 class PreferenceNetwork(nn.Module):

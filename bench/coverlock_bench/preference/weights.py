@@ -73,9 +73,9 @@ def import_official(file: Path) -> Path:
 
 
 def _renamed(name: str) -> str:
-    for prefix in PREFIXES:
-        if name.startswith(prefix.theirs):
-            return prefix.ours + name.removeprefix(prefix.theirs)
+    for theirs, ours in PREFIXES.items():
+        if name.startswith(theirs):
+            return ours + name.removeprefix(theirs)
     return name
 
 

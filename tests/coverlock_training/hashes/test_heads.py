@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
 
 from safetensors.torch import load_file  # noqa: E402
 
@@ -40,7 +39,6 @@ def test_a_head_is_trained_rounded_and_written(data, tmp_path):
     seen: list[int] = []
     figures = train_head(data, tmp_path, SHORT, lambda step, _: seen.append(step))
     assert seen == [1, 2, 3, 3]
-    assert (tmp_path / "head" / "curves.png").exists()
     card = json.loads((tmp_path / "hash.json").read_text())
     assert card["held_out"] == figures
     assert card["backbone"] == "noise"

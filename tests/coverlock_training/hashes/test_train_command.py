@@ -4,7 +4,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
 
 from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
 from coverlock_plugins.dinov2.sources import import_file  # noqa: E402

@@ -11,7 +11,7 @@ from coverlock_training.hashes.losses import Objective  # noqa: E402
 from coverlock_training.hashes.trainer import HashTraining  # noqa: E402
 from coverlock_training.loop import Schedule  # noqa: E402
 
-SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, averaging=0.5, record_every=3)
+SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, record_every=3)
 
 
 class Noisy:

@@ -78,7 +78,7 @@ def train_head(
     bfloat16: bool = False,
     device: str = "cpu",
 ) -> Figures:
-    """Train a head and write ``hash.safetensors``, its card and curves; return its figures.
+    """Train a head and write ``hash.safetensors`` and its card; return its figures.
 
     Weights are kept in half precision. Figures and calibration are those of the weights as they
     are kept, on the held-out photos. An interrupted run goes on from ``run``.
@@ -115,8 +115,7 @@ def train_head(
         "calibration": asdict(Calibration.fit(seen[:, 1], seen[:, 0] > 0)),
         "held_out": figures,
     }
-    curves = [run / "head" / "history.json"]
-    write_results(run / "hash.safetensors", stored, card, histories=curves)
+    write_results(run / "hash.safetensors", stored, card)
     return figures
 
 

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from coverlock_plugins.dinov2.head import HashHead
-from coverlock_training.hashes.features import Rows
+from coverlock_training.hashes.features import CachedFeatures
 from coverlock_training.hashes.losses import Objective
 from coverlock_training.loop import Figures, Schedule, Training
-
-
-class Pairs(Protocol):
-    """Where both views of a photo come from."""
-
-    def __len__(self) -> int: ...
-
-    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Features (len(rows), D) of clean and of distorted photos."""
-        ...
 
 
 class HashTraining(Training[HashHead, Tensor]):
     """Steps on batches whose first half is clean and whose second half is distorted.
 
-    ``measure`` is asked for figures of the weights to keep at each checkpoint.
+    ``measure`` is asked for figures at each checkpoint.
     """
 
     def __init__(
         self,
         head: HashHead,
-        data: Pairs,
+        data: CachedFeatures,
         objective: Objective,
         schedule: Schedule,
         folder: Path,
@@ -63,5 +52,5 @@ class HashTraining(Training[HashHead, Tensor]):
         return {"flipped": flipped, **{name: term.item() for name, term in terms.items()}}
 
     def validate(self) -> Figures:
-        """What the caller wants to know of the weights to keep."""
-        return self.measure(self.averaged) if self.measure else {}
+        """What the caller wants to know."""
+        return self.measure(self.model) if self.measure else {}

@@ -115,18 +115,6 @@ class Hue:
 
 
 @dataclass(frozen=True)
-class SoftJpeg:
-    """JPEG whose rounding has gradients (kornia's)."""
-
-    quality: Range
-
-    def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """The sides must be multiples of 16, as the chroma is halved."""
-        quality = torch.full((len(marked),), rng.uniform(*self.quality), device=marked.device)
-        return kornia.enhance.jpeg_codec_differentiable(marked.clamp(0, 1), quality)
-
-
-@dataclass(frozen=True)
 class RealJpeg:
     """A real JPEG file; the gradient passes as if nothing had happened."""
 
@@ -239,7 +227,7 @@ class NearestResize:
         return functional.interpolate(shrunk, marked.shape[2:], mode="nearest")
 
 
-JPEG = (SoftJpeg, RealJpeg, JpegMask)
+JPEG = (RealJpeg, JpegMask)
 """The layers that stand for a JPEG file."""
 
 EVERYDAY: tuple[NoiseLayer, ...] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from coverlock_training.results import write_results
 from coverlock_training.watermarks.examination import examine, quality, squares
 from coverlock_training.watermarks.photos import TrainingPhotos
 from coverlock_training.watermarks.trainer import (
-    Sitting,
     WatermarkRecipe,
     WatermarkTraining,
     train,
@@ -71,7 +70,7 @@ def train_watermark(
     finished = train(
         network, data, recipe, run, lambda trained: quality(trained, covers), report, bfloat16
     )
-    network = finished.averaged
+    network = finished.model
     calibration, robustness = examine(network, covers)
     card = {
         "settings": network.settings,
@@ -81,13 +80,12 @@ def train_watermark(
         "bfloat16": bfloat16,
         "photos": len(data),
         **finished.seen(),
-        **_pace(finished.sittings),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),
         "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
     }
     weights, about = run / "watermark.safetensors", settings_of(network)
-    write_results(weights, network.state_dict(), card, about, run.glob("history.json"))
+    write_results(weights, network.state_dict(), card, about)
     return network
 
 
@@ -98,31 +96,7 @@ def _begun(network: WatermarkNetwork, trainable: Trainable, start: Path) -> dict
 
 
 def _sittings(run: WatermarkTraining) -> dict[str, Any]:
-    """Earlier recipes of a run, which the last one does not show, or that they are unknown."""
-    if len(run.sittings) == 1 and run.sittings[0].from_step == 0:
+    """The recipes of a run that had several."""
+    if len(run.sittings) == 1:
         return {}
-    return {
-        "sittings": [
-            {
-                "from_step": sitting.from_step,
-                "steps": sitting.steps,
-                "recipe": sitting.recipe,
-                "settings": sitting.settings,
-                **_pace([sitting]),
-            }
-            for sitting in run.sittings
-        ]
-    }
-
-
-def _pace(sittings: Sequence[Sitting]) -> dict[str, Any]:
-    """Pictures a second, and the share of the time each phase took; nothing without steps."""
-    phases = dict.fromkeys(phase for sitting in sittings for phase in sitting.seconds)
-    seconds = {phase: sum(s.seconds.get(phase, 0.0) for s in sittings) for phase in phases}
-    whole = sum(seconds.values())
-    if not whole:
-        return {}
-    return {
-        "images_per_second": round(sum(sitting.images for sitting in sittings) / whole, 1),
-        "seconds_share": {phase: round(spent / whole, 3) for phase, spent in seconds.items()},
-    }
+    return {"sittings": [asdict(sitting) for sitting in run.sittings]}

@@ -8,10 +8,8 @@ with one noise layer t drawn per batch, or per picture where it is ``Mixed``.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,8 +51,6 @@ class WatermarkRecipe(Schedule):
     noise: tuple[NoiseLayer, ...] = ()
     noise_after: int = 0
     """Steps before the first noise, for networks that find no message through it at first."""
-    noise_growth: int = 0
-    """Steps over which noise then grows to its full strength, mixed in little by little."""
     inverted_twins: bool = False
     """Each cover twice in a batch, with a message and with its inverse (RivaGAN): what a decoder
     sees of the cover is then the same on both sides, and only the message differs."""
@@ -100,11 +96,6 @@ class WatermarkRecipe(Schedule):
         """What a layer is drawn from: nothing at first, where the recipe says so."""
         return self.noise if step >= self.noise_after else ()
 
-    def noise_strength_at(self, step: int) -> float:
-        """The share of what noise does to a picture, the rest being the picture as it was."""
-        grown = (step - self.noise_after) / max(self.noise_growth, 1)
-        return min(max(grown, 0.0), 1.0) if self.noise_growth else 1.0
-
     def is_settled_at(self, step: int) -> bool:
         """Whether batch normalisation has gathered all it will."""
         return step >= self.steps - self.settled
@@ -114,8 +105,9 @@ class WatermarkRecipe(Schedule):
         return {**asdict(self), "noise": [repr(layer) for layer in self.noise]}
 
     def is_described_by(self, described: Mapping[str, Any]) -> bool:
-        """Whether it is this recipe; one from before there was some field has its default."""
-        return {**WatermarkRecipe().described(), **described} == self.described()
+        """Whether it is this recipe; fields that it lacks have their defaults."""
+        made_with = {**WatermarkRecipe().described(), **described}
+        return self.described().items() <= made_with.items()
 
 
 @dataclass
@@ -126,20 +118,6 @@ class Sitting:
     recipe: dict[str, Any]
     settings: dict[str, Any]
     steps: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
-    """Where the time went: waiting for photos, each phase of a step, validation."""
-
-    @property
-    def images(self) -> int:
-        """Marked pictures in its steps."""
-        return self.steps * int(self.recipe["batch"])
-
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Count the time within as that of ``phase``; what a GPU is asked for counts when due."""
-        started = time.perf_counter()
-        yield
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
     def is_made_with(self, recipe: WatermarkRecipe, settings: Mapping[str, Any]) -> bool:
         """Whether steps with these would belong to it."""
@@ -181,17 +159,16 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
 
     def recall(self, notes: dict[str, Any]) -> None:
         """Go on in the last sitting unless something was changed."""
-        self.sittings = [Sitting(**sitting) for sitting in notes.get("sittings", [])]
+        self.sittings = [
+            Sitting(earlier["from_step"], earlier["recipe"], earlier["settings"], earlier["steps"])
+            for earlier in notes.get("sittings", ())
+        ]
         recipe, settings = self.recipe, self.model.settings
         goes_on = self.sittings and (
             self.step >= recipe.steps or self.sittings[-1].is_made_with(recipe, settings)
         )
         if not goes_on:
             self.sittings.append(Sitting(self.step, recipe.described(), settings))
-
-    def timed(self, phase: str) -> AbstractContextManager[None]:
-        """Count the time within as that of ``phase`` of this sitting."""
-        return self.sittings[-1].timed(phase)
 
     def draw(self, step: int, rng: np.random.Generator) -> Drawn:
         """Covers and messages, in twins where the recipe says so."""
@@ -210,21 +187,18 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
             settle(network)
         fidelity = recipe.fidelity_at(self.step)
         network.relax(fidelity)
-        with self.timed("encoding"), self.autocast():
+        with self.autocast():
             marked = network.encode(covers, messages).float()
-        with self.timed("noise"):
-            noise = draw(recipe.noise_at(self.step), rng)
-            saved, strength = _saved(marked, rng), recipe.noise_strength_at(self.step)
-            noised = torch.lerp(saved, noise(saved, covers, rng), strength)
-        with self.timed("decoding"), self.autocast():
+        noise = draw(recipe.noise_at(self.step), rng)
+        noised = noise(_saved(marked, rng), covers, rng)
+        with self.autocast():
             logits, own_loss = network.decode_in_training(noised, noise)
         logits = logits.float()
         message_loss = _message_loss(logits, messages, recipe.message_loss)
         image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
         image_weight = recipe.image_weight * fidelity
         total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
-        with self.timed("learning"):
-            self._follow(total, covers, marked)
+        self._follow(total, covers, marked)
         self.sittings[-1].steps += 1
         mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
         return {
@@ -251,20 +225,16 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         """What the caller wants to know of the network as it will be used."""
         if self.measure is None:
             return {}
-        self.averaged.relax(1.0)
-        return self.measure(self.averaged)
+        self.model.relax(1.0)
+        return self.measure(self.model)
 
     def seen(self) -> dict[str, int]:
-        """Marked pictures so far, and their covers, which inverted twins show twice.
-
-        Steps before the first sitting that is known are counted as its own.
-        """
-        first = self.sittings[0]
-        known = [(sitting.steps, sitting.recipe) for sitting in self.sittings]
+        """Marked pictures so far, and their covers, which inverted twins show twice."""
         images = covers = 0
-        for steps, recipe in [(first.from_step, first.recipe), *known]:
-            images += steps * recipe["batch"]
-            covers += steps * recipe["batch"] // (1 + recipe["inverted_twins"])
+        for sitting in self.sittings:
+            shown = sitting.steps * sitting.recipe["batch"]
+            images += shown
+            covers += shown // (1 + sitting.recipe["inverted_twins"])
         return {"images_seen": images, "covers_seen": covers}
 
 

@@ -1,8 +1,9 @@
-"""How the whitening matrices of ``octave`` are computed: minutes, and nothing is trained.
+"""``python -m experiments octave``: the whitening matrices of a linear code, computed in minutes.
 
 Per band, M = S + n W + d D + t T, and A holds the columns of M^(-1/2) along which photos differ
-most. S is how photos vary, W what distortions and small errors of registration do, D how drawn
-pictures of one template differ, and T how the means of templates do, which tells little of a page.
+most. S is how photos vary, W what distortions and small errors of registration do, D how pictures
+of one template differ, and T how the means of templates do, which tells little of a page. The
+matrices that ship saw templates of 24 drawn kinds, which the history has at revision 2e9d092.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from coverlock_bench.measurement import FOLDER
+from coverlock_bench.photos import groups_in
 from coverlock_sdk.arrays import Floats, Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import PictureError
@@ -26,7 +30,6 @@ from coverlock_sdk.hashing.views import SIDE
 from coverlock_sdk.images.distortions import EVALUATION, Crop, Sharing
 from coverlock_sdk.images.folders import HELD_OUT, split
 from coverlock_sdk.progress import progress
-from coverlock_training.kinds.collection import draw_templates
 from coverlock_training.photos import Bytes, rgb, shrunk
 from coverlock_training.results import write_results
 
@@ -45,13 +48,11 @@ class OctaveRecipe:
 
     photos: int = 2400
     held_out: float = HELD_OUT
-    templates: int = 6
-    """Drawn templates of each kind, eight pictures of each."""
     dimensions: tuple[int, ...] = (192, 320, 512)
     noise: float = 4.0
     """Weight of what distortions do."""
-    drawn: float = 1.0
-    """Weight of how drawn pictures of one template differ."""
+    within: float = 1.0
+    """Weight of how pictures of one template differ."""
     means: float = 3.0
     """Weight of how templates differ from one another."""
     misplaced: float = 0.001
@@ -60,9 +61,11 @@ class OctaveRecipe:
     seed: int = 0
 
 
-def fit_octave(photos: Path, run: Path, recipe: OctaveRecipe | None = None) -> Path:
-    """Compute the matrices from a folder of photos and write them with their card."""
-    recipe = recipe or OctaveRecipe()
+def fit_octave(photos: Path, templates: Path, run: Path, recipe: OctaveRecipe) -> Path:
+    """Compute the matrices and write them with their card.
+
+    Each subfolder of ``templates`` has pictures of one template.
+    """
     training, held_out = split(photos, recipe.held_out)
     rng = np.random.default_rng(recipe.seed)
     chosen = [training[row] for row in rng.permutation(len(training))[: recipe.photos]]
@@ -73,8 +76,8 @@ def fit_octave(photos: Path, run: Path, recipe: OctaveRecipe | None = None) -> P
         clean, distorted = _views(rgb(path), recipe, rng)
         for moment, one, others in zip(moments, clean, distorted, strict=True):
             moment.add_photo(one, others)
-    drawn = draw_templates(run / "drawn", recipe.templates, training)
-    for group in progress(drawn, "drawn templates"):
+    groups = groups_in(templates)
+    for group in progress(list(groups.values()), "templates"):
         for moment, pictures in zip(moments, _stacked(map(_features, group)), strict=True):
             moment.add_template(pictures)
     matrices = [
@@ -90,7 +93,7 @@ def fit_octave(photos: Path, run: Path, recipe: OctaveRecipe | None = None) -> P
         "bands": [list(octave) for octave in OCTAVES],
         "calibration": asdict(_calibrated(matrices, held_out[:CALIBRATED_ON], recipe)),
         "photos": len(chosen),
-        "drawn": sum(map(len, drawn)),
+        "of_templates": sum(map(len, groups.values())),
     }
     weights = run / "hash.safetensors"
     stored = {f"band-{band}": torch.from_numpy(matrix) for band, matrix in enumerate(matrices)}
@@ -118,7 +121,7 @@ class _Moments:
         self.noise.add(distorted * scale[:, None] - clean, count=1)
 
     def add_template(self, pictures: Logits) -> None:
-        """Drawn pictures (N, features) of one template."""
+        """Pictures (N, features) of one template."""
         mean = pictures.mean(axis=0)
         self.means.add(mean[None])
         self.within.add(pictures - mean)
@@ -132,7 +135,7 @@ class _Moments:
         total = (
             signal
             + recipe.noise * self.noise.value
-            + recipe.drawn * self.within.value
+            + recipe.within * self.within.value
             + recipe.means * self.means.value
         )
         total += recipe.ridge * np.trace(total) / len(total) * np.eye(len(total))
@@ -224,3 +227,19 @@ def _calibrated(
         clean.append(logits(features_of(shrunk(picture, SIDE))))
         seen.append(logits(features_of(view, frame)))
     return Calibration.fit(np.stack(seen), np.stack(clean) > 0)
+
+
+@click.command("octave")
+@click.argument("photos", type=FOLDER)
+@click.option(
+    "--templates",
+    type=FOLDER,
+    required=True,
+    help="Folder with subfolders of pictures of one template, as 'experiments draw' makes them.",
+)
+@click.option("--run", type=click.Path(file_okay=False, path_type=Path), required=True)
+@click.option("--seed", default=0, show_default=True)
+def octave_command(photos: Path, templates: Path, run: Path, seed: int) -> None:
+    """Compute the matrices of a linear code from PHOTOS, and write them to a run folder."""
+    weights = fit_octave(photos, templates, run, OctaveRecipe(seed=seed))
+    click.echo(f"wrote {weights} and {weights.with_suffix('.json')}")

@@ -1,58 +1,68 @@
 """The matrices of ``octave``, computed from as few pictures as can be."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
 
+from safetensors.numpy import load_file
 
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing import octave, shipped
 from coverlock_sdk.images.distortions import Crop
 from coverlock_sdk.testing import natural_pictures
-from coverlock_training.kinds.catalogue import KINDS
-from coverlock_training.octave import OctaveRecipe, cropped, fit_octave
-from tests.conftest import saved_pictures
+from experiments.octave import OctaveRecipe, cropped, fit_octave
 
-FEW = OctaveRecipe(photos=8, held_out=0.3, templates=1, dimensions=(8, 16, 16))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _two_kinds():
-    with pytest.MonkeyPatch.context() as patch:
-        few = {name: KINDS[name] for name in ("portraits", "bar codes")}
-        patch.setattr("coverlock_training.kinds.collection.KINDS", few)
-        yield
+FEW = OctaveRecipe(photos=8, held_out=0.3, dimensions=(8, 16, 16))
 
 
 @pytest.fixture(scope="module")
-def photos(tmp_path_factory):
-    return saved_pictures(tmp_path_factory.mktemp("photos"), 14, (128, 128), 3)
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("templates")
+    for number, picture in enumerate(natural_pictures(8, (128, 128), seed=4)):
+        (folder / f"{number % 2}").mkdir(exist_ok=True)
+        Image.fromarray(picture).save(folder / f"{number % 2}" / f"{number}.png")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def run(photos, tmp_path_factory):
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for number, picture in enumerate(natural_pictures(14, (128, 128), seed=3)):
+        Image.fromarray(picture).save(folder / f"{number:03}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(photos: Path, templates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("run")
-    assert fit_octave(photos, run, FEW) == run / "hash.safetensors"
+    assert fit_octave(photos, templates, run, FEW) == run / "hash.safetensors"
     return run
 
 
-def test_too_few_photos_for_so_many_dimensions_are_refused(photos, tmp_path):
+def test_too_few_photos_for_so_many_dimensions_are_refused(
+    photos: Path, templates: Path, tmp_path: Path
+) -> None:
     with pytest.raises(PictureError, match="8 photos are too few"):
-        fit_octave(photos, tmp_path, replace(FEW, dimensions=(192, 320, 1535), ridge=1e-12))
+        fit_octave(
+            photos, templates, tmp_path, replace(FEW, dimensions=(192, 320, 1535), ridge=1e-12)
+        )
     assert not (tmp_path / "hash.safetensors").exists()
 
 
-def test_matrices_and_card_are_those_of_a_hash(run, monkeypatch):
+def test_matrices_and_card_are_those_of_a_hash(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = json.loads((run / "hash.json").read_text())
     assert card["recipe"]["photos"] == card["photos"] == 8
-    assert card["drawn"] == 2 * 8
+    assert card["of_templates"] == 8
     files = {"octave.safetensors": run / "hash.safetensors", "octave.json": run / "hash.json"}
     monkeypatch.setattr(shipped, "_resource", lambda name: files[name])
     monkeypatch.setattr(octave, "shipped_weights", shipped.shipped_weights.__wrapped__)
@@ -65,6 +75,12 @@ def test_matrices_and_card_are_those_of_a_hash(run, monkeypatch):
     assert 0.2 < np.sqrt(np.square(logits).mean()) < 5
 
 
+def test_directions_of_a_band_are_distinct(run: Path) -> None:
+    for matrix in load_file(run / "hash.safetensors").values():
+        assert matrix.dtype == np.float16
+        assert np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]
+
+
 @given(
     st.integers(20, 300),
     st.integers(20, 300),
@@ -72,7 +88,9 @@ def test_matrices_and_card_are_those_of_a_hash(run, monkeypatch):
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-def test_a_crop_tells_its_frame(height, width, area, anywhere, seed):
+def test_a_crop_tells_its_frame(
+    height: int, width: int, area: float, anywhere: bool, seed: int
+) -> None:
     picture = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     crop = Crop(area, anywhere)
     part, frame = cropped(picture, crop, np.random.default_rng(seed))

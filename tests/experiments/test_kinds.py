@@ -1,0 +1,52 @@
+"""Drawn pictures: the same for the same seeds, and alike within a template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+pytest.importorskip("matplotlib")
+
+from coverlock_sdk.testing import natural_pictures
+from experiments.__main__ import studies
+from experiments.kinds.desk import photos_from
+from experiments.kinds.draw import KINDS, drawn
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("photos")
+    paths = [folder / f"{number}.png" for number in range(8)]
+    for path, picture in zip(paths, natural_pictures(8, (64, 96), seed=4), strict=True):
+        Image.fromarray(picture).save(path)
+    return paths
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_place_decides_over_every_picture(kind: str, files: list[Path]) -> None:
+    first, again, other = (drawn(kind, place, photos_from(files)) for place in (0, 0, 1))
+    assert first.mode == "RGB"
+    assert first.tobytes() == again.tobytes()
+    assert first.tobytes() != other.tobytes()
+
+
+def test_pictures_of_a_kind_share_their_layout(files: list[Path]) -> None:
+    def small(kind: str, place: int) -> np.ndarray:
+        picture = drawn(kind, place, photos_from(files)).resize((32, 32))
+        return np.asarray(picture, dtype=float)
+
+    alike = np.abs(small("ID cards", 0) - small("ID cards", 1)).mean()
+    assert alike < 0.5 * np.abs(small("ID cards", 0) - small("receipts", 0)).mean()
+
+
+def test_every_kind_is_a_folder(files: list[Path], tmp_path: Path) -> None:
+    folder = tmp_path / "kinds"
+    command = ["draw", str(folder), "--images", str(files[0].parent), "--count", "2"]
+    result = CliRunner().invoke(studies, command)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in folder.iterdir()} == set(KINDS)
+    assert len(list(folder.rglob("*.png"))) == 2 * len(KINDS)
