@@ -399,6 +399,7 @@ BAD_MESSAGES = {
     "words": ([["a"]], "bits"),
     "a number": (12345, "12345 is not a message: pass a string"),
     "nothing": (None, "None is not a message: pass a string"),
+    "an empty name": (" ", "the identifier is empty"),
     "bytes": (b"alice", "b'alice' is not a message: pass a string"),
     "too many": (np.zeros((3, 48)), "there are 3 messages for 1 pictures"),
     "cube": (np.zeros((1, 1, 48)), "shape"),
@@ -526,7 +527,9 @@ def test_verdicts_are_true_exactly_when_accepted(additive, photos):
     verdict = locked.verify(photos[0], "studio")
     assert isinstance(verdict, Verdict)
     assert bool(verdict) is verdict.accepted is False
-    assert "rejected" in str(verdict)
+    assert str(verdict).startswith("rejected: no better than chance, p = ")
+    accepted = locked.verify(locked.embed(photos[0], "studio"), "studio")
+    assert str(accepted).startswith(f"accepted: {accepted.matches} of {accepted.bits} bits, p = ")
     assert verdict.to_dict()["p_value"] == verdict.p_value
 
 
