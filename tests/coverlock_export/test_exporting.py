@@ -49,7 +49,7 @@ from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_sdk.verifier.onnx_runtime import cpu_session  # noqa: E402
 from coverlock_sdk.verifier.verifier import Settings  # noqa: E402
-from tests.conftest import AdditiveMark  # noqa: E402
+from tests.conftest import AdditiveMark, AdditivePlugin  # noqa: E402
 
 SIZE = (128, 128)
 
@@ -476,6 +476,18 @@ def test_the_command_explains_itself(folder, tmp_path):
     answer = CliRunner().invoke(cli, arguments)
     assert answer.exit_code == 2
     assert "no watermark 'nonsense'" in answer.output
+
+
+def test_an_export_says_which_package_verifying_machines_need(folder, tmp_path):
+    plugin_manager.cache_clear()
+    plugin_manager().add("additive", AdditivePlugin())
+    [plugin] = [plugin for plugin in plugin_manager().plugins if plugin.name == "additive"]
+    plugin.distribution = "additive-mark 1.2"
+    arguments = ["export", "additive", "--precision", "fp32", "--images", str(folder)]
+    answer = CliRunner().invoke(build_cli(), [*arguments, "--out", str(tmp_path / "bundle")])
+    plugin_manager.cache_clear()
+    assert answer.exit_code == 0, answer.output
+    assert "verifying machines need additive-mark==1.2 as well" in answer.output
 
 
 def test_layers_know_their_place_in_the_module_tree():
