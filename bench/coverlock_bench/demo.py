@@ -27,14 +27,13 @@ from coverlock_sdk.images.codecs import save_image
 from coverlock_sdk.locking.embedding import MOST_PSNR
 from coverlock_sdk.locking.keys import KEY_BYTES
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.locking.verdict import CHANCE
 
 SIDE = 512
 CLEAN = 42.0
 """Decibels at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
 IDENTIFIER = "demo-studio"
 ARMS = ("none", "coverlock")
-CHANCE = 0.01
-"""The p-value above which a picture looks no more marked than others by chance."""
 
 TILE = 256
 GAP = 16

@@ -107,7 +107,7 @@ def warn_untrusted(bundle: PathLike) -> None:
     """Warn the caller of ``Verifier.open`` or the like that nobody checks who made a bundle."""
     warnings.warn(
         f"{bundle} was opened without checking who made it: name the signer's public key with "
-        f"trust= or --trust, or '{ANYONE}' if everybody who can write there is trusted",
+        f"trust= or --trust, or '{ANYONE}' if you trust everyone who can write there",
         UntrustedBundleWarning,
         stacklevel=4,
     )

@@ -12,10 +12,16 @@ from click.core import ParameterSource
 
 from coverlock_sdk.bundles.signing import ANYONE
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError, MessageError, RegistryError
+from coverlock_sdk.errors import CoverLockError, RegistryError
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash, load_watermark, parse_setting
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
-from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, Keyring, keyring_from_environment
+from coverlock_sdk.locking.embedding import MOST_PSNR
+from coverlock_sdk.locking.keys import (
+    KEY_FILE_VARIABLE,
+    Keyring,
+    keyring_from_environment,
+    require_text,
+)
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier.runtimes import AUTO
@@ -81,9 +87,7 @@ def _chosen_runtime(context: click.Context, option: click.Parameter, given: str)
 def _chosen_identifier(
     context: click.Context, option: click.Parameter, given: str | None
 ) -> str | None:
-    if given is not None and not given.strip():
-        raise MessageError("the identifier is empty: give --id a name, such as order-4711")
-    return given
+    return None if given is None else require_text(given)
 
 
 sources_argument = click.argument("sources", nargs=-1, required=True)
@@ -140,7 +144,7 @@ psnr_option = click.option(
     "--psnr",
     type=float,
     show_default="the watermark's own",
-    help="PSNR of marked pictures, in decibels.",
+    help=f"PSNR of marked pictures, 20 to {MOST_PSNR} decibels.",
 )
 workers_option = click.option("--workers", type=click.IntRange(1), help="Number of processes.")
 

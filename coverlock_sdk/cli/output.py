@@ -30,6 +30,7 @@ from coverlock_sdk.errors import (
 )
 from coverlock_sdk.frames import Frame
 from coverlock_sdk.images.folders import Found, Source
+from coverlock_sdk.locking.verdict import CHANCE
 from coverlock_sdk.progress import progress
 from coverlock_sdk.scaling.job import MOST_FILE_BYTES
 from coverlock_sdk.verifier.audit_log import AuditLog
@@ -41,8 +42,6 @@ MOST_ROWS = 40
 """Longer tables show only the pictures that failed, and no more of them than this."""
 UNBROKEN = 10_000
 """Table width for files and pipes, where file names need no line breaks."""
-CHANCE = 0.01
-"""Unmarked pictures often reach p-values above this."""
 
 VERDICT_COLUMNS = {"p_value": "evidence", "key_id": "key", "frame": "shows", "reason": "because"}
 

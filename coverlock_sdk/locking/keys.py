@@ -103,7 +103,9 @@ PUBLIC_KEY = Key(PUBLIC_SECRET, id="public", created="")
 
 
 def require_text(identifier: str) -> str:
-    """``identifier``, if it can be written down."""
+    """``identifier``, if it is not empty and can be written down."""
+    if not identifier.strip():
+        raise MessageError("the identifier is empty: give a name, such as order-4711")
     try:
         identifier.encode()
     except UnicodeEncodeError:

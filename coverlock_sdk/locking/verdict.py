@@ -9,6 +9,8 @@ from coverlock_sdk.frames import Frame
 
 Rule = Literal["hard", "soft"]
 RULES: tuple[Rule, ...] = get_args(Rule)
+CHANCE = 0.01
+"""Unmarked pictures often reach p-values above this, whatever the number of bits that match."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,10 @@ class Verdict:
         short = f", agreement {self.agreement:.2f} of {self.floor:.2f}" if self._falls_short else ""
         part = f", {self.frame}" if self.frame is not None and not self.frame.is_whole else ""
         why = f": {self.reason}" if self.reason else ""
+        noise = not self.accepted and self.p_value > CHANCE
+        evidence = "no better than chance" if noise else f"{self.matches} of {self.bits} bits"
         return (
-            f"{answer}: {self.matches} of {self.bits} bits, p = {self.p_value:.2g} "
+            f"{answer}: {evidence}, p = {self.p_value:.2g} "
             f"({self.rule} rule, FPR {self.fpr:g}{short}{part}){why}"
         )
 

@@ -118,6 +118,9 @@ def export(
         )
     if reason := parity["embed"].get("left_out"):
         click.echo(f"no embed.onnx: {reason}")
+    if plugin := bundle.manifest.plugin:
+        package = f"{plugin.distribution}=={plugin.version}"
+        click.echo(f"no network decodes '{watermark}': verifying machines need {package} as well")
     click.echo(f"bundle: {out}")
 
 
@@ -125,7 +128,8 @@ def export(
 def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     """The steps of an export as bars on the terminal."""
     console = Console(stderr=True)
-    with Progress(*Progress.get_default_columns(), console=console, transient=True) as bars:
+    columns, quiet = Progress.get_default_columns(), not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bars:
 
         def begin(what: str, total: int) -> Callable[[], None]:
             task = bars.add_task(what, total=total)

@@ -3,6 +3,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 from torch import nn
 
@@ -22,6 +23,7 @@ from coverlock_export.parity import hold_to_limits
 from coverlock_export.precision import to_fp16, to_int8
 from coverlock_sdk import Embedder, ImageHash, Verifier, wrap
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
+from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import (
     BundleError,
     UnknownNameError,
@@ -390,3 +392,12 @@ def test_an_encoder_that_does_not_export_is_left_out_with_its_reason(pictures, a
 def test_graphs_hold_no_trace_of_the_machine_that_made_them(bundle):
     for name in bundle.manifest.files:
         assert b".py" not in bundle.read(name)
+
+
+def test_an_export_says_which_package_verifying_machines_need(folder, tmp_path, additive_plugin):
+    [plugin] = [plugin for plugin in plugin_manager().plugins if plugin.name == "additive"]
+    plugin.distribution = "additive-mark 1.2"
+    arguments = ["export", "additive", "--precision", "fp32", "--images", str(folder)]
+    answer = CliRunner().invoke(build_cli(), [*arguments, "--out", str(tmp_path / "bundle")])
+    assert answer.exit_code == 0, answer.output
+    assert "verifying machines need additive-mark==1.2 as well" in answer.output

@@ -323,6 +323,7 @@ BAD_MESSAGES = {
     "words": ([["a"]], "bits"),
     "a number": (12345, "12345 is not a message: pass a string"),
     "nothing": (None, "None is not a message: pass a string"),
+    "an empty name": (" ", "the identifier is empty"),
     "bytes": (b"alice", "b'alice' is not a message: pass a string"),
     "too many": (np.zeros((3, 48)), "there are 3 messages for 1 pictures"),
     "cube": (np.zeros((1, 1, 48)), "shape"),
@@ -382,6 +383,15 @@ def test_paths_that_would_share_an_output_are_refused(additive, photos, tmp_path
     with pytest.raises(PictureError, match="2 pictures would all be written to"):
         wrap(additive).embed([tmp_path / "a.png", tmp_path / "a.bmp"], "studio")
     assert not (tmp_path / "a.marked.png").exists()
+
+
+def test_verdicts_read_as_what_they_are(additive, photos):
+    locked = wrap(additive)
+    verdict = locked.verify(photos[0], "studio")
+    assert bool(verdict) is verdict.accepted is False
+    assert str(verdict).startswith("rejected: no better than chance, p = ")
+    accepted = locked.verify(locked.embed(photos[0], "studio"), "studio")
+    assert str(accepted).startswith(f"accepted: {accepted.matches} of {accepted.bits} bits, p = ")
 
 
 def test_defenses_are_found_by_name(additive, photos):
