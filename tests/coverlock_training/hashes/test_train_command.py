@@ -8,7 +8,6 @@ torch = pytest.importorskip("torch")
 from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
 from coverlock_plugins.dinov2.sources import import_file  # noqa: E402
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
-from coverlock_training import octave  # noqa: E402
 from coverlock_training.commands import train  # noqa: E402
 from coverlock_training.hashes import heads  # noqa: E402
 from tests.conftest import saved_pictures  # noqa: E402
@@ -64,17 +63,6 @@ def test_a_head_that_meets_the_bar_is_installed_and_never_overwritten(
     (models / "head.json").write_text("an older card")
     assert invoke(photos, run, *HEAD, "--replace").exit_code == 0
     assert (models / "head.json").read_bytes() == (run / "hash.json").read_bytes()
-
-
-def test_octave_is_the_default_and_has_no_schedule(photos, run, monkeypatch):
-    seen = []
-    monkeypatch.setattr(octave, "fit_octave", lambda photos, run, recipe: seen.append(recipe))
-    assert invoke(photos, run, "--seed", "3").exit_code == 0
-    assert seen == [octave.OctaveRecipe(seed=3)]
-    for option in (["--steps", "5"], ["--views", "1"], ["--bf16"], ["--replace"]):
-        refused = invoke(photos, run, *option)
-        assert refused.exit_code == 2
-        assert "'octave' is computed, not trained" in refused.output
 
 
 @pytest.mark.parametrize(
