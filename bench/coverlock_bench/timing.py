@@ -9,22 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.progress import progress
-
 
 def seconds_in_turns(
     works: Sequence[Callable[[], Any]],
     turns: int,
     warm_up: int = 1,
     clock: Callable[[], float] = time.perf_counter,
-    label: str | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Seconds (turns, works) of each work, without the first turns, which warm up.
-
-    With a ``label`` it shows how many turns are done.
-    """
+    """Seconds (turns, works) of each work, without the first turns, which warm up."""
     seconds = np.zeros((warm_up + turns, len(works)))
-    for turn in progress(list(seconds), label or "", quiet=label is None):
+    for turn in seconds:
         for column, work in enumerate(works):
             start = clock()
             work()

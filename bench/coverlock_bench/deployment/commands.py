@@ -21,6 +21,7 @@ from coverlock_sdk.errors import needs
     click.option("--batch", "batches", multiple=True, type=int, default=(1, 8, 32)),
     click.option("--precision", "precisions", multiple=True, default=("fp32", "fp16", "int8")),
     number_option("--turns", 5, "Passes over all cases."),
+    number_option("--rounds", 1, "Timings of each case per pass."),
     number_option("--threads", 1, "Threads of every runtime."),
     click.option(
         "--clock",

@@ -31,11 +31,16 @@ class Case:
 
     subject: str
     stage: str
-    runner: tuple[str, str]
-    """Runtime and precision."""
+    runtime: str
+    precision: str
     batch: int
     work: Callable[[], Any]
     info: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """A name that is the same in every run."""
+        return f"{self.subject}-{self.stage}-{self.runtime}-{self.precision}-b{self.batch}"
 
 
 class Cases:
@@ -80,7 +85,7 @@ class Cases:
         work: Callable[[], Any],
         info: dict[str, Any] | None = None,
     ) -> None:
-        self.all.append(Case(subject.name, stage, runner, batch, work, info or {}))
+        self.all.append(Case(subject.name, stage, *runner, batch, work, info or {}))
 
     def _add_torch(self, subject: Subject, batch: int) -> None:
         """The stages of verification one by one on the host, and all of them with PyTorch."""
