@@ -200,6 +200,18 @@ def test_results_are_a_versioned_document(finished):
     assert figures["pictures"]["read"] + len(figures["pictures"]["left_out"]) <= 23
 
 
+def test_the_bound_on_invisible_changes_is_printed(finished):
+    """For a lock with a key; the others have none."""
+    out, _ = finished
+    security = document(out)["figures"]["security"]
+    bound = security["coverlock"]["bound"]
+    assert 0 <= bound["mean"] <= bound["most"] <= 1
+    assert bound["pairs"] > 1
+    assert "not_measured" in security["none"]["bound"]
+    page = words((out / "report.html").read_text())
+    assert page.count("holds for every such change") == 1
+
+
 def test_the_page_stands_alone(finished):
     page = (finished[0] / "report.html").read_text()
     assert page.index("can be forged") < page.index("Which forgeries are accepted")

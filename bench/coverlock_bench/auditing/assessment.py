@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_bench.auditing.bounds import invisible_changes
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.presets import Plan
 from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
@@ -158,7 +159,11 @@ class Assessment:
         trials, division = self.trials(defense), self.division(collection)
         genuine = trials.genuine(division.sources, SEED, self.plan.distortions)
         attacks = self.plan.attacks_on(defense)
+        bound = {"kind": "bound", "lock": trials.lock, "pictures": digest(*collection.pictures)}
         return {
+            "bound": _or_reason(
+                lambda: self.session.once(partial(invisible_changes, trials, division), **bound)
+            ),
             "sources": len(division.sources),
             "targets": len(division.targets),
             "genuine": {name: cell("tpr", found) for name, found in genuine.items()},

@@ -114,7 +114,7 @@ class Trials:
             }
             missing = [name for name, row in kept.items() if row is None]
             if missing:
-                mark = self._mark(source, message)
+                mark = self.mark(source, message)
                 seen = [
                     mark.picture
                     if name == CLEAN
@@ -187,7 +187,7 @@ class Trials:
             victims = [targets[i] for i in missing]
             watermark = self.defended.protected.watermark
             pictures = forge(attack, self._marked(sources, message), sources, victims, watermark)
-            robbed = self._mark(sources[0], message) if len(sources) == 1 else None
+            robbed = self.mark(sources[0], message) if len(sources) == 1 else None
             outcomes = self.defended.judge(pictures, message, robbed)
             for i, outcome, victim, picture in zip(
                 missing, outcomes, victims, pictures, strict=True
@@ -197,9 +197,10 @@ class Trials:
         return [row for row in rows if row is not None]
 
     def _marked(self, sources: Sequence[Picture8], message: str | Bits) -> list[Picture8]:
-        return [self._mark(source, message).picture for source in sources]
+        return [self.mark(source, message).picture for source in sources]
 
-    def _mark(self, source: Picture8, message: str | Bits) -> Mark:
+    def mark(self, source: Picture8, message: str | Bits) -> Mark:
+        """A source with its message in it; marked once."""
         name = digest(source, message)
         if name not in self._marks:
             if len(self._marks) >= MARKS_IN_MEMORY:
