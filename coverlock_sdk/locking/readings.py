@@ -162,7 +162,7 @@ def _held(
     total = int(weights.sum())
     if not total:
         return 0.0, 1.0
-    least = _least(tuple(sorted(map(int, weights))), forger, odds)
+    least = _least(tuple(np.sort(weights).tolist()), forger, odds)
     return float(weights[matches].sum()) / total, least / total
 
 

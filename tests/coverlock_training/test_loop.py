@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from coverlock_sdk.errors import CoverLockError  # noqa: E402
-from coverlock_training.loop import Schedule, Training, adjusted  # noqa: E402
+from coverlock_training.loop import Schedule, Training  # noqa: E402
 
 SCHEDULE = Schedule(steps=6, batch=8, rate=1e-3, warmup=2, decay=2, record_every=3)
 
@@ -73,14 +73,6 @@ def test_a_resumed_run_is_the_run_that_was_not_interrupted(tmp_path):
     assert resumed.history == whole.history
     assert resumed.model.value == whole.model.value
     assert [record["step"] for record in resumed.history.validation] == [3, 6]
-
-
-def test_what_is_kept_is_the_average_or_the_model_itself(tmp_path):
-    averaged = Guessing(SCHEDULE, tmp_path / "averaged")
-    assert averaged.run() is averaged.averaged is not averaged.model
-    plain = Guessing(adjusted(SCHEDULE, averaging=0.0), tmp_path / "plain")
-    assert plain.run() is plain.model
-    assert 0 < averaged.averaged.value < averaged.model.value == plain.model.value
 
 
 def test_a_rate_that_is_not_a_number_stops_the_run(tmp_path):

@@ -102,7 +102,7 @@ def test_digests_are_those_of_hashlib(length):
 
 
 def test_identifiers_have_the_same_codewords():
-    identifiers = ["", "acme-photos", "Zürich 東京 🐈", "x" * 300]
+    identifiers = ["acme-photos", "Zürich 東京 🐈", "x" * 300]
     program = "return given.names.map((n) => Array.from(m.codeword(n, 300, given.key)))"
     words = run("messages.js", program, {"names": identifiers, "key": PUBLIC_SECRET.decode()})
     assert words == [codeword(name, None, 300).tolist() for name in identifiers]

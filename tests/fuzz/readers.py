@@ -230,7 +230,7 @@ def registries(scratch: Path) -> Reader:
     content, path = good.read_bytes(), scratch / "damaged.db"
     columns = [
         *(("serials", name) for name in ("serial", "identifier", "number", "created")),
-        *(("pictures", name) for name in ("name", "code", "source")),
+        *(("pictures", name) for name in ("name", "code")),
     ]
     odd = (None, "x", b"\xff", 2**62, 1.5, "\0")
 
@@ -253,11 +253,11 @@ def registries(scratch: Path) -> Reader:
 
 
 def jobs(scratch: Path) -> Reader:
-    from coverlock_plugins.ray_cluster.results import JOB, Results
+    from coverlock_plugins.ray_cluster.results import JOB, Results, encoded
 
     folder = scratch / "results"
     terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6}
-    Results(folder, terms).write(0, [])
+    Results(folder, terms).write(0, encoded([]))
     return _file(folder / JOB, terms, lambda _: Results(folder, terms).counts())
 
 

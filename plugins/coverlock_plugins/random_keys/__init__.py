@@ -104,7 +104,7 @@ class RandomKeysWatermark(ProtectedWatermark):
         """What stands for a message under a key: an identifier's codeword, or masked bits."""
         if isinstance(message, str):
             return codeword(message, key, self.bits)
-        return message ^ codeword("", key, self.bits)
+        return message ^ codeword("bits", key, self.bits)
 
 
 @hookimpl
