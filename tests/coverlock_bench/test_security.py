@@ -10,7 +10,7 @@ from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.ledger import Ledger, Session, fingerprint
 from coverlock_bench.settings import KEYLESS, PAPER, Setting
 from coverlock_bench.trial import DefendedWatermark
-from coverlock_sdk import CoverLock, hookimpl
+from coverlock_sdk import CoverLock, Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError, MissingModelError
@@ -199,3 +199,21 @@ def test_tables_name_the_papers_method_and_its_hash():
         "none": "none",
     }
     assert {setting: Setting.parse(setting).label for setting in labels} == labels
+
+
+def test_other_weights_under_the_same_name_are_measured_anew(additive, photos):
+    class Darker(Watermark):
+        name, bits, native_size = "additive", additive.bits, additive.native_size
+
+        def embed(self, images, payloads):
+            return np.clip(additive.embed(images, payloads) * 0.9, 0, 1)
+
+        def decode(self, images):
+            return additive.decode(images)
+
+    session = Session()
+    rows = {}
+    for system in (additive, Darker()):
+        trials = Trials(system, Setting("none"), 1e-6, session)
+        rows[system] = trials.genuine(photos[:1], 0, {})["clean"]
+    assert rows[additive][0]["psnr"] > rows[system][0]["psnr"] + 1

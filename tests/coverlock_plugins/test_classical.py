@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coverlock_plugins.blind_watermark import BlindWatermark
+from coverlock_plugins.blind_watermark import BlindWatermark, threshold
 from coverlock_plugins.invisible_watermark import DwtDct, DwtDctSvd, InvisibleWatermark
 from coverlock_sdk import Watermark
 from coverlock_sdk.arrays import Bits, Images
@@ -75,3 +75,11 @@ def test_bits_come_back_from_real_photos(blind, payload, shared_data):
     for photo in photos:
         cover = to_float(photo)[None]
         np.testing.assert_array_equal(blind.decode(eight_bit(blind.embed(cover, payload))), payload)
+
+
+def test_the_threshold_follows_a_bias_but_not_everywhere():
+    biased = np.array([0.2, 0.25, 0.6, 0.55])
+    assert threshold(biased) == pytest.approx(0.4)
+    ones, zeros = np.linspace(0.9, 1, 8), np.linspace(0, 0.1, 8)
+    assert (ones > threshold(ones)).all()
+    assert not (zeros > threshold(zeros)).any()

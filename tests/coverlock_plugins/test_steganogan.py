@@ -13,6 +13,7 @@ import pytest
 from coverlock_plugins.steganogan import ASSET, WEIGHTS, SteganoGan, flips
 from coverlock_plugins.steganogan.legacy import MAGIC, PROTOCOL, read_checkpoint
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
+from tests.coverlock_plugins.scenes import scenes
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +187,20 @@ def test_a_damaged_checkpoint_is_read_or_refused_and_nothing_else(file):
         file.write_bytes(damaged.tobytes())
         with contextlib.suppress(CorruptModelError):
             read_checkpoint(file)
+
+
+def test_the_torch_decoder_agrees(watermark):
+    torch = pytest.importorskip("torch")
+    images = scenes(2)
+    with torch.no_grad():
+        expected = watermark.decoder_module()(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(watermark.decode(images), expected, atol=1e-4)
+
+
+def test_the_torch_encoder_agrees(watermark, payloads):
+    torch = pytest.importorskip("torch")
+    images = scenes(2)
+    with torch.no_grad():
+        bits = torch.from_numpy(payloads).float()
+        expected = watermark.encoder_module()(torch.from_numpy(images), bits).numpy()
+    np.testing.assert_allclose(watermark.embed(images, payloads), expected, atol=1e-4)
