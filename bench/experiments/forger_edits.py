@@ -21,6 +21,7 @@ from scipy.stats import norm
 from torch.nn import functional
 
 from coverlock_bench.photos import Picture8, resized, to_8_bit, to_float
+from coverlock_export.graphs import Resampling
 from coverlock_sdk.arrays import Floats, Images, Logits
 from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError
@@ -270,6 +271,25 @@ def with_gradients(code: ImageHash) -> Callable[[torch.Tensor], list[torch.Tenso
         raise CoverLockError(f"the hash '{code.name}' is no network: no gradient can be followed")
     network.requires_grad_(False)
     return lambda image: list(network(image[None])[0].split(code.bands))
+
+
+class SeenThrough(ImageHash):
+    """A network that hashes what a watermark sees, which may be smaller than its own input."""
+
+    def __init__(self, image_hash: ImageHash, size: tuple[int, int]) -> None:
+        self.name, self.bands, self.input_size = image_hash.name, image_hash.bands, size
+        self._hash = image_hash
+
+    def logits(self, images: Images) -> Logits:
+        """The logits of pictures (N, 3, *size) that are brought to the input of the network."""
+        return self._hash.logits(resample(images, self._hash.input_size))
+
+    def module(self) -> torch.nn.Module | None:
+        """The same with gradients."""
+        network = self._hash.module()
+        if network is None:
+            return None
+        return torch.nn.Sequential(Resampling(self.input_size, self._hash.input_size), network)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from coverlock_sdk.locking.bound import additive_bound
 from coverlock_sdk.locking.keys import Key
 from experiments.forger_edits import (
     MILD,
+    SeenThrough,
     Style,
     additive,
     band_cosines,
@@ -88,6 +89,8 @@ class Vendor:
         self.remembering = wrap(watermark, key=key, hash=image_hash, registry=registry)
         self.lock, self.binder = self.alone.lock, self.alone.binder
         self.code = image_hash
+        if not isinstance(image_hash, OctaveCode):
+            self.code = SeenThrough(image_hash, watermark.native_size or image_hash.input_size)
         self.terms = self.lock.terms(IDENTIFIER, key)
 
     def release(self, picture: Picture8) -> Released:
@@ -139,8 +142,8 @@ class Study:
                 f"{len(pictures)}: name a larger folder, or ask for fewer"
             )
         rng = np.random.default_rng(seed)
-        self.code = image_hash or load_hash()
-        self.vendor = Vendor(watermark, self.code, rng.bytes(32), registry)
+        self.vendor = Vendor(watermark, image_hash or load_hash(), rng.bytes(32), registry)
+        self.code = self.vendor.code
         self.steps, self.pairs = steps, pairs
         self.released = [self.vendor.release(picture) for picture in pictures[:sources]]
         self.others = list(pictures[sources:])
