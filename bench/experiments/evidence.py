@@ -73,8 +73,16 @@ PARTS = (
         f"{STUDY} transferability {SYSTEMS} -w hidden -w rivagan-trained --images {{eval}}/coco",
     ),
     Part("calibration", f"{TOOL} bench calibration -w mbrs --images {{eval}}/coco"),
+    Part(
+        "forgers-dinov2",
+        f"{STUDY} forgers --hash dinov2-s --images {{eval}}/coco --pairs 20 --sources 100",
+    ),
     Part("key-learners", f"{STUDY} key-learners --images {{train}}/coco"),
-    Part("white-box", f"{STUDY} white-box --images {{eval}}/coco"),
+    Part(
+        "white-box",
+        f"{STUDY} white-box -w mbrs --hash octave --hash dinov2-s --images {{eval}}/coco",
+    ),
+    Part("walkers", f"{STUDY} walkers --images {{eval}}/coco"),
     Part(
         "interventions",
         f"{STUDY} interventions {{train}}/coco --images {{eval}}/coco --bf16 "
