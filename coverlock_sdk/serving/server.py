@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -134,9 +135,6 @@ def run(service: Service, bound: socket.socket) -> None:
 
 
 async def _serve(server: uvicorn.Server, service: Service, bound: socket.socket) -> None:
-    serving = asyncio.create_task(server.serve([bound]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
     loop = asyncio.get_running_loop()
 
     def drain() -> None:
@@ -148,9 +146,15 @@ async def _serve(server: uvicorn.Server, service: Service, bound: socket.socket)
     def reload() -> None:
         loop.run_in_executor(None, reload_files, service)
 
-    for name, act in {"SIGTERM": drain, "SIGHUP": reload}.items():
+    def handle(name: str, act: Callable[[], None]) -> None:
         with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has neither
             loop.add_signal_handler(getattr(signal, name), act)
+
+    handle("SIGHUP", reload)  # before anybody is told that the service is ready
+    serving = asyncio.create_task(server.serve([bound]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    handle("SIGTERM", drain)  # uvicorn has set a handler of its own as it started
     await serving
 
 
