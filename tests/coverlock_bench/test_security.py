@@ -116,7 +116,7 @@ def test_work_is_kept_per_picture_payload_and_attack(additive, photos, tmp_path,
     rows = first.forgeries(Setting("gt"), division, 2)
     again = Trials(additive, Setting("none"), 1e-6, Session(Ledger(tmp_path / "l.sqlite")))
     marked = []
-    monkeypatch.setattr(again.defended, "mark", lambda *a: marked.append(a) or first._mark(*a))
+    monkeypatch.setattr(again.defended, "mark", lambda *a: marked.append(a) or first.mark(*a))
     assert again.forgeries(Setting("gt"), division, 2) == rows
     assert not marked
     assert again.forgeries(Setting("gt"), division, 3)[:2] == rows
