@@ -103,7 +103,9 @@ def dropped(page: Page, picture: Path) -> tuple[bool, float]:
 
 def assert_same(shown: tuple[bool, float], verdict: Verdict, name: str) -> None:
     assert shown[0] == verdict.accepted, name
-    assert shown[1] == pytest.approx(verdict.p_value, rel=0.01), name
+    # Near chance, one weight that rounds the other way moves a p-value by a hundredth.
+    share = 0.01 if verdict.p_value < 0.1 else 0.03
+    assert shown[1] == pytest.approx(verdict.p_value, rel=share), name
 
 
 def saved(picture: Image.Image, path: Path, **options: object) -> Path:
