@@ -135,6 +135,8 @@ PLACES = {
     "hash-lengths": ("hash", "coverlock_bench.hashes.tables:HASH_LENGTHS"),
     "headline": ("headline", "experiments.headline:HEADLINE"),
     "interventions": ("interventions", "experiments.tables:INTERVENTIONS"),
+    "lengths": ("lengths", "experiments.headline:HEADLINE"),
+    "lengths-robustness": ("lengths", "experiments.headline:ROBUSTNESS"),
     "latency": ("latency", "coverlock_bench.deployment.tables:LATENCY"),
     "overlaid": ("forgers", "experiments.forgers:OVERLAID"),
     "robustness": ("headline", "experiments.headline:ROBUSTNESS"),
