@@ -61,7 +61,7 @@ class GraphHash(ImageHash):
     def differentiable(self) -> Differentiable | None:
         """The gradients of the hash as it is installed here, because a graph has none.
 
-        Without its weights or without PyTorch there are none.
+        Its weights and PyTorch have to be installed for that.
         """
         try:
             return load_hash(self.name).differentiable()

@@ -187,7 +187,7 @@ process.main()
 @pytest.mark.parametrize(
     "attempt", ["file", "folder", "socket", "program", "fork", "exec", "parent"]
 )
-def test_whoever_takes_a_decoder_over_gets_nowhere(tmp_path, attempt):
+def test_an_attacker_inside_a_decoder_gets_nowhere(tmp_path, attempt):
     """After confine() it could read the key file, open sockets and start programs."""
     secret = tmp_path / "key.json"
     secret.write_text("secret")
