@@ -23,6 +23,7 @@ RECIPE: dict[str, Any] = {
     "image_weight": click.FLOAT,
     "message_weight": click.FLOAT,
     "message_first": click.INT,
+    "lifted": click.BOOL,
     "piece": click.INT,
     "settled": click.INT,
 }
@@ -133,4 +134,5 @@ def _watermark_line(step: int, figures: dict[str, float]) -> str:
     """What a validation of a watermark found."""
     if "bit_accuracy" not in figures:
         return ""
-    return f"bits {figures['bit_accuracy']:.2%}, PSNR {figures['psnr_mean']:.1f} dB"
+    bits, native, photos = (figures[name] for name in ("bit_accuracy", "psnr_mean", "psnr_lifted"))
+    return f"bits {bits:.2%}, PSNR {native:.1f} dB, {photos:.1f} dB in photos of twice the side"

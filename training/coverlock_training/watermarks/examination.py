@@ -15,6 +15,7 @@ from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
 from coverlock_training.loop import Figures
 from coverlock_training.photos import Bytes, rounded, square
+from coverlock_training.watermarks.trainer import lifted
 
 
 def squares(pictures: Iterable[Any], side: int) -> Tensor:
@@ -23,13 +24,13 @@ def squares(pictures: Iterable[Any], side: int) -> Tensor:
 
 
 def quality(network: WatermarkNetwork, covers: Tensor, seed: int = 0) -> Figures:
-    """Bit accuracy and PSNR of marked pictures that were rounded to eight bits."""
+    """Bit accuracy and PSNR of marked pictures, and PSNR of marked photos of twice the side."""
     marked, messages = _mark(network, covers, seed)
     seen = torch.from_numpy(marked).float() / 255
-    mean_squares = (seen - covers).square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
     return {
         "bit_accuracy": _accuracy(in_chunks(Decoder(network), seen), messages),
-        "psnr_mean": float((-10 * mean_squares.log10()).mean()),
+        "psnr_mean": _psnr(seen - covers),
+        "psnr_lifted": _psnr(lifted(seen - covers)),
     }
 
 
@@ -62,6 +63,11 @@ def _mark(network: WatermarkNetwork, covers: Tensor, seed: int) -> tuple[Bytes, 
     messages = torch.from_numpy(rng.integers(0, 2, (len(covers), network.bits))).float()
     marked = in_chunks(Encoder(network.eval()), covers, messages)
     return rounded(marked.numpy()), messages
+
+
+def _psnr(residuals: Tensor) -> float:
+    mean_squares = residuals.square().mean(dim=(1, 2, 3)).clamp_min(1e-12)
+    return float((-10 * mean_squares.log10()).mean())
 
 
 def _accuracy(logits: Tensor, messages: Tensor) -> float:

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from coverlock_plugins.networks.network import Discriminator, NoiseLayer, WatermarkNetwork
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.resampling import lift_matrix
 from coverlock_training.loop import Figures, Report, Schedule, Training
 from coverlock_training.muon import Muon
 from coverlock_training.watermarks.noise import draw
@@ -49,6 +50,9 @@ class WatermarkRecipe(Schedule):
     discriminator_blocks: int = 3
     """Its depth: three blocks in HiDDeN, four in MBRS."""
     noise: tuple[NoiseLayer, ...] = ()
+    lifted: bool = False
+    """Whether fidelity is that of marked photos of twice the side, onto which residuals are lifted
+    when photos are marked, and not that of pictures of the network's own size."""
     noise_after: int = 0
     """Steps before the first noise, for networks that find no message through it at first."""
     inverted_twins: bool = False
@@ -195,7 +199,8 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
             logits, own_loss = network.decode_in_training(noised, noise)
         logits = logits.float()
         message_loss = _message_loss(logits, messages, recipe.message_loss)
-        image_loss = 4 * functional.mse_loss(marked, covers)  # papers measure it in [-1, 1]
+        change = lifted(marked - covers) if recipe.lifted else marked - covers
+        image_loss = 4 * change.square().mean()  # papers measure it in [-1, 1]
         image_weight = recipe.image_weight * fidelity
         total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
         self._follow(total, covers, marked)
@@ -255,6 +260,13 @@ def train(
     training.measure = validate
     training.run(report).relax(1.0)
     return training
+
+
+def lifted(residuals: Tensor) -> Tensor:
+    """What ``residuals`` are in photos of twice the side."""
+    side = residuals.shape[2]
+    lift = torch.tensor(lift_matrix(side, 2 * side), device=residuals.device)
+    return lift @ residuals @ lift.T
 
 
 def settle(network: WatermarkNetwork) -> None:
