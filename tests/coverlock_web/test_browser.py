@@ -103,9 +103,25 @@ def dropped(page: Page, picture: Path) -> tuple[bool, float]:
 
 def assert_same(shown: tuple[bool, float], verdict: Verdict, name: str) -> None:
     assert shown[0] == verdict.accepted, name
-    # Near chance, logits that differ by 1e-4 already move a p-value by half a hundredth.
-    share = 0.01 if verdict.p_value < 0.1 else 0.03
-    assert shown[1] == pytest.approx(verdict.p_value, rel=share), name
+    assert shown[1] == pytest.approx(verdict.p_value, rel=0.01), name
+
+
+RESAMPLED = "coverlock.verifier.resampled(coverlock.desk.picture)"
+
+
+def resampled(page: Page) -> np.ndarray:
+    """The 8-bit picture that the page gives to its graph."""
+    seen = page.evaluate(
+        "(({pixels, height, width}) => ({pixels: Array.from(pixels), shape: [height, width, 3]}))"
+        f"({RESAMPLED})"
+    )
+    return np.array(seen["pixels"], dtype=np.uint8).reshape(seen["shape"])
+
+
+def judged_again(page: Page) -> tuple[bool, float]:
+    """The page's verdict on that picture."""
+    verdict = page.evaluate(f"coverlock.verifier.verify({RESAMPLED}, {IDENTIFIER!r})")
+    return verdict["accepted"], verdict["pValue"]
 
 
 def saved(picture: Image.Image, path: Path, **options: object) -> Path:
@@ -168,11 +184,20 @@ def test_forty_pictures_get_the_verdicts_of_python(source, request, ready, lock,
         folder = request.getfixturevalue("shared_data") / "eval" / source
         photos = [Image.open(path).convert("RGB") for path in sorted(folder.iterdir())[:40]]
     files = forty(photos, lock, tmp_path)
+    accepted = 0
     with Verifier.open(bundle, "cpu") as verifier:
-        verdicts = [verifier.verify(file, IDENTIFIER) for file in files]
-    assert 16 <= sum(verdict.accepted for verdict in verdicts) <= 20
-    for file, verdict in zip(files, verdicts, strict=True):
-        assert_same(dropped(ready, file), verdict, file.name)
+        for file in files:
+            verdict = verifier.verify(file, IDENTIFIER)
+            assert dropped(ready, file)[0] == verdict.accepted, file.name
+            accepted += verdict.accepted
+            # Sums in another order round one value in thousands to the level beside it, which can
+            # move the logits of an unmarked picture. On the same levels both say the same.
+            seen = resampled(ready)
+            apart = np.abs(seen.astype(int) - read(file).to_bytes(seen.shape[:2]))
+            assert apart.max() <= 1
+            assert np.count_nonzero(apart) < apart.size / 2000
+            assert_same(judged_again(ready), verifier.verify(seen, IDENTIFIER), file.name)
+    assert 16 <= accepted <= 20
     assert ready.complaints == []
 
 

@@ -29,11 +29,16 @@ export class Verifier {
     return { decoded: Array.from(decoded), description };
   }
 
+  /** The picture that the graph is given of one of any size. */
+  resampled(picture) {
+    return resized(picture, this.graph.size);
+  }
+
   /** Whether a picture carries an identifier; `locked: false` asks the bare watermark. */
   async verify(picture, identifier, { locked = true } = {}) {
     const { bits, payloadBits, publicKey } = this.settings;
     const message = codeword(identifier, locked ? bits : payloadBits, publicKey);
-    const { decoded, description } = await this.seen(resized(picture, this.graph.size));
+    const { decoded, description } = await this.seen(this.resampled(picture));
     if (!locked) return this.lock.verifyBare(decoded, message);
     let view = null;
     const decode = async (frame) => {
