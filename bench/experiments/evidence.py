@@ -2,11 +2,13 @@
 
 The parts run one after the other, each as the command that a reader would type. What is finished
 stays in the working folder, so an interrupted run goes on where it stopped; nothing is published
-before every part was made by the same clean revision.
+before every part was made by the same clean revision. ``--check`` says whether the published files
+are those of one clean revision whose code is still the present one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -22,7 +24,17 @@ from coverlock_bench.results import revision
 from coverlock_bench.settings import PAPER
 from coverlock_sdk.errors import CoverLockError
 
-RESULTS = Path(__file__).parents[1] / "results"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "bench" / "results"
+CODE = (
+    "coverlock_sdk",
+    "plugins",
+    "export",
+    "bench/coverlock_bench",
+    "bench/experiments",
+    "training",
+)
+"""What results depend on. After the evidence was made, only other files may change."""
 STUDY, TOOL = "python -m experiments", "coverlock"
 SYSTEMS = "-w mbrs -w cin"
 
@@ -101,7 +113,6 @@ PARTS = (
     "--data",
     type=FOLDER,
     envvar="COVERLOCK_DATA",
-    required=True,
     help="Folder with the photos: eval/coco, train/coco and train/imagenette.",
 )
 @click.option("--only", multiple=True, help="A part; may be repeated. Others stay as they are.")
@@ -112,8 +123,14 @@ PARTS = (
     show_default=True,
     help="Where finished parts wait for the others; an interrupted run resumes there.",
 )
-def evidence(data: Path, only: tuple[str, ...], work: Path) -> None:
+@click.option("--check", is_flag=True, help="Only say whether the published files are up to date.")
+def evidence(data: Path | None, only: tuple[str, ...], work: Path, check: bool) -> None:
     """Make every published result file from a clean checkout, and publish them together."""
+    if check:
+        click.echo(f"all {len(PARTS)} result files are those of {checked()}")
+        return
+    if data is None:
+        raise CoverLockError("name the folder with the photos: --data FOLDER")
     made_by = revision()
     if made_by is None or made_by.endswith("-dirty"):
         raise CoverLockError("evidence needs a clean checkout: commit your changes first")
@@ -127,6 +144,34 @@ def evidence(data: Path, only: tuple[str, ...], work: Path) -> None:
     for path in finished:
         (RESULTS / path.name).write_bytes(path.read_bytes())
     click.echo(f"{len(finished)} result files of {made_by} are in {RESULTS}")
+
+
+def checked() -> str:
+    """The revision of the published files; an error where they are not of one that still holds."""
+    again = "run 'python -m experiments evidence' on a clean checkout"
+    revisions: dict[str, str] = {}
+    for part in PARTS:
+        path = RESULTS / f"{part.name}.json"
+        if not path.exists():
+            raise CoverLockError(f"{path.name} is missing: {again}")
+        revisions[part.name] = str(json.loads(path.read_text()).get("revision"))
+    made_by = set(revisions.values())
+    if len(made_by) > 1 or any(one == "None" or one.endswith("-dirty") for one in made_by):
+        listed = ", ".join(f"{name} {one}" for name, one in revisions.items())
+        raise CoverLockError(f"result files are not of one clean revision ({listed}): {again}")
+    [one] = made_by
+    changed = subprocess.run(
+        ["git", "diff", "--name-only", one, "HEAD", "--", *CODE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if changed.returncode:
+        raise CoverLockError(f"revision {one} of the result files is not in this history: {again}")
+    if names := changed.stdout.split():
+        raise CoverLockError(f"{names[0]} and {len(names) - 1} other files changed since: {again}")
+    return one
 
 
 def _made(parts: Sequence[Part], data: Path, work: Path) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """Evidence: the commands of its parts, and what it refuses."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
+from coverlock_sdk.errors import CoverLockError
 from experiments import evidence
 from experiments.__main__ import studies
 
@@ -59,3 +61,36 @@ def test_nothing_is_published_before_every_part_is_made(monkeypatch, tmp_path):
     assert CliRunner().invoke(evidence.evidence, given).exit_code == 0
     assert sorted(path.name for path in results.iterdir()) == ["one.json", "two.json"]
     assert ran == ["experiments a", "coverlock_sdk b", "coverlock_sdk b"]
+
+
+@pytest.fixture
+def published(monkeypatch, tmp_path):
+    """Result files of two parts, of whatever revisions."""
+    monkeypatch.setattr(evidence, "PARTS", (evidence.Part("one", ""), evidence.Part("two", "")))
+    monkeypatch.setattr(evidence, "RESULTS", tmp_path)
+
+    def publish(*revisions: str) -> None:
+        for name, revision in zip(("one", "two"), revisions, strict=False):
+            (tmp_path / f"{name}.json").write_text(json.dumps({"revision": revision}))
+
+    return publish
+
+
+@pytest.mark.parametrize(
+    ("revisions", "sentence"),
+    [
+        (["HEAD"], "two.json is missing"),
+        (["HEAD", "HEAD~1"], "not of one clean revision"),
+        (["HEAD-dirty", "HEAD-dirty"], "not of one clean revision"),
+        (["0123456789ab", "0123456789ab"], "not in this history"),
+    ],
+)
+def test_files_that_are_not_of_one_clean_revision_are_named(published, revisions, sentence):
+    published(*revisions)
+    with pytest.raises(CoverLockError, match=sentence):
+        evidence.checked()
+
+
+def test_files_of_the_present_code_pass(published):
+    published("HEAD", "HEAD")
+    assert evidence.checked() == "HEAD"

@@ -26,6 +26,7 @@ RECIPE: dict[str, Any] = {
     "lifted": click.BOOL,
     "piece": click.INT,
     "settled": click.INT,
+    "decay": click.INT,
 }
 """What ``--recipe`` changes; the fields of a ``Recipe`` say what each one means."""
 
