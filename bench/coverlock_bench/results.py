@@ -64,12 +64,22 @@ def _version(distribution: str) -> str | None:
 
 
 def revision() -> str | None:
-    """The git revision of the code that ran, where it runs from a checkout."""
-    here = Path(__file__).parent
+    """The git revision of the code that ran, where it runs from a checkout.
+
+    It ends in "-dirty" if tracked files have uncommitted changes, other than results.
+    """
+    named = _git("rev-parse", "--short=12", "HEAD")
+    if named is None:
+        return None
+    changed = _git("diff", "--name-only", "HEAD", "--", ":/", ":(top,exclude)bench/results")
+    return f"{named}-dirty" if changed else named
+
+
+def _git(*words: str) -> str | None:
     try:
         answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=here,
+            ["git", *words],
+            cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
             timeout=10,
@@ -77,4 +87,4 @@ def revision() -> str | None:
         )
     except OSError:
         return None
-    return answer.stdout.strip() or None
+    return answer.stdout.strip() if answer.returncode == 0 else None

@@ -1,9 +1,9 @@
-"""``python -m experiments evidence``: every published result file, made anew by one revision.
+"""``python -m experiments evidence``: every published result file, made anew by the same code.
 
-The parts run one after the other, each as the command that a reader would type. What is finished
-stays in the working folder, so an interrupted run goes on where it stopped; nothing is published
-before every part was made by the same clean revision. ``--check`` says whether the published files
-are those of one clean revision whose code is still the present one.
+The parts run one after the other, each as the command that a reader would type. A finished part is
+published at once, and an interrupted run goes on where it stopped. A published file is up to date
+if it was made by a clean revision and none of the code has changed since, so files may be committed
+as they come. ``--check`` fails where one is missing or out of date.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from coverlock_bench.measurement import FOLDER
-from coverlock_bench.results import revision
 from coverlock_bench.settings import PAPER
 from coverlock_sdk.errors import CoverLockError
 
@@ -121,72 +120,68 @@ PARTS = (
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs/evidence"),
     show_default=True,
-    help="Where finished parts wait for the others; an interrupted run resumes there.",
+    help="Where parts keep what they have measured; an interrupted run resumes there.",
 )
 @click.option("--check", is_flag=True, help="Only say whether the published files are up to date.")
 def evidence(data: Path | None, only: tuple[str, ...], work: Path, check: bool) -> None:
-    """Make every published result file from a clean checkout, and publish them together."""
+    """Make the published result files that are missing or out of date, from a clean checkout."""
     if check:
-        click.echo(f"all {len(PARTS)} result files are those of {checked()}")
+        for part in PARTS:
+            if reason := out_of_date(part):
+                raise CoverLockError(f"{reason}: run 'python -m experiments evidence'")
+        click.echo(f"all {len(PARTS)} result files are of the present code")
         return
     if data is None:
         raise CoverLockError("name the folder with the photos: --data FOLDER")
-    made_by = revision()
-    if made_by is None or made_by.endswith("-dirty"):
-        raise CoverLockError("evidence needs a clean checkout: commit your changes first")
     unknown = set(only) - {part.name for part in PARTS}
     if unknown:
         names = ", ".join(part.name for part in PARTS)
         raise CoverLockError(f"there is no part '{min(unknown)}': choose from {names}")
-    work = work / made_by
-    chosen = [part for part in PARTS if not only or part.name in only]
-    finished = list(_made(chosen, data, work))
-    for path in finished:
-        (RESULTS / path.name).write_bytes(path.read_bytes())
-    click.echo(f"{len(finished)} result files of {made_by} are in {RESULTS}")
-
-
-def checked() -> str:
-    """The revision of the published files; an error where they are not of one that still holds."""
-    again = "run 'python -m experiments evidence' on a clean checkout"
-    revisions: dict[str, str] = {}
+    if uncommitted := _changed("HEAD"):
+        raise CoverLockError(f"commit your changes first: {uncommitted[0]} differs from HEAD")
     for part in PARTS:
-        path = RESULTS / f"{part.name}.json"
-        if not path.exists():
-            raise CoverLockError(f"{path.name} is missing: {again}")
-        revisions[part.name] = str(json.loads(path.read_text()).get("revision"))
-    made_by = set(revisions.values())
-    if len(made_by) > 1 or any(one == "None" or one.endswith("-dirty") for one in made_by):
-        listed = ", ".join(f"{name} {one}" for name, one in revisions.items())
-        raise CoverLockError(f"result files are not of one clean revision ({listed}): {again}")
-    [one] = made_by
-    changed = subprocess.run(
-        ["git", "diff", "--name-only", one, "HEAD", "--", *CODE],
+        if (not only or part.name in only) and out_of_date(part):
+            _make(part, data, work)
+
+
+def out_of_date(part: Part) -> str | None:
+    """Why the published file of a part is not one of the present code, if it is not."""
+    path = RESULTS / f"{part.name}.json"
+    if not path.exists():
+        return f"{path.name} is missing"
+    made_by = str(json.loads(path.read_text()).get("revision"))
+    if made_by == "None" or made_by.endswith("-dirty"):
+        return f"{path.name} is not of a clean revision ({made_by})"
+    changed = _changed(made_by)
+    if changed is None:
+        return f"revision {made_by} of {path.name} is not in this history"
+    if changed:
+        return f"{changed[0]} has changed since {path.name} was made"
+    return None
+
+
+def _changed(since: str) -> list[str] | None:
+    """The files of the code that differ from a revision; None where there is no such revision."""
+    found = subprocess.run(
+        ["git", "diff", "--name-only", since, "--", *CODE],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    if changed.returncode:
-        raise CoverLockError(f"revision {one} of the result files is not in this history: {again}")
-    if names := changed.stdout.split():
-        raise CoverLockError(f"{names[0]} and {len(names) - 1} other files changed since: {again}")
-    return one
+    return None if found.returncode else found.stdout.split()
 
 
-def _made(parts: Sequence[Part], data: Path, work: Path) -> Iterator[Path]:
-    """The file of each part, made unless it is there."""
+def _make(part: Part, data: Path, work: Path) -> None:
+    """Run the command of a part, and publish its file."""
     work.mkdir(parents=True, exist_ok=True)
-    for part in parts:
-        finished, begun = work / f"{part.name}.json", work / f"{part.name}.begun.json"
-        if not finished.exists():
-            line = part.line(data, work)
-            click.echo(f"{part.name}: {line}", err=True)
-            run = subprocess.run(part.arguments(line, begun), env=os.environ, check=False)
-            if run.returncode:
-                raise CoverLockError(
-                    f"'{part.name}' failed with exit code {run.returncode}; mend it and run the "
-                    "same command again: finished parts are kept"
-                )
-            begun.rename(finished)
-        yield finished
+    begun = work / f"{part.name}.begun.json"
+    line = part.line(data, work)
+    click.echo(f"{part.name}: {line}", err=True)
+    run = subprocess.run(part.arguments(line, begun), env=os.environ, check=False)
+    if run.returncode:
+        raise CoverLockError(
+            f"'{part.name}' failed with exit code {run.returncode}; "
+            "fix the cause and run the same command again"
+        )
+    shutil.move(begun, RESULTS / f"{part.name}.json")

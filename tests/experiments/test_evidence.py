@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
 
 import click
@@ -9,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.errors import CoverLockError
 from experiments import evidence
 from experiments.__main__ import studies
 
@@ -31,66 +31,71 @@ def parse(command: click.Command, words: list[str]) -> None:
         parse(below, rest)
 
 
-def test_a_changed_checkout_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(evidence, "revision", lambda: "0123456789ab-dirty")
-    done = CliRunner().invoke(evidence.evidence, ["--data", str(tmp_path)])
-    assert done.exit_code
-    assert "clean checkout" in str(done.exception or done.output)
-
-
-def test_nothing_is_published_before_every_part_is_made(monkeypatch, tmp_path):
-    """The second part fails; the first is kept, and not made again."""
+@pytest.fixture
+def results(monkeypatch, tmp_path):
+    """A folder for the results of two parts."""
+    folder = tmp_path / "results"
+    folder.mkdir()
     parts = (evidence.Part("one", "python -m experiments a"), evidence.Part("two", "coverlock b"))
-    ran: list[str] = []
-
-    class Run:
-        def __init__(self, arguments, **_):
-            ran.append(shlex.join(arguments[2:4]))
-            self.returncode = int(len(ran) == 2)
-            Path(arguments[-1]).write_text("{}")
-
-    results = tmp_path / "results"
-    results.mkdir()
-    monkeypatch.setattr(evidence, "revision", lambda: "0123456789ab")
     monkeypatch.setattr(evidence, "PARTS", parts)
-    monkeypatch.setattr(evidence, "RESULTS", results)
-    monkeypatch.setattr(evidence.subprocess, "run", Run)
+    monkeypatch.setattr(evidence, "RESULTS", folder)
+    monkeypatch.setattr(evidence, "CODE", ("LICENSE",))
+    return folder
+
+
+def published(results: Path, revision: str | None) -> None:
+    for name in ("one", "two"):
+        (results / f"{name}.json").write_text(json.dumps({"revision": revision}))
+
+
+def test_uncommitted_code_is_refused(monkeypatch, results, tmp_path):
+    monkeypatch.setattr(evidence, "_changed", lambda since: ["LICENSE"])
+    done = CliRunner().invoke(evidence.evidence, ["--data", str(tmp_path)])
+    assert "commit your changes first: LICENSE" in str(done.exception)
+
+
+def test_a_finished_part_is_published_and_not_made_again(monkeypatch, results, tmp_path):
+    """The second part fails once; the first stays."""
+    ran: list[str] = []
+    run = evidence.subprocess.run
+
+    def fake(arguments, **options):
+        if arguments[0] == "git":
+            return run(arguments, **options)
+        ran.append(shlex.join(arguments[2:4]))
+        Path(arguments[-1]).write_text('{"revision": "HEAD"}')
+        return subprocess.CompletedProcess(arguments, returncode=int(len(ran) == 2))
+
+    monkeypatch.setattr(evidence.subprocess, "run", fake)
     given = ["--data", str(tmp_path), "--work", str(tmp_path / "work")]
     assert CliRunner().invoke(evidence.evidence, given).exit_code
-    assert not list(results.iterdir())
+    assert [path.name for path in results.iterdir()] == ["one.json"]
     assert CliRunner().invoke(evidence.evidence, given).exit_code == 0
-    assert sorted(path.name for path in results.iterdir()) == ["one.json", "two.json"]
     assert ran == ["experiments a", "coverlock_sdk b", "coverlock_sdk b"]
-
-
-@pytest.fixture
-def published(monkeypatch, tmp_path):
-    """Result files of two parts, of whatever revisions."""
-    monkeypatch.setattr(evidence, "PARTS", (evidence.Part("one", ""), evidence.Part("two", "")))
-    monkeypatch.setattr(evidence, "RESULTS", tmp_path)
-
-    def publish(*revisions: str) -> None:
-        for name, revision in zip(("one", "two"), revisions, strict=False):
-            (tmp_path / f"{name}.json").write_text(json.dumps({"revision": revision}))
-
-    return publish
+    assert CliRunner().invoke(evidence.evidence, ["--check"]).exit_code == 0
 
 
 @pytest.mark.parametrize(
-    ("revisions", "sentence"),
+    ("revision", "sentence"),
     [
-        (["HEAD"], "two.json is missing"),
-        (["HEAD", "HEAD~1"], "not of one clean revision"),
-        (["HEAD-dirty", "HEAD-dirty"], "not of one clean revision"),
-        (["0123456789ab", "0123456789ab"], "not in this history"),
+        (None, "one.json is not of a clean revision"),
+        ("HEAD-dirty", "one.json is not of a clean revision"),
+        ("0123456789ab", "0123456789ab of one.json is not in this history"),
     ],
 )
-def test_files_that_are_not_of_one_clean_revision_are_named(published, revisions, sentence):
-    published(*revisions)
-    with pytest.raises(CoverLockError, match=sentence):
-        evidence.checked()
+def test_files_that_are_not_of_a_clean_revision_are_named(results, revision, sentence):
+    published(results, revision)
+    done = CliRunner().invoke(evidence.evidence, ["--check"])
+    assert sentence in str(done.exception)
 
 
-def test_files_of_the_present_code_pass(published):
-    published("HEAD", "HEAD")
-    assert evidence.checked() == "HEAD"
+def test_a_missing_file_is_named(results):
+    done = CliRunner().invoke(evidence.evidence, ["--check"])
+    assert "one.json is missing: run 'python -m experiments evidence'" in str(done.exception)
+
+
+def test_a_file_older_than_the_code_is_named(monkeypatch, results):
+    published(results, "HEAD~1")
+    monkeypatch.setattr(evidence, "CODE", ())
+    done = CliRunner().invoke(evidence.evidence, ["--check"])
+    assert "has changed since one.json was made" in str(done.exception)
