@@ -15,6 +15,7 @@ STUDIES = {
     "white-box": "experiments.white_box:white_box_command",
     "forgers": "experiments.forgers:forgers",
     "walkers": "experiments.walkers:walkers",
+    "speed": "experiments.speed:speed",
     "key-learners": "experiments.key_learners:key_learners",
     "interventions": "experiments.interventions:interventions_command",
     "training-factors": "experiments.training_factors:training_factors_command",
