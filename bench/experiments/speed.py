@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -90,9 +91,8 @@ def cases(
         ("openvino", "int8", 1),
         ("openvino", "int8", BATCH),
     ):
-        opened, files = verifier(runtime, precision), marked[:count]
-        name = f"verify on {runtime}, {precision}, {count} at a time"
-        found[name] = (lambda opened=opened, files=files: opened.verify(files, MESSAGE), count)
+        work = partial(verifier(runtime, precision).verify, marked[:count], MESSAGE)
+        found[f"verify on {runtime}, {precision}, {count} at a time"] = (work, count)
     plain = verifier("cpu", "fp32")
     return {
         **found,
