@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from types import ModuleType
 from typing import Any
 
@@ -22,8 +21,6 @@ from coverlock_sdk.threads import thread_limit
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
-
-_DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 
 
 class OnnxRuntime:
@@ -95,33 +92,10 @@ def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntim
 
 
 def _library() -> ModuleType:
-    refuse_two_distributions()
     with needs("this runtime", "ONNX Runtime", "cpu", RuntimeUnavailableError):
         import onnxruntime
     module: ModuleType = onnxruntime
     return module
-
-
-def refuse_two_distributions() -> None:
-    """Stop where onnxruntime and onnxruntime-gpu overwrote each other's files.
-
-    pip allows it and finds nothing wrong, and the later one silently wins.
-    """
-    installed = [name for name in _DISTRIBUTIONS if _is_installed(name)]
-    if len(installed) > 1:
-        both = " and ".join(installed)
-        raise CoverLockError(
-            f"{both} are both installed and share one folder, so that neither can be trusted: "
-            f"run 'pip uninstall {' '.join(installed)}' and install one of them again"
-        )
-
-
-def _is_installed(distribution: str) -> bool:
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def cpu_session(content: bytes, threads: int | None = None) -> Any:

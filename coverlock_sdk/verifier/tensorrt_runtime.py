@@ -23,6 +23,11 @@ from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
 
 def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> TensorRtRuntime:
     """The first engine of the bundle that belongs on this machine."""
+    if bundle.manifest.plugin is not None:
+        raise RuntimeUnavailableError(
+            f"{bundle.path} names a plugin that decodes on this machine, so 'tensorrt' has no "
+            "part in it: use 'cpu' or 'auto'"
+        )
     engines = bundle.engines("verify", precision)
     if not engines:
         raise RuntimeUnavailableError(

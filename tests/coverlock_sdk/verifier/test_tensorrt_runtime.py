@@ -11,7 +11,7 @@ import pytest
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
 from coverlock_sdk.bundles.engines import Engine, Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
-from coverlock_sdk.verifier.graph_runner import run_in_parts
+from coverlock_sdk.verifier.graph_runner import run_batch
 from coverlock_sdk.verifier.tensorrt_runtime import TensorRtRuntime, open_tensorrt
 from tests.toy_bundle import write_toy_bundle
 
@@ -225,7 +225,7 @@ def test_a_batch_whose_context_does_not_fit_is_run_in_halves(runtime, library):
     with pytest.raises(MemoryError):
         runtime.run(pictures(8))
     images = pictures(8)
-    decoded, _ = run_in_parts(runtime, images, max_batch=8)
+    decoded, _ = run_batch(runtime, images)
     assert np.array_equal(decoded[:, 0], images.reshape(8, -1).sum(axis=1))
 
 
