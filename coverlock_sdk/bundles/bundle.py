@@ -181,9 +181,9 @@ class Bundle:
     def open(cls, path: PathLike, trust: Any = None) -> Bundle:
         """Read and check the bundle in ``path``.
 
-        With ``trust`` a bundle is refused unless it is signed by the holder of that key: a public
-        key, the path of its file, or several of these. "any" is everybody. A file may also say
-        since when bundles are trusted, so that nobody brings an old one back.
+        With ``trust`` a bundle is refused unless it is signed by the holder of that public key: the
+        path of its file, or several of them. "any" is everybody. A file may also say since when
+        bundles are trusted, so that nobody brings an old one back.
         """
         folder = Path(path)
         content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
@@ -264,10 +264,10 @@ class Bundle:
             write_atomically(self.path / MANIFEST, manifest.to_json())
         return replace(self, manifest=manifest, signed=False)
 
-    def sign(self, private_key: PathLike, passphrase: bytes | None = None) -> Path:
+    def sign(self, private_key: PathLike) -> Path:
         """Sign the manifest with a private key in PEM format; returns the file of the signature."""
         content = _read(self.path / MANIFEST, f"{self.path} has no {MANIFEST} any more")
-        signature = signature_of(content, private_key, passphrase)
+        signature = signature_of(content, private_key)
         with _explained(self.path / SIGNATURE):
             write_atomically(self.path / SIGNATURE, signature)
         return self.path / SIGNATURE

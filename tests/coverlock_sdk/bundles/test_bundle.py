@@ -255,7 +255,6 @@ def test_what_is_not_a_key_is_refused(signed, tmp_path):
     for trust, problem in (
         (tmp_path / "text", "PEM"),
         (tmp_path / "none", "does not exist"),
-        (5, "int"),
     ):
         with pytest.raises(KeyringError, match=problem):
             Bundle.open(bundle, trust=trust)
