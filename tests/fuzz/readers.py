@@ -266,9 +266,10 @@ def parquet(scratch: Path) -> Reader:
     import pyarrow.parquet as pq
 
     from coverlock_plugins.ray_cluster.inputs import find_shards
-    from coverlock_sdk.scaling.job import VerificationJob
+    from coverlock_sdk.images.isolation import DecodingPool
+    from coverlock_sdk.scaling.job import prepare
 
-    path, job = scratch / "rows.parquet", VerificationJob("", max_pixels=4_000_000)
+    path, decoders = scratch / "rows.parquet", DecodingPool(1, max_pixels=4_000_000)
     [picture, *_] = picture_files()
     columns = {"file": ["a", "b"], "path": ["a.png", None], "bytes": [None, picture]}
     pq.write_table(pa.table(columns), path)
@@ -290,7 +291,7 @@ def parquet(scratch: Path) -> Reader:
             pq.write_table(pa.table(rows), path)
         for part in find_shards([str(path)], with_message=True):
             for item in part.items():
-                job.prepare(item.file, SIZE, load=item.load)
+                prepare(item, SIZE, decoders)
 
     return reader
 
