@@ -9,7 +9,7 @@
 # which, and RESULT-logs/ keeps what each step printed. Exit codes: 0 all passed, 1 a step failed,
 # 2 wrong arguments, 3 steps were skipped.
 #
-# Run it in NVIDIA's TensorRT image of docker/gpu.Dockerfile.
+# Run it in the image of docker/gpu.Dockerfile.
 set -uo pipefail
 if [ $# -lt 2 ]; then
     echo "usage: $0 BUNDLE PHOTOS [RESULT]" >&2
@@ -62,7 +62,7 @@ precisions=$("$python" -c 'import json, sys; print(*json.load(open(sys.argv[1]))
 step "sign" coverlock sign "$bundle" --key "$work/signing.key" --new-key
 on_gpu "pytest -m gpu" "$python" -m pytest -q -m gpu tests
 for precision in $precisions; do
-    on_gpu "compile $precision" coverlock compile "$bundle" --target tensorrt \
+    on_gpu "compile $precision" coverlock compile "$bundle" \
         --precision "$precision" --trust "$signer"
     on_gpu "sign $precision" coverlock sign "$bundle" --key "$work/signing.key"
 done

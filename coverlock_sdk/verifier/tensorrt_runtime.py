@@ -1,15 +1,14 @@
-"""TensorRT: engines that were compiled for this GPU.
+"""TensorRT-RTX: engines that a vendor compiled for RTX GPUs.
 
-Pictures go through page-locked buffers, batches are filled up to a few sizes, and for each size
-the whole trip (copy in, compute, copy out) is recorded once as a CUDA graph and then replayed.
+Pictures go through page-locked buffers, and batches are filled up to a few sizes, for each of which
+TensorRT-RTX records a CUDA graph of its own.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import importlib
 import threading
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.bundles.engines import MODULES, Engine, Gpu, NoGpuError, first_gpu
-from coverlock_sdk.errors import EngineError, RuntimeUnavailableError
+from coverlock_sdk.bundles.engines import Engine, Gpu, NoGpuError, first_gpu
+from coverlock_sdk.errors import EngineError, RuntimeUnavailableError, needs
 
 
 def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> TensorRtRuntime:
@@ -32,7 +31,7 @@ def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Tensor
     if not engines:
         raise RuntimeUnavailableError(
             f"{bundle.path} has no TensorRT engine in {precision}: "
-            f"make one with 'coverlock compile {bundle.path} --target tensorrt'"
+            f"make one with 'coverlock compile {bundle.path}'"
         )
     if not bundle.signed:
         raise RuntimeUnavailableError(
@@ -43,12 +42,17 @@ def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Tensor
         gpu = first_gpu()
     except NoGpuError as reason:
         raise RuntimeUnavailableError(str(reason)) from None
+    with needs("this runtime", "TensorRT-RTX", "rtx", RuntimeUnavailableError):
+        import tensorrt_rtx
+
+        cuda = Cuda()
     misfits = []
     for engine in engines:
-        library, misfit = _library(engine, gpu)
-        if library is not None:
+        misfit = engine.misfit(gpu, tensorrt_rtx.__version__)
+        if misfit is None:
             try:
-                return TensorRtRuntime(library, engine, bundle.read(engine.file), gpu)
+                plan = bundle.read(engine.file)
+                return TensorRtRuntime(tensorrt_rtx, cuda, engine, plan, gpu)
             except MemoryError:
                 misfit = f"{gpu.name} has no memory left for batches of {engine.batches[2]}"
             except EngineError as error:
@@ -57,42 +61,24 @@ def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Tensor
     raise RuntimeUnavailableError("no engine of the bundle fits: " + "; ".join(misfits))
 
 
-def _library(engine: Engine, gpu: Gpu) -> tuple[Any, str | None]:
-    """NVIDIA's module for ``engine``, or None and the reason it cannot run here."""
-    try:
-        library = importlib.import_module(MODULES[engine.target])
-        importlib.import_module("cuda.bindings.runtime")
-    except ImportError as error:
-        return None, f"{error.name or error} is not installed"
-    misfit = engine.misfit(gpu, library.__version__)
-    return (library, None) if misfit is None else (None, misfit)
-
-
 class TensorRtRuntime:
     """One engine, one stream and one set of buffers; threads take turns."""
 
     name = "tensorrt"
 
-    def __init__(self, library: Any, engine: Engine, plan: bytes, gpu: Gpu) -> None:
-        self.providers: tuple[str, ...] = (f"{engine.target} {engine.version}", gpu.name)
+    def __init__(self, library: Any, cuda: Cuda, engine: Engine, plan: bytes, gpu: Gpu) -> None:
+        self.providers: tuple[str, ...] = (f"TensorRT-RTX {engine.version}", gpu.name)
         self._lock = threading.Lock()
         self._logger = library.Logger(library.Logger.ERROR)
         self._runtime = library.Runtime(self._logger)
-        # A version-compatible engine brings host code of its own; the signature vouches for it.
-        self._runtime.engine_host_code_allowed = engine.version_compatible
         self._engine = self._runtime.deserialize_cuda_engine(plan)
         if self._engine is None:
-            raise EngineError(
-                f"TensorRT does not accept {engine.file} on {gpu.name}: compile the bundle here"
-            )
+            raise EngineError("TensorRT-RTX does not accept it here: compile the bundle again")
         self._sizes = batch_sizes(engine.batches[0], engine.batches[2])
         self._library = library
         self._contexts: dict[int, Any] = {}
-        self._graphs: dict[int, Any] = {}
         self._buffers: dict[str, Buffer] = {}
-        # TensorRT-RTX specialises kernels while it runs, and so records its graphs by itself.
-        self._own_graphs = engine.target == "tensorrt"
-        self._cuda = Cuda()
+        self._cuda = cuda
         self._stream = self._cuda.stream()
         try:
             for name in (INPUT, *OUTPUTS):
@@ -113,16 +99,14 @@ class TensorRtRuntime:
         return np.concatenate(decoded), np.concatenate(described)
 
     def close(self) -> None:
-        """Free graphs, buffers and the stream."""
+        """Free the buffers and the stream."""
         with self._lock:
             if self._engine is None:
                 return
-            for graph in self._graphs.values():
-                self._cuda.call("cudaGraphExecDestroy", graph)
             for buffer in self._buffers.values():
                 self._cuda.free(buffer)
             self._cuda.call("cudaStreamDestroy", self._stream)
-            self._graphs, self._buffers, self._contexts = {}, {}, {}
+            self._buffers, self._contexts = {}, {}
             self._engine = self._runtime = None
 
     def _run(self, images: Pixels) -> tuple[Logits, Descriptions]:
@@ -130,14 +114,12 @@ class TensorRtRuntime:
         size = next(size for size in self._sizes if size >= count)
         self._buffers[INPUT].host[:count] = images
         self._buffers[INPUT].host[count:size] = 0
-        if size in self._graphs:
-            self._cuda.call("cudaGraphLaunch", self._graphs[size], self._stream)
-        else:
-            self._enqueue(size)
-            if self._own_graphs:
-                # The first run at a shape sets the context up, which a recording must not contain.
-                self._cuda.call("cudaStreamSynchronize", self._stream)
-                self._graphs[size] = self._recorded(size)
+        context = self._context(size)
+        self._cuda.copy_in(self._buffers[INPUT], size, self._stream)
+        if not context.execute_async_v3(int(self._stream)):
+            raise EngineError(f"TensorRT-RTX failed on a batch of {size} pictures")
+        for name in OUTPUTS:
+            self._cuda.copy_out(self._buffers[name], size, self._stream)
         self._cuda.call("cudaStreamSynchronize", self._stream)
         decoded, described = (
             self._buffers[name].host[:count].astype(np.float32) for name in OUTPUTS
@@ -145,39 +127,18 @@ class TensorRtRuntime:
         return decoded, described
 
     def _context(self, size: int) -> Any:
-        """The execution context of one batch size: what is recorded of it stays valid."""
+        """The execution context of one batch size: what it recorded stays valid."""
         if size not in self._contexts:
-            context = _new_context(self._library, self._engine)
+            config = self._engine.create_runtime_config()
+            config.cuda_graph_strategy = self._library.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
+            context = self._engine.create_execution_context(config)
+            if context is None:
+                raise MemoryError("the GPU has no memory left for an execution context")
             context.set_input_shape(INPUT, (size, *self._buffers[INPUT].host.shape[1:]))
             for name, buffer in self._buffers.items():
                 context.set_tensor_address(name, buffer.device)
             self._contexts[size] = context
         return self._contexts[size]
-
-    def _enqueue(self, size: int) -> None:
-        context = self._context(size)
-        self._cuda.copy_in(self._buffers[INPUT], size, self._stream)
-        if not context.execute_async_v3(int(self._stream)):
-            raise EngineError(f"TensorRT failed on a batch of {size} pictures")
-        for name in OUTPUTS:
-            self._cuda.copy_out(self._buffers[name], size, self._stream)
-
-    def _recorded(self, size: int) -> Any:
-        mode = self._cuda.library.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
-        self._cuda.call("cudaStreamBeginCapture", self._stream, mode)
-        try:
-            self._enqueue(size)
-        except BaseException:
-            # A stream that goes on recording would run nothing any more.
-            with contextlib.suppress(EngineError, MemoryError):
-                graph = self._cuda.call("cudaStreamEndCapture", self._stream)
-                self._cuda.call("cudaGraphDestroy", graph)
-            raise
-        graph = self._cuda.call("cudaStreamEndCapture", self._stream)
-        try:
-            return self._cuda.call("cudaGraphInstantiate", graph, 0)
-        finally:
-            self._cuda.call("cudaGraphDestroy", graph)
 
 
 def batch_sizes(smallest: int, largest: int) -> list[int]:
@@ -186,19 +147,6 @@ def batch_sizes(smallest: int, largest: int) -> list[int]:
     while sizes[-1] < largest:
         sizes.append(min(2 * sizes[-1], largest))
     return sizes
-
-
-def _new_context(library: Any, engine: Any) -> Any:
-    """An execution context, which in TensorRT-RTX is told to record by itself."""
-    if hasattr(library, "CudaGraphStrategy"):
-        config = engine.create_runtime_config()
-        config.cuda_graph_strategy = library.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
-        context = engine.create_execution_context(config)
-    else:
-        context = engine.create_execution_context()
-    if context is None:
-        raise MemoryError("the GPU has no memory left for an execution context")
-    return context
 
 
 class Buffer:
@@ -218,7 +166,7 @@ class Cuda:
     """The few calls of the CUDA runtime that are needed, with errors as exceptions."""
 
     def __init__(self) -> None:
-        self.library = importlib.import_module("cuda.bindings.runtime")
+        self.library = import_module("cuda.bindings.runtime")
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a function by its CUDA name; what does not fit is a ``MemoryError``."""

@@ -11,9 +11,8 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from coverlock_export.tensorrt import BuildSettings, compile_bundle
+from coverlock_export.tensorrt import BATCHES, compile_bundle
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION, Bundle
-from coverlock_sdk.bundles.engines import TARGETS, Target
 from coverlock_sdk.bundles.signing import SIGNATURE
 from coverlock_sdk.cli.options import Trusted, json_option, open_lock, path_option, trust_option
 from coverlock_sdk.cli.output import print_json
@@ -131,7 +130,6 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
 
 @click.command("compile")
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
-@click.option("--target", type=click.Choice(TARGETS), required=True, help="What to build for.")
 @click.option(
     "--precision",
     "precisions",
@@ -142,27 +140,22 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     "--batches",
     nargs=3,
     type=click.IntRange(1),
-    default=(1, 8, 32),
+    default=BATCHES,
     help="Smallest, usual and largest batch.",
 )
-@click.option("--portable", is_flag=True, help="Build for every GPU from Ampere on.")
-@click.option("--version-compatible", is_flag=True, help="Build for later TensorRT versions too.")
 @trust_option
 @json_option
 def compile_command(
     folder: Path,
-    target: Target,
     precisions: tuple[str, ...],
     batches: tuple[int, int, int],
-    portable: bool,
-    version_compatible: bool,
     trust: Trusted,
     as_json: bool,
 ) -> None:
-    """Build TensorRT engines from the verification graph of BUNDLE and put them into it.
+    """Build TensorRT-RTX engines from the verification graph of BUNDLE and put them into it.
 
-    'tensorrt' builds for this machine's GPU. 'tensorrt-rtx' builds for every RTX GPU from Ampere
-    on and does not need a GPU. An existing engine is kept. A signed bundle needs --trust.
+    They run on every RTX GPU from Ampere on, and no GPU is needed to build them. An existing engine
+    is kept. A signed bundle needs --trust.
     """
     signed = (folder / SIGNATURE).exists()
     if signed and trust is None:
@@ -171,12 +164,11 @@ def compile_command(
             "name the public key with --trust, so that its files are checked first"
         )
     bundle = Bundle.open(folder, trust)
-    settings = BuildSettings(target, batches, portable, version_compatible)
     if not precisions:
         bundle.file()  # or an error that says why there is no such graph
         precisions = tuple(bundle.manifest.graphs["verify"])
-    with Console(stderr=True).status(f"{target} is building"):
-        made = list(compile_bundle(bundle, settings, {"verify": list(precisions)}))
+    with Console(stderr=True).status("TensorRT-RTX is building"):
+        made = list(compile_bundle(bundle, {"verify": list(precisions)}, batches))
     if as_json:
         print_json([{"file": c.engine.file, **asdict(c.engine), "built": c.built} for c in made])
     else:
