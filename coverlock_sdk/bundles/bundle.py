@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -221,13 +220,10 @@ class Bundle:
     def file(self, graph: str = "verify", precision: str = "fp32") -> str:
         """Name of the file that holds ``graph`` in ``precision``."""
         precisions = self.manifest.graphs.get(graph)
-        if not precisions and self.manifest.plugin is not None:
-            raise BundleError(
-                f"{self.path} has no graph '{graph}': its watermark is not a network and is "
-                "decoded on the host"
-            )
         if not precisions:
-            raise BundleError(f"{self.path} has no graph '{graph}': export it again")
+            hosted = "its watermark is not a network and is decoded on the host"
+            remedy = "export it again" if self.manifest.plugin is None else hosted
+            raise BundleError(f"{self.path} has no graph '{graph}': {remedy}")
         if precision not in precisions:
             there = ", ".join(precisions)
             raise BundleError(f"{self.path} has '{graph}' in {there}, but not in {precision}")
@@ -288,21 +284,14 @@ def building(out: Path) -> Iterator[Path]:
         raise BundleError(f"{out} exists: choose another folder, or remove it")
     with _explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        folder = out.parent / f".{out.name}.{os.getpid()}"
+        folder.mkdir()
     try:
         yield folder
         with _explained(out):
-            folder.chmod(0o777 & ~_umask())
             folder.replace(out)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _umask() -> int:
-    """What this process takes from the rights of its files; it can only be seen by setting it."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
 
 
 def seal(folder: Path, manifest: Manifest) -> None:
