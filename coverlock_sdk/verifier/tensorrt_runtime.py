@@ -1,15 +1,13 @@
 """TensorRT-RTX: engines that a vendor compiled for RTX GPUs.
 
-Pictures go through page-locked buffers, and batches are filled up to a few sizes, for each of which
-TensorRT-RTX records a CUDA graph of its own.
+Batches are filled up to a few sizes, for each of which TensorRT-RTX records a CUDA graph.
 """
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,13 +77,12 @@ class TensorRtRuntime:
         self._contexts: dict[int, Any] = {}
         self._buffers: dict[str, Buffer] = {}
         self._cuda = cuda
-        self._stream = self._cuda.stream()
+        self._stream = cuda.call("cudaStreamCreateWithFlags", cuda.library.cudaStreamNonBlocking)
         try:
             for name in (INPUT, *OUTPUTS):
-                self._buffers[name] = self._cuda.buffer(
-                    (self._sizes[-1], *tuple(self._engine.get_tensor_shape(name))[1:]),
-                    np.dtype(library.nptype(self._engine.get_tensor_dtype(name))),
-                )
+                shape = self._sizes[-1], *tuple(self._engine.get_tensor_shape(name))[1:]
+                host = np.zeros(shape, library.nptype(self._engine.get_tensor_dtype(name)))
+                self._buffers[name] = Buffer(host, int(cuda.call("cudaMalloc", host.nbytes)))
         except BaseException:
             self.close()
             raise
@@ -104,7 +101,7 @@ class TensorRtRuntime:
             if self._engine is None:
                 return
             for buffer in self._buffers.values():
-                self._cuda.free(buffer)
+                self._cuda.call("cudaFree", buffer.device)
             self._cuda.call("cudaStreamDestroy", self._stream)
             self._buffers, self._contexts = {}, {}
             self._engine = self._runtime = None
@@ -112,19 +109,22 @@ class TensorRtRuntime:
     def _run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         count = len(images)
         size = next(size for size in self._sizes if size >= count)
-        self._buffers[INPUT].host[:count] = images
-        self._buffers[INPUT].host[count:size] = 0
-        context = self._context(size)
-        self._cuda.copy_in(self._buffers[INPUT], size, self._stream)
+        context, pictures = self._context(size), self._buffers[INPUT]
+        pictures.host[:count] = images
+        pictures.host[count:size] = 0
+        self._copy(pictures.device, pictures.address, pictures.host[:size].nbytes, "HostToDevice")
         if not context.execute_async_v3(int(self._stream)):
             raise EngineError(f"TensorRT-RTX failed on a batch of {size} pictures")
-        for name in OUTPUTS:
-            self._cuda.copy_out(self._buffers[name], size, self._stream)
+        outputs = [self._buffers[name] for name in OUTPUTS]
+        for output in outputs:
+            self._copy(output.address, output.device, output.host[:size].nbytes, "DeviceToHost")
         self._cuda.call("cudaStreamSynchronize", self._stream)
-        decoded, described = (
-            self._buffers[name].host[:count].astype(np.float32) for name in OUTPUTS
-        )
+        decoded, described = (output.host[:count].astype(np.float32) for output in outputs)
         return decoded, described
+
+    def _copy(self, target: int, source: int, size: int, direction: str) -> None:
+        kind = getattr(self._cuda.library.cudaMemcpyKind, f"cudaMemcpy{direction}")
+        self._cuda.call("cudaMemcpyAsync", target, source, size, kind, self._stream)
 
     def _context(self, size: int) -> Any:
         """The execution context of one batch size: what it recorded stays valid."""
@@ -149,21 +149,20 @@ def batch_sizes(smallest: int, largest: int) -> list[int]:
     return sizes
 
 
-class Buffer:
-    """The same array twice: page-locked on the host, and on the GPU."""
+class Buffer(NamedTuple):
+    """The same array on the host and on the GPU."""
 
-    def __init__(self, host: npt.NDArray[Any], pointer: int, device: int) -> None:
-        self.host = host
-        self.pointer = pointer
-        self.device = device
+    host: npt.NDArray[Any]
+    device: int
 
-    def bytes(self, rows: int) -> int:
-        """Size of the first ``rows`` rows."""
-        return rows * self.host[:1].nbytes
+    @property
+    def address(self) -> int:
+        """Where the host array begins."""
+        return self.host.ctypes.data
 
 
 class Cuda:
-    """The few calls of the CUDA runtime that are needed, with errors as exceptions."""
+    """The CUDA runtime, with errors as exceptions."""
 
     def __init__(self) -> None:
         self.library = import_module("cuda.bindings.runtime")
@@ -176,36 +175,3 @@ class Cuda:
         if code != self.library.cudaError_t.cudaSuccess:
             raise EngineError(f"{name} failed: {code.name}")
         return values[0] if values else None
-
-    def stream(self) -> Any:
-        """A stream that does not wait for the default one."""
-        return self.call("cudaStreamCreateWithFlags", self.library.cudaStreamNonBlocking)
-
-    def buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
-        """Room for an array on both sides."""
-        size = int(np.prod(shape)) * dtype.itemsize
-        pointer = int(self.call("cudaMallocHost", size))
-        memory = (ctypes.c_byte * size).from_address(pointer)
-        host: npt.NDArray[Any] = np.ndarray(shape, dtype, memoryview(memory).cast("B"))
-        try:
-            return Buffer(host, pointer, int(self.call("cudaMalloc", size)))
-        except BaseException:
-            self.call("cudaFreeHost", pointer)
-            raise
-
-    def copy_in(self, buffer: Buffer, rows: int, stream: Any) -> None:
-        """Queue a copy of the first rows to the GPU."""
-        kind = self.library.cudaMemcpyKind.cudaMemcpyHostToDevice
-        size = buffer.bytes(rows)
-        self.call("cudaMemcpyAsync", buffer.device, buffer.pointer, size, kind, stream)
-
-    def copy_out(self, buffer: Buffer, rows: int, stream: Any) -> None:
-        """Queue a copy of the first rows to the host."""
-        kind = self.library.cudaMemcpyKind.cudaMemcpyDeviceToHost
-        size = buffer.bytes(rows)
-        self.call("cudaMemcpyAsync", buffer.pointer, buffer.device, size, kind, stream)
-
-    def free(self, buffer: Buffer) -> None:
-        """Give both halves back; the host array must not be used any more."""
-        self.call("cudaFree", buffer.device)
-        self.call("cudaFreeHost", buffer.pointer)
