@@ -1,7 +1,7 @@
 """Who runs a bundle's graph: the role of a runtime, and how one is chosen.
 
 A runtime either does what was asked of it or says why not. None of them quietly does something
-slower: ``choose`` keeps the reason of each one that it passed over.
+slower: ``choose`` logs the reason of each one that it passed over.
 """
 
 from __future__ import annotations
@@ -48,27 +48,22 @@ class Runtime(Protocol):
         """Give back memory and devices; the runtime is not used again."""
 
 
-def choose(
-    bundle: Bundle, wanted: str, precision: str, threads: int | None
-) -> tuple[Runtime, dict[str, str]]:
-    """The runtime named ``wanted``, or with "auto" the first that works here.
-
-    The second value says why each runtime before it was passed over.
-    """
+def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> Runtime:
+    """The runtime named ``wanted``, or with "auto" the first that works here."""
     if wanted != AUTO and wanted not in RUNTIMES:
         raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(RUNTIMES)}")
     if wanted != AUTO:
-        return _opened(wanted, bundle, precision, threads), {}
-    passed_over: dict[str, str] = {}
+        return _opened(wanted, bundle, precision, threads)
+    passed_over = []
     for name in RUNTIMES:
         try:
             runtime = _opened(name, bundle, precision, threads)
         except RuntimeUnavailableError as error:
-            passed_over[name] = str(error)
+            passed_over.append(f"not {name}: {error}")
             continue
         _tell(bundle, runtime, passed_over)
-        return runtime, passed_over
-    reasons = "; ".join(f"{name}: {why}" for name, why in passed_over.items())
+        return runtime
+    reasons = "; ".join(passed_over)
     raise RuntimeUnavailableError(f"no runtime can run {bundle.path} here ({reasons})")
 
 
@@ -77,18 +72,11 @@ def _opened(name: str, bundle: Bundle, precision: str, threads: int | None) -> R
     return runtime
 
 
-def _tell(bundle: Bundle, runtime: Runtime, passed_over: dict[str, str]) -> None:
+def _tell(bundle: Bundle, runtime: Runtime, passed_over: list[str]) -> None:
     """Log which runtime was chosen and why none before it; warn if a GPU stays idle."""
     idle = runtime.name not in ON_GPU and _has_gpu()
-    reasons = "".join(f"; not {name}: {why}" for name, why in passed_over.items())
-    logger.log(
-        logging.WARNING if idle else logging.INFO,
-        "%s runs on %s (%s)%s",
-        bundle.path,
-        runtime.name,
-        ", ".join(runtime.providers),
-        reasons,
-    )
+    chosen = f"{bundle.path} runs on {runtime.name} ({', '.join(runtime.providers)})"
+    logger.log(logging.WARNING if idle else logging.INFO, "; ".join([chosen, *passed_over]))
 
 
 def _has_gpu() -> bool:

@@ -72,8 +72,6 @@ class Verifier(PictureVerifier):
 
     bundle: Bundle
     precision: str
-    passed_over: dict[str, str]
-    """Why "auto" did not choose each runtime that it tried first."""
     _audit: AuditLog | None
     _runner: GraphRunner
 
@@ -101,10 +99,10 @@ class Verifier(PictureVerifier):
         log = None
         if settings.audit is not None:
             log = AuditLog(settings.audit, bundle.manifest.version)
-        chosen, passed_over = choose(bundle, runtime, settings.precision, settings.threads)
+        chosen = choose(bundle, runtime, settings.precision, settings.threads)
         verifier = cls(lock, bundle.manifest.watermark, [log.verdict_reached] if log else [])
         verifier.bundle, verifier.precision, verifier._audit = bundle, settings.precision, log
-        verifier.passed_over, verifier.max_pixels = passed_over, settings.max_pixels
+        verifier.max_pixels = settings.max_pixels
         batcher = Batcher(chosen, settings.max_batch, settings.max_delay_ms, settings.max_queue)
         verifier._runner = GraphRunner(bundle, batcher, settings.watermark)
         try:

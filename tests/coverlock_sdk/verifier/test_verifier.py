@@ -179,17 +179,19 @@ def test_a_registry_asks_for_the_picture_that_was_marked(octave_bundle, key, pho
         Verifier.open(octave_bundle, "cpu", registry=path)
 
 
-def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch):
+def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeUnavailableError("it is broken")
 
     order = {name: runtimes.RUNTIMES[name] for name in ("cuda", "cpu")}
     monkeypatch.setattr(runtimes, "RUNTIMES", order)
     monkeypatch.setattr(onnx_runtime, "open_cuda", broken)
+    caplog.set_level("INFO", "coverlock_sdk.verifier.runtimes")
     with Verifier.open(bundle) as verifier:
         assert verifier.runtime.name == "cpu"
         assert verifier.runtime.providers == ("CPUExecutionProvider",)
-        assert verifier.passed_over == {"cuda": "it is broken"}
+    [entry] = [record for record in caplog.records if "runs on cpu" in record.message]
+    assert entry.message.endswith("; not cuda: it is broken")
     del order["cpu"]
     with pytest.raises(RuntimeUnavailableError, match="cuda: it is broken"):
         Verifier.open(bundle)
