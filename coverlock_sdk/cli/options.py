@@ -52,21 +52,6 @@ def path_option(*names: str, help: str, **settings: Any) -> Callable[[Any], Any]
     return click.option(*names, type=click.Path(path_type=Path), help=help, **settings)
 
 
-def refuse_idle(where: str, *parameters: str) -> None:
-    """Refuse those ``parameters`` of the running command that were given but do nothing here."""
-    context = click.get_current_context()
-    idle = [
-        parameter.opts[-1]
-        for parameter in context.command.params
-        if parameter.name in parameters
-        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    ]
-    if idle:
-        verb, them = ("does", "it") if len(idle) == 1 else ("do", "them")
-        listed = ", ".join(idle[:-1]) + " and " * (len(idle) > 1) + idle[-1]
-        raise CoverLockError(f"{listed} {verb} nothing {where}: leave {them} out")
-
-
 def _chosen_trust(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> Trusted:
@@ -224,8 +209,15 @@ def require_one(watermark: str | None, bundle: Path | None, *of_bundles: str) ->
     """Refuse everything but one watermark or one bundle, and options of bundles without one."""
     if (watermark is None) == (bundle is None):
         raise CoverLockError("name either a watermark with --watermark or a bundle with --bundle")
-    if bundle is None:
-        refuse_idle("without --bundle", *of_bundles)
+    context = click.get_current_context()
+    idle = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name in of_bundles
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if bundle is None and idle:
+        raise CoverLockError(f"without --bundle, leave out {', '.join(idle)}")
 
 
 def require_registry(path: Path) -> None:

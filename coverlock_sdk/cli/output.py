@@ -211,10 +211,7 @@ def _show(
     if not marking and counts["rejected"] and counts["rejected"] == len(rows):
         console.print("Nothing was accepted: check the key, the identifier and the watermark.")
     if skipped:
-        others = "1 file that is not a picture"
-        if skipped > 1:
-            others = f"{skipped:,} files that are not pictures"
-        console.print(f"skipped {others}", highlight=False)
+        console.print(f"not pictures: {skipped:,} skipped", highlight=False)
 
 
 def _console() -> Console:

@@ -71,13 +71,18 @@ def verify(
     """
     require_one(opening["watermark"], opening["bundle"], *BUNDLE_ONLY)
     if workers is not None:
-        _verify_in_processes(open_job(identifier, **opening), sources, workers, audit, as_json)
+        job = replace(open_job(identifier, **opening), digests=audit is not None)
+        found = search(sources)
+        rows = in_processes(job, [str(source.path) for source in found.pictures], workers)
+        manifest = Bundle.open(job.bundle).manifest
+        names = manifest.watermark, manifest.hash, manifest.version
+        report(found, logged(rows, audit, identifier, *names), VERDICT_COLUMNS, as_json)
     with open_verifier(**opening) as verifier:
         check: Check = partial(verifier.verify, messages=identifier)
         registry = verifier.lock.registry
-        names = remembered_names(registry, identifier) if registry is not None else [identifier]
-        if names != [identifier]:
-            check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
+        serials = [identifier] if registry is None else remembered_names(registry, identifier)
+        if serials != [identifier]:
+            check = partial(verifier.identify, messages=verifier.lock.checked_book(serials))
         _check_all(verifier, sources, check, identifier, VERDICT_COLUMNS, audit, as_json)
 
 
@@ -145,7 +150,14 @@ def open_job(
 ) -> VerificationJob:
     """The job for other processes; they work in other folders, so paths are absolute."""
     if registry is not None:
-        _require_name(registry, identifier)
+        require_registry(registry)
+    if registry is not None and identifier is not None:
+        names = remembered_names(Registry(registry), identifier)
+        if names != [identifier]:
+            raise MessageError(
+                f"'{identifier}' stands for {len(names)} serials, but several processes look for "
+                "only one: name a serial with --id, or leave out --workers"
+            )
     name, precision = runtime
     return VerificationJob(
         bundle=str(Bundle.given(bundle, trust).path.resolve()),
@@ -159,26 +171,5 @@ def open_job(
     )
 
 
-def _require_name(registry: Path, identifier: str | None) -> None:
-    """Refuse an identifier that stands for many serials: a job looks for one."""
-    require_registry(registry)
-    names = [] if identifier is None else remembered_names(Registry(registry), identifier)
-    if names and names != [identifier]:
-        raise MessageError(
-            f"'{identifier}' stands for {len(names)} serials, but several processes look for only "
-            "one: name a serial with --id, or leave out --workers"
-        )
-
-
 def _resolved(path: Path | str | None) -> str | None:
     return str(Path(path).resolve()) if path else None
-
-
-def _verify_in_processes(
-    job: VerificationJob, sources: tuple[str, ...], workers: int, audit: Path | None, as_json: bool
-) -> NoReturn:
-    job, found = replace(job, digests=audit is not None), search(sources)
-    rows = in_processes(job, [str(source.path) for source in found.pictures], workers)
-    manifest = Bundle.open(job.bundle).manifest
-    names = manifest.watermark, manifest.hash, manifest.version
-    report(found, logged(rows, audit, job.message, *names), VERDICT_COLUMNS, as_json)
