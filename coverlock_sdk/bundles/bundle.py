@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -21,15 +22,9 @@ import msgspec
 from msgspec import Meta
 
 from coverlock_sdk.bundles.engines import Engine
-from coverlock_sdk.bundles.signing import (
-    ANYONE,
-    SIGNATURE,
-    check_signature,
-    signature_of,
-    warn_untrusted,
-)
+from coverlock_sdk.bundles.signing import ANYONE, SIGNATURE, check_signature, signature_of
 from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.errors import BundleError
+from coverlock_sdk.errors import BundleError, UntrustedBundleWarning
 from coverlock_sdk.files import file_digest, write_atomically
 from coverlock_sdk.images.picture import MAX_SIDE
 
@@ -136,14 +131,9 @@ class Manifest:
         except (ValueError, RecursionError):
             raise BundleError(f"{path} is not the manifest of a bundle: export it again") from None
         if header.schema != SCHEMA:
-            age, remedy = (
-                ("a newer", "update coverlock-sdk")
-                if header.schema > SCHEMA
-                else ("an older", "export the bundle again")
-            )
             raise BundleError(
-                f"{path} was written by {age} version (schema {header.schema}, this one reads "
-                f"{SCHEMA}): {remedy}"
+                f"{path} was written by another version (schema {header.schema}, this one reads "
+                f"{SCHEMA}): update coverlock-sdk and export the bundle again"
             )
         blanked = content.replace(header.sha256.encode(), _BLANK.encode(), 1)
         if hashlib.sha256(blanked).hexdigest() != header.sha256:
@@ -209,7 +199,12 @@ class Bundle:
         if isinstance(bundle, Bundle):
             return bundle if trust is None else cls.open(bundle.path, trust)
         if trust is None:
-            warn_untrusted(bundle)
+            warnings.warn(
+                f"{bundle} was opened without checking who made it: name the signer's public key "
+                f"with trust= or --trust, or '{ANYONE}' if you trust everyone who can write there",
+                UntrustedBundleWarning,
+                stacklevel=3,
+            )
         return cls.open(bundle, trust)
 
     @property

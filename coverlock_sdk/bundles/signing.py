@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coverlock_sdk.documents import DocumentError, read_file
-from coverlock_sdk.errors import BundleError, KeyringError, UntrustedBundleWarning, needs
+from coverlock_sdk.documents import read_file
+from coverlock_sdk.errors import BundleError, KeyringError, needs
 from coverlock_sdk.files import write_atomically
 
 SIGNATURE = "manifest.sig"
@@ -47,7 +46,7 @@ def _signers(trust: Any) -> list[Signer]:
 
 def _signer(file: Path) -> Signer:
     exceptions, ed25519, serialization = _cryptography()
-    content = _content(file)
+    content = read_file(file)
     try:
         key = serialization.load_pem_public_key(content)
     except (ValueError, exceptions.UnsupportedAlgorithm):
@@ -79,10 +78,7 @@ def check_signature(folder: Path, content: bytes, trust: Any) -> str:
         raise BundleError(
             f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
         )
-    try:
-        signature = read_file(folder / SIGNATURE)
-    except DocumentError as error:
-        raise BundleError(str(error)) from None
+    signature = read_file(folder / SIGNATURE)
     found = [signer.since for signer in signers if _has_signed(signer.key, signature, content)]
     if not found:
         raise BundleError(
@@ -99,16 +95,6 @@ def _has_signed(key: Any, signature: bytes, content: bytes) -> bool:
     except exceptions.InvalidSignature:
         return False
     return True
-
-
-def warn_untrusted(bundle: PathLike) -> None:
-    """Warn the caller of ``Verifier.open`` or the like that nobody checks who made a bundle."""
-    warnings.warn(
-        f"{bundle} was opened without checking who made it: name the signer's public key with "
-        f"trust= or --trust, or '{ANYONE}' if you trust everyone who can write there",
-        UntrustedBundleWarning,
-        stacklevel=4,
-    )
 
 
 def generate_signing_key(path: PathLike) -> Path:
@@ -141,7 +127,7 @@ def _write_pair(private: Path, public: Path) -> str | None:
 def signature_of(content: bytes, private_key: PathLike) -> bytes:
     """The signature of ``content`` by a private key in PEM format."""
     _, ed25519, serialization = _cryptography()
-    secret = _content(Path(private_key))
+    secret = read_file(private_key)
     try:
         key = serialization.load_pem_private_key(secret, password=None)
     except (ValueError, TypeError):  # of an encrypted key
@@ -162,10 +148,3 @@ def _cryptography() -> Any:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     return exceptions, ed25519, serialization
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_file(path)
-    except DocumentError as error:
-        raise KeyringError(str(error)) from None

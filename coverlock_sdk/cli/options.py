@@ -69,12 +69,6 @@ def _chosen_runtime(context: click.Context, option: click.Parameter, given: str)
     return name, precision or Settings.precision
 
 
-def _chosen_identifier(
-    context: click.Context, option: click.Parameter, given: str | None
-) -> str | None:
-    return None if given is None else require_text(given)
-
-
 sources_argument = click.argument("sources", nargs=-1, required=True)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else."
@@ -83,7 +77,7 @@ identifier_option = click.option(
     "--id",
     "identifier",
     required=True,
-    callback=_chosen_identifier,
+    callback=lambda context, option, given: require_text(given),
     help="Identifier that the pictures carry.",
 )
 watermark_option = click.option(

@@ -36,6 +36,9 @@ class Row(NamedTuple):
     description: Descriptions
 
 
+_Waiting = tuple[Pixels, Future[Row]]
+
+
 class Batcher:
     """One thread that collects waiting pictures and runs them as a batch.
 
@@ -51,7 +54,7 @@ class Batcher:
         self._max_delay = max_delay_ms / 1000
         self.observe: Callable[[int], None] = lambda pictures: None
         """Is told how many pictures each batch has."""
-        self._waiting: queue.Queue[tuple[Pixels, Future[Row]] | None] = queue.Queue(max_queue)
+        self._waiting: queue.Queue[_Waiting | None] = queue.Queue(max_queue)
         self._thread = threading.Thread(target=self._work, name="coverlock-batcher", daemon=True)
         self._thread.start()
 
@@ -74,16 +77,12 @@ class Batcher:
 
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:
-            batch, last = self._collect(first)
+            batch = self._collect(first)
             self.observe(len(batch))
             _answer(self.runtime, batch)
-            if last:
-                return
 
-    def _collect(
-        self, first: tuple[Pixels, Future[Row]]
-    ) -> tuple[list[tuple[Pixels, Future[Row]]], bool]:
-        """A batch that begins with ``first``, and whether it is the last one."""
+    def _collect(self, first: _Waiting) -> list[_Waiting]:
+        """A batch that begins with ``first``."""
         batch = [first]
         deadline = time.monotonic() + self._max_delay
         while len(batch) < self.max_batch:
@@ -92,12 +91,13 @@ class Batcher:
             except queue.Empty:
                 break
             if item is None:
-                return batch, True
+                self._waiting.put(None)  # for after this batch
+                break
             batch.append(item)
-        return batch, False
+        return batch
 
 
-def _answer(runtime: Runtime, batch: Sequence[tuple[Pixels, Future[Row]]]) -> None:
+def _answer(runtime: Runtime, batch: Sequence[_Waiting]) -> None:
     try:
         decoded, described = _in_memory(runtime, np.stack([image for image, _ in batch]))
     except BaseException as error:  # whoever waits must hear of it, whatever it is

@@ -85,9 +85,11 @@ def test_a_missing_file_is_named(bundle):
         Bundle.open(bundle)
 
 
-def test_a_newer_schema_asks_for_an_update(bundle):
+def test_another_schema_asks_for_an_update(bundle):
     edit_manifest(bundle, schema=SCHEMA + 1)
-    with pytest.raises(BundleError, match=f"newer version .schema {SCHEMA + 1}.*update coverlock"):
+    with pytest.raises(
+        BundleError, match=f"another version .schema {SCHEMA + 1}.*update coverlock"
+    ):
         Bundle.open(bundle)
 
 
@@ -247,7 +249,7 @@ def test_what_is_not_a_key_is_refused(signed, tmp_path):
         (tmp_path / "text", "PEM"),
         (tmp_path / "none", "does not exist"),
     ):
-        with pytest.raises(KeyringError, match=problem):
+        with pytest.raises(CoverLockError, match=problem):
             Bundle.open(bundle, trust=trust)
     with pytest.raises(KeyringError, match="private key"):
         Bundle.open(bundle).sign(public)
