@@ -9,12 +9,10 @@ constructing a TensorRT runtime crashes the process where there is no driver.
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-_COMPUTE_CAPABILITY_MAJOR, _COMPUTE_CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
+_COMPUTE_CAPABILITY = (75, 76)  # CUdevice_attribute: major and minor
 
 
 @dataclass(frozen=True)
@@ -44,11 +42,10 @@ def first_gpu() -> Gpu:
     _check(driver.cuDeviceGet(ctypes.byref(device), 0))
     name = ctypes.create_string_buffer(256)
     _check(driver.cuDeviceGetName(name, len(name), device))
-    capability = tuple(
-        _attribute(driver, attribute, device)
-        for attribute in (_COMPUTE_CAPABILITY_MAJOR, _COMPUTE_CAPABILITY_MINOR)
-    )
-    return Gpu(name.value.decode(errors="replace"), (capability[0], capability[1]))
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    for value, attribute in zip((major, minor), _COMPUTE_CAPABILITY, strict=True):
+        _check(driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device))
+    return Gpu(name.value.decode(errors="replace"), (major.value, minor.value))
 
 
 def _driver() -> ctypes.CDLL:
@@ -59,12 +56,6 @@ def _driver() -> ctypes.CDLL:
         raise NoGpuError(f"there is no NVIDIA driver on this machine ({library})") from None
     _check(driver.cuInit(0))
     return driver
-
-
-def _attribute(driver: ctypes.CDLL, attribute: int, device: ctypes.c_int) -> int:
-    value = ctypes.c_int()
-    _check(driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device))
-    return value.value
 
 
 def _check(code: int) -> None:
@@ -88,8 +79,9 @@ class Engine:
     @property
     def file(self) -> str:
         """Where the engine lies in its bundle: a change of any field is another file."""
-        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
-        return f"engines/{self.graph}.{self.precision}.rtx-{self.version}.{digest[:12]}.plan"
+        batches = "-".join(map(str, self.batches))
+        built = f"{self.source[:12]}.rtx-{self.version}.{batches}"
+        return f"engines/{self.graph}.{self.precision}.{built}.plan"
 
     def misfit(self, gpu: Gpu, version: str) -> str | None:
         """Why this engine cannot run on ``gpu`` with ``version`` of TensorRT-RTX, if so."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -171,7 +171,6 @@ def open_lock(
     )
 
 
-@contextlib.contextmanager
 def open_verifier(
     watermark: str | None,
     bundle: Path | None,
@@ -180,23 +179,19 @@ def open_verifier(
     registry: Path | None,
     runtime: tuple[str, str],
     trust: Trusted,
-) -> Iterator[LockedWatermark | Verifier]:
+) -> AbstractContextManager[LockedWatermark | Verifier]:
     """The verifier that ``verifier_options`` describe, of a watermark or of a bundle."""
     require_one(watermark, bundle, *BUNDLE_ONLY)
     if registry is not None:
         require_registry(registry)
-    if watermark is not None:
-        yield open_lock(watermark, key_file=key_file, fpr=fpr, registry=registry)
-        return
-    assert bundle is not None
+    if bundle is None:
+        assert watermark is not None
+        return nullcontext(open_lock(watermark, key_file=key_file, fpr=fpr, registry=registry))
     name, precision = runtime
     # One picture at a time comes from here, so none waits for others to fill a batch.
     settings = Settings(precision, fpr, max_delay_ms=0)
-    keyring = chosen_keyring(key_file)
-    with Verifier.open(
-        bundle, name, key=keyring, trust=trust, registry=registry, settings=settings
-    ) as verifier:
-        yield verifier
+    rights: dict[str, Any] = {"key": chosen_keyring(key_file), "registry": registry}
+    return Verifier.open(bundle, name, trust=trust, **rights, settings=settings)
 
 
 def require_one(watermark: str | None, bundle: Path | None, *of_bundles: str) -> None:

@@ -172,7 +172,7 @@ def prepare(
             digest = hashlib.sha256(content).hexdigest() if digests else None
             picture = decoders.picture(content, size, at_a_fraction=True)
         except CoverLockError as problem:
-            error = _about(item.file, str(problem))
+            error = str(problem) if item.file in str(problem) else f"{item.file}: {problem}"
         except Exception as problem:  # decoders raise anything, and no picture may stop a job
             error = f"{item.file} cannot be read ({type(problem).__name__}: {problem})"
     return Prepared(item, picture, error, tuple(str(w.message) for w in caught), digest)
@@ -181,13 +181,3 @@ def prepare(
 def _content(item: Item) -> bytes:
     source = item.load()
     return read_file(source, MOST_FILE_BYTES) if isinstance(source, str) else source
-
-
-def _about(file: str, problem: str) -> str:
-    """The problem with a picture that came without its name."""
-    if file in problem:
-        return problem
-    nameless = "the picture "
-    if problem.startswith(nameless):
-        return f"{file} {problem.removeprefix(nameless)}"
-    return f"{file}: {problem}"

@@ -104,7 +104,7 @@ class AuditLog:
             with self._lock, contextlib.ExitStack() as stack:
                 file = os.open(self.path, flags, 0o640)
                 stack.callback(os.close, file)
-                stack.enter_context(_exclusive(file))
+                _lock_out_others(file)
                 yield file
         except OSError as error:
             problem = f"cannot be written ({error.strerror or error})"
@@ -176,16 +176,9 @@ def _last_digest(file: int, path: Path) -> str:
     return hashlib.sha256(tail[:-1].rsplit(b"\n", 1)[-1]).hexdigest()
 
 
-@contextlib.contextmanager
-def _exclusive(file: int) -> Iterator[None]:
-    """Keep other processes out, where the system can."""
-    try:
+def _lock_out_others(file: int) -> None:
+    """Keep other processes out until the file is closed, where the system can."""
+    with contextlib.suppress(ImportError):
         import fcntl
-    except ImportError:
-        yield
-        return
-    fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
+
+        fcntl.flock(file, fcntl.LOCK_EX)
