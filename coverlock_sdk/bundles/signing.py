@@ -1,16 +1,14 @@
 """Who made a bundle: an Ed25519 signature of its manifest, and the public keys that are trusted.
 
 A vendor's CI signs with a key file and nothing else. Verifiers name the public keys they trust:
-two while one key follows another, and a key that should no longer count is named no more. An old
-bundle keeps its signature, so the file of a public key may say since when bundles count.
+two while one key follows another, and a key that should no longer count is named no more.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import BundleError, KeyringError, needs
@@ -24,68 +22,39 @@ ANYONE = "any"
 
 PathLike = str | os.PathLike[str]
 
-_SINCE = re.compile(rb"^since:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?")
 
-
-class Signer(NamedTuple):
-    """Somebody whose bundles are trusted."""
-
-    key: Any
-    since: str = ""
-    """Bundles that were exported earlier are not; the beginning of a time such as 2026-11-18."""
-
-
-def _signers(trust: Any) -> list[Signer]:
-    """Those whom a caller trusts: the PEM file of a public key, or several of them."""
+def trusted_keys(trust: Any) -> list[Any]:
+    """Those that a caller trusts: the PEM file of a public key, or several of them."""
     files = trust if isinstance(trust, list | tuple) else [trust]
     if not files:
         raise KeyringError("nobody is trusted: name a public key, or open it for 'any'")
-    return [_signer(Path(file)) for file in files]
+    return [_public_key(file) for file in files]
 
 
-def _signer(file: Path) -> Signer:
+def _public_key(file: PathLike) -> Any:
     exceptions, ed25519, serialization = _cryptography()
-    content = read_file(file)
     try:
-        key = serialization.load_pem_public_key(content)
+        key = serialization.load_pem_public_key(read_file(file))
     except (ValueError, exceptions.UnsupportedAlgorithm):
         raise KeyringError(f"{file} is not a public key in PEM format") from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise KeyringError(f"{file} is not an Ed25519 public key: use the one of 'coverlock sign'")
-    return Signer(key, _since(content, file))
+    return key
 
 
-def _since(content: bytes, path: Path) -> str:
-    """The time that a line ``since: 2026-11-18`` above a public key names, if there is one."""
-    found = _SINCE.search(content)
-    time = found[1].decode(errors="replace") if found else ""
-    if found and not _TIME.fullmatch(time):
-        raise KeyringError(
-            f"'{time}' in {path} is not a time: write 'since: 2026-11-18', or the time that the "
-            "manifest of a bundle says it was made at"
-        )
-    return time
-
-
-def check_signature(folder: Path, content: bytes, trust: Any) -> str:
-    """Refuse a manifest unless somebody trusted signed exactly this ``content``.
-
-    Returns since when their bundles are trusted; "" is always.
-    """
-    signers = _signers(trust)
+def check_signature(folder: Path, content: bytes, trust: Any) -> None:
+    """Refuse a manifest unless somebody trusted signed exactly this ``content``."""
+    keys = trusted_keys(trust)
     if not (folder / SIGNATURE).exists():
         raise BundleError(
             f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
         )
     signature = read_file(folder / SIGNATURE)
-    found = [signer.since for signer in signers if _has_signed(signer.key, signature, content)]
-    if not found:
+    if not any(_has_signed(key, signature, content) for key in keys):
         raise BundleError(
             f"the signature of {folder} was not made by a trusted key for this manifest: "
             "the bundle was altered or signed by somebody else"
         )
-    return min(found)
 
 
 def _has_signed(key: Any, signature: bytes, content: bytes) -> bool:

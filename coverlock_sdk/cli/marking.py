@@ -61,6 +61,9 @@ class Task(NamedTuple):
     serial: bool
     """Whether the message is a serial, which a registry issued for this picture."""
 
+    def __str__(self) -> str:
+        return str(self.source)
+
 
 @dataclass(frozen=True)
 class MarkingJob:
@@ -90,12 +93,7 @@ class MarkingJob:
 
     def check(self, worker: Marker, items: Sequence[Task]) -> list[Row]:
         """Mark picture files; one that cannot be marked does not stop the others."""
-        return [row_of(str(task.source), partial(self._mark, worker, task)) for task in items]
-
-    def died(self, item: Task) -> Row:
-        """The row of a file that no process survives."""
-        error = f"a process died while marking {item.source}"
-        return {"file": str(item.source), "status": "error", "error": error, "warnings": []}
+        return [row_of(str(task), partial(self._mark, worker, task)) for task in items]
 
     def _mark(self, marker: Marker, task: Task) -> Row:
         named: Row = {"out": str(task.target)}

@@ -58,9 +58,8 @@ def _chosen_trust(
     """What commands pass on as ``trust``: absolute paths, for processes in other folders."""
     if ANYONE in given and len(given) > 1:
         raise click.UsageError(f"--trust {ANYONE} trusts everybody: leave out the others")
-    if ANYONE in given:
-        return ANYONE
-    return tuple(str(Path(path).resolve()) for path in given) or None
+    files = tuple(str(Path(path).resolve()) for path in given)
+    return ANYONE if ANYONE in given else files or None
 
 
 def _chosen_runtime(context: click.Context, option: click.Parameter, given: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,25 +28,16 @@ from coverlock_sdk.cli.options import (
     verifier_options,
     workers_option,
 )
-from coverlock_sdk.cli.output import (
-    VERDICT_COLUMNS,
-    Row,
-    each,
-    logged,
-    picture_and_digest,
-    report,
-)
+from coverlock_sdk.cli.output import VERDICT_COLUMNS, Row, each, logged, report
+from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.folders import Source, search
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
 from coverlock_sdk.locking.registry import Registry
-from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.job import MOST_FILE_BYTES, VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
-
-Check = Callable[[Any], Any]
-"""What verifies or identifies one picture."""
 
 
 @click.command(epilog=EXIT_CODES)
@@ -78,7 +70,7 @@ def verify(
         names = manifest.watermark, manifest.hash, manifest.version
         report(found, logged(rows, audit, identifier, *names), VERDICT_COLUMNS, as_json)
     with open_verifier(**opening) as verifier:
-        check: Check = partial(verifier.verify, messages=identifier)
+        check: Callable[[Any], Any] = partial(verifier.verify, messages=identifier)
         registry = verifier.lock.registry
         serials = [identifier] if registry is None else remembered_names(registry, identifier)
         if serials != [identifier]:
@@ -104,13 +96,13 @@ def identify(
     SOURCES are files, folders or patterns. Identifiers come from --ids or, without it, from
     --registry. A picture that carries none of them counts as rejected.
     """
-    if ids is None and opening["registry"] is None:
-        raise MessageError("name a file of identifiers with --ids, or a registry with --registry")
-    names = read_identifiers(ids) if ids else None
     with open_verifier(**opening) as verifier:
-        if names is None:
-            assert verifier.lock.registry is not None
+        if ids is not None:
+            names = read_identifiers(ids)
+        elif verifier.lock.registry is not None:
             names = remembered_names(verifier.lock.registry)
+        else:
+            raise MessageError("name identifiers with --ids, or a registry with --registry")
         check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
         columns = {"label": "identifier", **VERDICT_COLUMNS}
         _check_all(verifier, sources, check, None, columns, audit, as_json)
@@ -119,7 +111,7 @@ def identify(
 def _check_all(
     verifier: PictureVerifier,
     sources: tuple[str, ...],
-    check: Check,
+    check: Callable[[Any], Any],
     message: str | None,
     columns: dict[str, str],
     audit: Path | None,
@@ -128,8 +120,10 @@ def _check_all(
     """Check one picture after the other in this process."""
 
     def work(source: Source) -> Row:
-        picture, digest = picture_and_digest(source.path, audit)
-        return {**check(picture).to_dict(), **digest}
+        if audit is None:
+            return check(source.path).to_dict()
+        content = read_file(source.path, MOST_FILE_BYTES)
+        return {**check(content).to_dict(), "sha256": sha256(content).hexdigest()}
 
     found = search(sources)
     bundle = getattr(verifier, "bundle", None)

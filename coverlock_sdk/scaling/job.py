@@ -96,11 +96,6 @@ class VerificationJob:
         judged = iter(worker.judge([each for each in opened if each.picture is not None]))
         return [each.row(None) if each.picture is None else next(judged) for each in opened]
 
-    def died(self, item: str) -> Row:
-        """The row of a file that no process survives."""
-        error = f"a process died verifying {item}"
-        return {"file": item, "status": "error", "error": error, "warnings": []}
-
 
 class OpenJob:
     """What a process works with; it is closed as a whole."""
@@ -172,7 +167,7 @@ def prepare(
             digest = hashlib.sha256(content).hexdigest() if digests else None
             picture = decoders.picture(content, size, at_a_fraction=True)
         except CoverLockError as problem:
-            error = str(problem) if item.file in str(problem) else f"{item.file}: {problem}"
+            error = _about(item.file, str(problem))
         except Exception as problem:  # decoders raise anything, and no picture may stop a job
             error = f"{item.file} cannot be read ({type(problem).__name__}: {problem})"
     return Prepared(item, picture, error, tuple(str(w.message) for w in caught), digest)
@@ -181,3 +176,11 @@ def prepare(
 def _content(item: Item) -> bytes:
     source = item.load()
     return read_file(source, MOST_FILE_BYTES) if isinstance(source, str) else source
+
+
+def _about(file: str, problem: str) -> str:
+    """The problem with a picture that came without its name."""
+    if file in problem:
+        return problem
+    named = problem.replace("the picture ", f"{file} ", 1)
+    return named if named != problem else f"{file}: {problem}"

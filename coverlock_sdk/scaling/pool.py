@@ -25,7 +25,10 @@ _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Job(Protocol):
-    """Work on many pictures, as plain values that can be sent to other processes."""
+    """Work on many pictures, as plain values that can be sent to other processes.
+
+    An item reads as the name of its file.
+    """
 
     @property
     def max_batch(self) -> int:
@@ -39,9 +42,6 @@ class Job(Protocol):
 
     def check(self, worker: Any, items: Sequence[Any]) -> list[Row]:
         """One row for each item; one that fails does not stop the others."""
-
-    def died(self, item: Any) -> Row:
-        """The row of an item that no process survives."""
 
 
 def in_processes(job: Job, items: Sequence[Any], workers: int) -> Iterator[Row]:
@@ -76,7 +76,9 @@ def _again(job: Job, items: Sequence[Any]) -> list[Row]:
             return pool.submit(_check, items).result()
     except BrokenProcessPool:
         if len(items) == 1:
-            return [job.died(items[0])]
+            file = str(items[0])
+            error = f"a process died working on {file}"
+            return [{"file": file, "status": "error", "error": error, "warnings": []}]
         middle = len(items) // 2
         return _again(job, items[:middle]) + _again(job, items[middle:])
 

@@ -53,11 +53,11 @@ def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> 
     if wanted != AUTO and wanted not in RUNTIMES:
         raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(RUNTIMES)}")
     if wanted != AUTO:
-        return _opened(wanted, bundle, precision, threads)
+        return resolve_name(RUNTIMES[wanted])(bundle, precision, threads)
     passed_over = []
-    for name in RUNTIMES:
+    for name, opener in RUNTIMES.items():
         try:
-            runtime = _opened(name, bundle, precision, threads)
+            runtime: Runtime = resolve_name(opener)(bundle, precision, threads)
         except RuntimeUnavailableError as error:
             passed_over.append(f"not {name}: {error}")
             continue
@@ -65,11 +65,6 @@ def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> 
         return runtime
     reasons = "; ".join(passed_over)
     raise RuntimeUnavailableError(f"no runtime can run {bundle.path} here ({reasons})")
-
-
-def _opened(name: str, bundle: Bundle, precision: str, threads: int | None) -> Runtime:
-    runtime: Runtime = resolve_name(RUNTIMES[name])(bundle, precision, threads)
-    return runtime
 
 
 def _tell(bundle: Bundle, runtime: Runtime, passed_over: list[str]) -> None:

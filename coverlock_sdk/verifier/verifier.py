@@ -96,9 +96,7 @@ class Verifier(PictureVerifier):
         """
         bundle = Bundle.given(bundle, trust)
         lock = bundle_lock(bundle, key, settings.fpr, registry)
-        log = None
-        if settings.audit is not None:
-            log = AuditLog(settings.audit, bundle.manifest.version)
+        log = AuditLog(settings.audit, bundle.manifest.version) if settings.audit else None
         chosen = choose(bundle, runtime, settings.precision, settings.threads)
         verifier = cls(lock, bundle.manifest.watermark, [log.verdict_reached] if log else [])
         verifier.bundle, verifier.precision, verifier._audit = bundle, settings.precision, log
