@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -22,15 +22,9 @@ import msgspec
 from msgspec import Meta
 
 from coverlock_sdk.bundles.engines import Engine
-from coverlock_sdk.bundles.signing import (
-    ANYONE,
-    SIGNATURE,
-    check_signature,
-    signature_of,
-    warn_untrusted,
-)
+from coverlock_sdk.bundles.signing import ANYONE, SIGNATURE, check_signature, signature_of
 from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.errors import BundleError
+from coverlock_sdk.errors import BundleError, UntrustedBundleWarning
 from coverlock_sdk.files import file_digest, write_atomically
 from coverlock_sdk.images.picture import MAX_SIDE
 
@@ -137,14 +131,9 @@ class Manifest:
         except (ValueError, RecursionError):
             raise BundleError(f"{path} is not the manifest of a bundle: export it again") from None
         if header.schema != SCHEMA:
-            age, remedy = (
-                ("a newer", "update coverlock-sdk")
-                if header.schema > SCHEMA
-                else ("an older", "export the bundle again")
-            )
             raise BundleError(
-                f"{path} was written by {age} version (schema {header.schema}, this one reads "
-                f"{SCHEMA}): {remedy}"
+                f"{path} was written by another version (schema {header.schema}, this one reads "
+                f"{SCHEMA}): update coverlock-sdk and export the bundle again"
             )
         blanked = content.replace(header.sha256.encode(), _BLANK.encode(), 1)
         if hashlib.sha256(blanked).hexdigest() != header.sha256:
@@ -181,21 +170,15 @@ class Bundle:
     def open(cls, path: PathLike, trust: Any = None) -> Bundle:
         """Read and check the bundle in ``path``.
 
-        With ``trust`` a bundle is refused unless it is signed by the holder of that key: a public
-        key, the path of its file, or several of these. "any" is everybody. A file may also say
-        since when bundles are trusted, so that nobody brings an old one back.
+        With ``trust`` a bundle is refused unless it is signed by the holder of that public key: the
+        path of its file, or several of them. "any" is everybody.
         """
         folder = Path(path)
         content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
         signed = trust is not None and trust != ANYONE
-        since = check_signature(folder, content, trust) if signed else ""
+        if signed:
+            check_signature(folder, content, trust)
         bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), signed)
-        made = str(bundle.manifest.made.get("time", ""))
-        if made < since:
-            raise BundleError(
-                f"{folder} was exported {made or 'at an unknown time'}, and the key that signed it "
-                f"counts since {since}: use a newer bundle"
-            )
         for name, digest in bundle.manifest.files.items():
             if file_digest(bundle._listed(name)) != digest:
                 raise _altered(folder, name)
@@ -210,7 +193,12 @@ class Bundle:
         if isinstance(bundle, Bundle):
             return bundle if trust is None else cls.open(bundle.path, trust)
         if trust is None:
-            warn_untrusted(bundle)
+            warnings.warn(
+                f"{bundle} was opened without checking who made it: name the signer's public key "
+                f"with trust= or --trust, or '{ANYONE}' if you trust everyone who can write there",
+                UntrustedBundleWarning,
+                stacklevel=3,
+            )
         return cls.open(bundle, trust)
 
     @property
@@ -221,13 +209,10 @@ class Bundle:
     def file(self, graph: str = "verify", precision: str = "fp32") -> str:
         """Name of the file that holds ``graph`` in ``precision``."""
         precisions = self.manifest.graphs.get(graph)
-        if not precisions and self.manifest.plugin is not None:
-            raise BundleError(
-                f"{self.path} has no graph '{graph}': its watermark is not a network and is "
-                "decoded on the host"
-            )
         if not precisions:
-            raise BundleError(f"{self.path} has no graph '{graph}': export it again")
+            hosted = "its watermark is not a network and is decoded on the host"
+            remedy = "export it again" if self.manifest.plugin is None else hosted
+            raise BundleError(f"{self.path} has no graph '{graph}': {remedy}")
         if precision not in precisions:
             there = ", ".join(precisions)
             raise BundleError(f"{self.path} has '{graph}' in {there}, but not in {precision}")
@@ -264,10 +249,10 @@ class Bundle:
             write_atomically(self.path / MANIFEST, manifest.to_json())
         return replace(self, manifest=manifest, signed=False)
 
-    def sign(self, private_key: PathLike, passphrase: bytes | None = None) -> Path:
+    def sign(self, private_key: PathLike) -> Path:
         """Sign the manifest with a private key in PEM format; returns the file of the signature."""
         content = _read(self.path / MANIFEST, f"{self.path} has no {MANIFEST} any more")
-        signature = signature_of(content, private_key, passphrase)
+        signature = signature_of(content, private_key)
         with _explained(self.path / SIGNATURE):
             write_atomically(self.path / SIGNATURE, signature)
         return self.path / SIGNATURE
@@ -288,21 +273,14 @@ def building(out: Path) -> Iterator[Path]:
         raise BundleError(f"{out} exists: choose another folder, or remove it")
     with _explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        folder = out.parent / f".{out.name}.{os.getpid()}"
+        folder.mkdir()
     try:
         yield folder
         with _explained(out):
-            folder.chmod(0o777 & ~_umask())
             folder.replace(out)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _umask() -> int:
-    """What this process takes from the rights of its files; it can only be seen by setting it."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
 
 
 def seal(folder: Path, manifest: Manifest) -> None:

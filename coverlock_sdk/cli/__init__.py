@@ -10,9 +10,9 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pkgutil import resolve_name
-from typing import Any, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 import click
 
@@ -38,7 +38,7 @@ COMMANDS = {
 SECTIONS = {
     "Start": ("demo", "plugins", "fetch", "keygen"),
     "Mark and verify": ("embed", "verify", "identify", "check-log", "c2pa"),
-    "Deploy": ("export", "compile", "sign", "serve", "token", "triton", "ray", "web"),
+    "Deploy": ("export", "compile", "sign", "serve", "token", "ray", "web"),
     "Measure": ("audit", "bench"),
     "Train": ("train", "import", "calibrate"),
 }
@@ -94,36 +94,42 @@ class CoverLockGroup(click.Group):
             self._complete = True
             plugin_manager().add_commands(self)
 
-    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
-        """Parse the arguments, which may print the help."""
-        with _quiet_about_pipes(), _usage_errors_as_sentences(self.name, False):
-            return super().make_context(*arguments, **settings)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note whether errors should be JSON before a command parses its own arguments."""
-        ctx.meta["as_json"] = "--json" in args
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the chosen command; tracebacks are for bugs only."""
-        as_json: bool = ctx.meta["as_json"]
+    def main(self, args: Sequence[str] | None = None, *_: Any, **settings: Any) -> NoReturn:
+        """Run a command line and exit; tracebacks are for bugs only."""
+        arguments = list(sys.argv[1:] if args is None else args)
         with _quiet_about_pipes():
-            try:
-                with _usage_errors_as_sentences(ctx.command_path, as_json):
-                    return super().invoke(ctx)
-            except CoverLockError as error:
-                _report(str(error), as_json)
-            except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            code = self._exit_code(settings.get("prog_name") or str(self.name), arguments)
+        sys.exit(code)
+
+    def _exit_code(self, program: str, arguments: list[str]) -> int:
+        as_json = "--json" in arguments
+        try:
+            with self.make_context(program, arguments) as context:
+                self.invoke(context)
+                return ACCEPTED
+        except click.exceptions.Exit as end:
+            return end.exit_code
+        except click.exceptions.NoArgsIsHelpError as usage:
+            usage.show()
+            return ERROR
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else program
+            message = f"{error.format_message().rstrip('.')} (see '{where} --help')"
+        except CoverLockError as error:
+            message = str(error)
+        except (KeyboardInterrupt, click.Abort) as stop:
+            click.echo(" ".join(["interrupted", *map(str, stop.args)]), err=True)
+            return INTERRUPTED
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.EPIPE, *_NO_ROOM):
                 raise
-            except (KeyboardInterrupt, click.Abort) as stop:
-                click.echo(" ".join(["interrupted", *map(str, stop.args)]), err=True)
-                raise click.exceptions.Exit(INTERRUPTED) from None
-            except Exception as error:
-                if isinstance(error, OSError) and error.errno in _NO_ROOM:
-                    raise
-                traceback.print_exc()
-                _report(f"please report this bug: {type(error).__name__}: {error}", as_json)
-            raise click.exceptions.Exit(ERROR)
+            traceback.print_exc()
+            message = f"please report this bug: {type(error).__name__}: {error}"
+        if as_json:
+            click.echo(json.dumps({"error": message}, indent=2))
+        else:
+            click.echo(f"error: {message}", err=True)
+        return ERROR
 
 
 def build_cli() -> click.Group:
@@ -145,23 +151,7 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     # Skipped plugins are listed by `coverlock plugins`; elsewhere they would only be noise.
     logging.getLogger("coverlock_sdk.plugin_manager").setLevel(logging.ERROR)
-    try:
-        build_cli()(prog_name="coverlock")
-    except KeyboardInterrupt:  # before the command began
-        sys.exit(INTERRUPTED)
-
-
-@contextlib.contextmanager
-def _usage_errors_as_sentences(command: str | None, as_json: bool) -> Iterator[None]:
-    """Report wrong usage like every other error: in one sentence."""
-    try:
-        yield
-    except click.exceptions.NoArgsIsHelpError:
-        raise
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else command
-        _report(f"{error.format_message().rstrip('.')} (see '{where} --help')", as_json)
-        raise click.exceptions.Exit(ERROR) from None
+    build_cli()(prog_name="coverlock")
 
 
 @contextlib.contextmanager
@@ -201,10 +191,3 @@ def _as_a_line(
     if category.__module__ == errors.__name__:
         return f"warning: {message}\n"
     return _usual_format(message, category, filename, lineno, line)
-
-
-def _report(message: str, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({"error": message}, indent=2))
-    else:
-        click.echo(f"error: {message}", err=True)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import click
 
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.signing import generate_signing_key, is_encrypted
-from coverlock_sdk.cli.options import json_option, path_option, refuse_idle
+from coverlock_sdk.bundles.signing import generate_signing_key
+from coverlock_sdk.cli.options import json_option, path_option
 from coverlock_sdk.cli.output import answer
-from coverlock_sdk.documents import DocumentError, read_file
-from coverlock_sdk.errors import KeyringError
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, generate_key
 from coverlock_sdk.verifier.audit_log import FIRST, check_chain
-
-PASSPHRASE_VARIABLE = "COVERLOCK_SIGNING_PASSPHRASE"
-_LONGEST_PASSPHRASE = 4096
 
 _path = click.Path(path_type=Path)
 
@@ -50,62 +43,23 @@ def keygen(path: Path, identifier: str | None, rotate: bool, as_json: bool) -> N
 @click.argument("bundle", type=_path)
 @path_option("--key", "private_key", required=True, help="Private key in PEM format.")
 @click.option("--new-key", is_flag=True, help="Make that key first, with its public key beside it.")
-@click.option("--encrypt", is_flag=True, help="Protect the new key with a passphrase.")
-@path_option(
-    "--passphrase-file",
-    help="File with the key's passphrase.",
-    show_default=f"${PASSPHRASE_VARIABLE}, or a prompt",
-)
 @json_option
-def sign(
-    bundle: Path,
-    private_key: Path,
-    new_key: bool,
-    encrypt: bool,
-    passphrase_file: Path | None,
-    as_json: bool,
-) -> None:
+def sign(bundle: Path, private_key: Path, new_key: bool, as_json: bool) -> None:
     """Sign a BUNDLE, so that verifiers know who exported it.
 
     Verifiers need the public key: ``Verifier.open(bundle, trust="release.pub")``.
     """
-    if not new_key:
-        refuse_idle("without --new-key", "encrypt")
     opened = Bundle.open(bundle)  # before making a key that would sign nothing
-    passphrase = None
-    if encrypt or (not new_key and is_encrypted(private_key)):
-        passphrase = _passphrase(private_key, passphrase_file, new_key)
-    else:
-        refuse_idle("for a key that is not encrypted", "passphrase_file")
     made, told = {}, []
     if new_key:
-        public_key = generate_signing_key(private_key, passphrase)
+        public_key = generate_signing_key(private_key)
         made = {"public_key": str(public_key)}
         told = [
             f"private key: {private_key} (keep it where bundles are made)",
             f"public key: {public_key} (give it to everyone who verifies)",
         ]
-    signature = opened.sign(private_key, passphrase)
+    signature = opened.sign(private_key)
     answer({"signature": str(signature), **made}, as_json, *told, f"signature: {signature}")
-
-
-def _passphrase(key: Path, file: Path | None, new: bool) -> bytes:
-    """The passphrase from a file, the environment or the user, who types a new one twice."""
-    if file is not None:
-        try:
-            return read_file(file, _LONGEST_PASSPHRASE).rstrip(b"\r\n")
-        except DocumentError as error:
-            raise KeyringError(str(error)) from None
-    if given := os.environ.get(PASSPHRASE_VARIABLE):
-        return given.encode(errors="surrogateescape")
-    if not sys.stdin.isatty():
-        raise KeyringError(
-            f"{key} needs a passphrase: give --passphrase-file, or set {PASSPHRASE_VARIABLE}"
-        )
-    asked: str = click.prompt(
-        f"Passphrase of {key}", hide_input=True, confirmation_prompt=new, err=True
-    )
-    return asked.encode()
 
 
 @click.command("check-log")

@@ -48,8 +48,6 @@ COLUMNS = {
     "p_value": "reads as",
     "done": "done",
 }
-OF_LOCKS = ("watermark", "key_file", "psnr", "registry")
-OF_BUNDLES = ("trust", "psnr", "registry")
 
 Marker = LockedWatermark | Embedder
 
@@ -63,6 +61,9 @@ class Task(NamedTuple):
     serial: bool
     """Whether the message is a serial, which a registry issued for this picture."""
 
+    def __str__(self) -> str:
+        return str(self.source)
+
 
 @dataclass(frozen=True)
 class MarkingJob:
@@ -70,8 +71,6 @@ class MarkingJob:
 
     opening: Mapping[str, Any]
     """Options of the command line; a key travels as the path of its file."""
-    digests: bool = False
-    """Whether rows hold the SHA-256 of marked pictures, for an audit log."""
     threads: int | None = None
     max_batch: int = 4
 
@@ -82,26 +81,24 @@ class MarkingJob:
 
     def open(self) -> AbstractContextManager[Marker]:
         """What marks: a bundle without PyTorch, or a plugin."""
-        return contextlib.nullcontext(self._marker())
-
-    def _marker(self) -> Marker:
-        if self.opening["bundle"] is None:
-            return open_lock(**{name: self.opening[name] for name in OF_LOCKS})
-        keyring = chosen_keyring(self.opening["key_file"])
-        settings = {name: self.opening[name] for name in OF_BUNDLES}
-        return Embedder.open(self.opening["bundle"], key=keyring, threads=self.threads, **settings)
+        settings = {"threads": self.threads, **self.opening}
+        watermark, bundle = settings.pop("watermark"), settings.pop("bundle")
+        marker: Marker
+        if bundle is None:
+            del settings["trust"], settings["threads"]
+            marker = open_lock(watermark, **settings)
+        else:
+            marker = Embedder.open(bundle, key=chosen_keyring(settings.pop("key_file")), **settings)
+        return contextlib.nullcontext(marker)
 
     def check(self, worker: Marker, items: Sequence[Task]) -> list[Row]:
         """Mark picture files; one that cannot be marked does not stop the others."""
-        return [row_of(str(task.source), partial(self._mark, worker, task)) for task in items]
-
-    def died(self, item: Task) -> Row:
-        """The row of a file that no process survives."""
-        error = f"a process died while marking {item.source}"
-        return {"file": str(item.source), "status": "error", "error": error, "warnings": []}
+        return [row_of(str(task), partial(self._mark, worker, task)) for task in items]
 
     def _mark(self, marker: Marker, task: Task) -> Row:
-        named: Row = {"serial": task.message} if task.serial else {}
+        named: Row = {"out": str(task.target)}
+        if task.serial:
+            named["serial"] = task.message
         if task.target.exists():
             verdict = marker.carried(task.target, task.message)
             if not verdict.accepted:
@@ -110,16 +107,16 @@ class MarkingJob:
                     "another --out"
                 )
             if _is_newer(task.target, task.source):
-                done = {"out": str(task.target), "done": "before"}
-                return {**done, **named, **self._digest(task.target), **verdict.to_dict()}
+                return {**named, "done": "before", **_digest(task.target), **verdict.to_dict()}
         marked = marker.mark_file(task.source, task.message, task.target)
         if marked.alike is not None:
             named["alike"] = marked.alike[0]
-        written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
-        return {**written, **named, **self._digest(task.target), **marked.verdict.to_dict()}
+        about = {"psnr": marked.psnr, "rounds": marked.rounds, **_digest(task.target)}
+        return {**named, **about, **marked.verdict.to_dict()}
 
-    def _digest(self, target: Path) -> Row:
-        return {"sha256": sha256(target.read_bytes()).hexdigest()} if self.digests else {}
+
+def _digest(target: Path) -> Row:
+    return {"sha256": sha256(target.read_bytes()).hexdigest()}
 
 
 @click.command(epilog=EXIT_CODES)
@@ -169,7 +166,7 @@ def embed(
     opening["key_file"] = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)
     for name in ("key_file", "bundle", "registry"):  # other processes work in other folders
         opening[name] = Path(opening[name]).resolve() if opening[name] else None
-    job = MarkingJob(opening, audit is not None)
+    job = MarkingJob(opening)
     with job.open() as marker:
         registry = marker.binder.lock.registry
         found = search(sources)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,42 +52,20 @@ def path_option(*names: str, help: str, **settings: Any) -> Callable[[Any], Any]
     return click.option(*names, type=click.Path(path_type=Path), help=help, **settings)
 
 
-def refuse_idle(where: str, *parameters: str) -> None:
-    """Refuse those ``parameters`` of the running command that were given but do nothing here."""
-    context = click.get_current_context()
-    idle = [
-        parameter.opts[-1]
-        for parameter in context.command.params
-        if parameter.name in parameters
-        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    ]
-    if idle:
-        verb, them = ("does", "it") if len(idle) == 1 else ("do", "them")
-        listed = ", ".join(idle[:-1]) + " and " * (len(idle) > 1) + idle[-1]
-        raise CoverLockError(f"{listed} {verb} nothing {where}: leave {them} out")
-
-
 def _chosen_trust(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> Trusted:
     """What commands pass on as ``trust``: absolute paths, for processes in other folders."""
     if ANYONE in given and len(given) > 1:
         raise click.UsageError(f"--trust {ANYONE} trusts everybody: leave out the others")
-    if ANYONE in given:
-        return ANYONE
-    return tuple(str(Path(path).resolve()) for path in given) or None
+    files = tuple(str(Path(path).resolve()) for path in given)
+    return ANYONE if ANYONE in given else files or None
 
 
 def _chosen_runtime(context: click.Context, option: click.Parameter, given: str) -> tuple[str, str]:
     """The runtime and the precision that NAME or NAME:PRECISION stands for."""
     name, _, precision = given.partition(":")
     return name, precision or Settings.precision
-
-
-def _chosen_identifier(
-    context: click.Context, option: click.Parameter, given: str | None
-) -> str | None:
-    return None if given is None else require_text(given)
 
 
 sources_argument = click.argument("sources", nargs=-1, required=True)
@@ -98,7 +76,7 @@ identifier_option = click.option(
     "--id",
     "identifier",
     required=True,
-    callback=_chosen_identifier,
+    callback=lambda context, option, given: require_text(given),
     help="Identifier that the pictures carry.",
 )
 watermark_option = click.option(
@@ -192,7 +170,6 @@ def open_lock(
     )
 
 
-@contextlib.contextmanager
 def open_verifier(
     watermark: str | None,
     bundle: Path | None,
@@ -201,31 +178,34 @@ def open_verifier(
     registry: Path | None,
     runtime: tuple[str, str],
     trust: Trusted,
-) -> Iterator[LockedWatermark | Verifier]:
+) -> AbstractContextManager[LockedWatermark | Verifier]:
     """The verifier that ``verifier_options`` describe, of a watermark or of a bundle."""
     require_one(watermark, bundle, *BUNDLE_ONLY)
     if registry is not None:
         require_registry(registry)
-    if watermark is not None:
-        yield open_lock(watermark, key_file=key_file, fpr=fpr, registry=registry)
-        return
-    assert bundle is not None
+    if bundle is None:
+        assert watermark is not None
+        return nullcontext(open_lock(watermark, key_file=key_file, fpr=fpr, registry=registry))
     name, precision = runtime
     # One picture at a time comes from here, so none waits for others to fill a batch.
     settings = Settings(precision, fpr, max_delay_ms=0)
-    keyring = chosen_keyring(key_file)
-    with Verifier.open(
-        bundle, name, key=keyring, trust=trust, registry=registry, settings=settings
-    ) as verifier:
-        yield verifier
+    rights: dict[str, Any] = {"key": chosen_keyring(key_file), "registry": registry}
+    return Verifier.open(bundle, name, trust=trust, **rights, settings=settings)
 
 
 def require_one(watermark: str | None, bundle: Path | None, *of_bundles: str) -> None:
     """Refuse everything but one watermark or one bundle, and options of bundles without one."""
     if (watermark is None) == (bundle is None):
         raise CoverLockError("name either a watermark with --watermark or a bundle with --bundle")
-    if bundle is None:
-        refuse_idle("without --bundle", *of_bundles)
+    context = click.get_current_context()
+    idle = [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name in of_bundles
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if bundle is None and idle:
+        raise CoverLockError(f"without --bundle, leave out {', '.join(idle)}")
 
 
 def require_registry(path: Path) -> None:

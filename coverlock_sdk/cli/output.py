@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -19,7 +18,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from coverlock_sdk.cli import ACCEPTED, ERROR, REJECTED
-from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import (
     CoverLockError,
     KeyringError,
@@ -32,7 +30,6 @@ from coverlock_sdk.frames import Frame
 from coverlock_sdk.images.folders import Found, Source
 from coverlock_sdk.locking.verdict import CHANCE
 from coverlock_sdk.progress import progress
-from coverlock_sdk.scaling.job import MOST_FILE_BYTES
 from coverlock_sdk.verifier.audit_log import AuditLog
 
 ABOUT_SETTINGS = (KeyringError, MessageError, MissingModelError, RegistryError, UnknownNameError)
@@ -170,14 +167,6 @@ def logged(
         yield row
 
 
-def picture_and_digest(path: Path, audit: Path | None) -> tuple[Any, Row]:
-    """The picture to verify, and its digest if there is an audit log to write it to."""
-    if audit is None:
-        return path, {}
-    content = read_file(path, MOST_FILE_BYTES)
-    return content, {"sha256": hashlib.sha256(content).hexdigest()}
-
-
 def _show(
     rows: list[Row], counts: dict[str, int], columns: dict[str, str], skipped: int, marking: bool
 ) -> None:
@@ -211,10 +200,7 @@ def _show(
     if not marking and counts["rejected"] and counts["rejected"] == len(rows):
         console.print("Nothing was accepted: check the key, the identifier and the watermark.")
     if skipped:
-        others = "1 file that is not a picture"
-        if skipped > 1:
-            others = f"{skipped:,} files that are not pictures"
-        console.print(f"skipped {others}", highlight=False)
+        console.print(f"not pictures: {skipped:,} skipped", highlight=False)
 
 
 def _console() -> Console:

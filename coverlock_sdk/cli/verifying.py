@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,25 +28,16 @@ from coverlock_sdk.cli.options import (
     verifier_options,
     workers_option,
 )
-from coverlock_sdk.cli.output import (
-    VERDICT_COLUMNS,
-    Row,
-    each,
-    logged,
-    picture_and_digest,
-    report,
-)
+from coverlock_sdk.cli.output import VERDICT_COLUMNS, Row, each, logged, report
+from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.images.folders import Source, search
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
 from coverlock_sdk.locking.registry import Registry
-from coverlock_sdk.scaling.job import VerificationJob
+from coverlock_sdk.scaling.job import MOST_FILE_BYTES, VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
-
-Check = Callable[[Any], Any]
-"""What verifies or identifies one picture."""
 
 
 @click.command(epilog=EXIT_CODES)
@@ -71,13 +63,18 @@ def verify(
     """
     require_one(opening["watermark"], opening["bundle"], *BUNDLE_ONLY)
     if workers is not None:
-        _verify_in_processes(open_job(identifier, **opening), sources, workers, audit, as_json)
+        job = replace(open_job(identifier, **opening), digests=audit is not None)
+        found = search(sources)
+        rows = in_processes(job, [str(source.path) for source in found.pictures], workers)
+        manifest = Bundle.open(job.bundle).manifest
+        names = manifest.watermark, manifest.hash, manifest.version
+        report(found, logged(rows, audit, identifier, *names), VERDICT_COLUMNS, as_json)
     with open_verifier(**opening) as verifier:
-        check: Check = partial(verifier.verify, messages=identifier)
+        check: Callable[[Any], Any] = partial(verifier.verify, messages=identifier)
         registry = verifier.lock.registry
-        names = remembered_names(registry, identifier) if registry is not None else [identifier]
-        if names != [identifier]:
-            check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
+        serials = [identifier] if registry is None else remembered_names(registry, identifier)
+        if serials != [identifier]:
+            check = partial(verifier.identify, messages=verifier.lock.checked_book(serials))
         _check_all(verifier, sources, check, identifier, VERDICT_COLUMNS, audit, as_json)
 
 
@@ -99,13 +96,13 @@ def identify(
     SOURCES are files, folders or patterns. Identifiers come from --ids or, without it, from
     --registry. A picture that carries none of them counts as rejected.
     """
-    if ids is None and opening["registry"] is None:
-        raise MessageError("name a file of identifiers with --ids, or a registry with --registry")
-    names = read_identifiers(ids) if ids else None
     with open_verifier(**opening) as verifier:
-        if names is None:
-            assert verifier.lock.registry is not None
+        if ids is not None:
+            names = read_identifiers(ids)
+        elif verifier.lock.registry is not None:
             names = remembered_names(verifier.lock.registry)
+        else:
+            raise MessageError("name identifiers with --ids, or a registry with --registry")
         check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
         columns = {"label": "identifier", **VERDICT_COLUMNS}
         _check_all(verifier, sources, check, None, columns, audit, as_json)
@@ -114,7 +111,7 @@ def identify(
 def _check_all(
     verifier: PictureVerifier,
     sources: tuple[str, ...],
-    check: Check,
+    check: Callable[[Any], Any],
     message: str | None,
     columns: dict[str, str],
     audit: Path | None,
@@ -123,8 +120,10 @@ def _check_all(
     """Check one picture after the other in this process."""
 
     def work(source: Source) -> Row:
-        picture, digest = picture_and_digest(source.path, audit)
-        return {**check(picture).to_dict(), **digest}
+        if audit is None:
+            return check(source.path).to_dict()
+        content = read_file(source.path, MOST_FILE_BYTES)
+        return {**check(content).to_dict(), "sha256": sha256(content).hexdigest()}
 
     found = search(sources)
     bundle = getattr(verifier, "bundle", None)
@@ -145,7 +144,14 @@ def open_job(
 ) -> VerificationJob:
     """The job for other processes; they work in other folders, so paths are absolute."""
     if registry is not None:
-        _require_name(registry, identifier)
+        require_registry(registry)
+    if registry is not None and identifier is not None:
+        names = remembered_names(Registry(registry), identifier)
+        if names != [identifier]:
+            raise MessageError(
+                f"'{identifier}' stands for {len(names)} serials, but several processes look for "
+                "only one: name a serial with --id, or leave out --workers"
+            )
     name, precision = runtime
     return VerificationJob(
         bundle=str(Bundle.given(bundle, trust).path.resolve()),
@@ -159,26 +165,5 @@ def open_job(
     )
 
 
-def _require_name(registry: Path, identifier: str | None) -> None:
-    """Refuse an identifier that stands for many serials: a job looks for one."""
-    require_registry(registry)
-    names = [] if identifier is None else remembered_names(Registry(registry), identifier)
-    if names and names != [identifier]:
-        raise MessageError(
-            f"'{identifier}' stands for {len(names)} serials, but several processes look for only "
-            "one: name a serial with --id, or leave out --workers"
-        )
-
-
 def _resolved(path: Path | str | None) -> str | None:
     return str(Path(path).resolve()) if path else None
-
-
-def _verify_in_processes(
-    job: VerificationJob, sources: tuple[str, ...], workers: int, audit: Path | None, as_json: bool
-) -> NoReturn:
-    job, found = replace(job, digests=audit is not None), search(sources)
-    rows = in_processes(job, [str(source.path) for source in found.pictures], workers)
-    manifest = Bundle.open(job.bundle).manifest
-    names = manifest.watermark, manifest.hash, manifest.version
-    report(found, logged(rows, audit, job.message, *names), VERDICT_COLUMNS, as_json)

@@ -17,9 +17,8 @@ from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.isolation import DecodingPool
-from coverlock_sdk.images.picture import MAX_PIXELS, Picture
+from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.verifier.verifier import Settings, Verifier
@@ -56,40 +55,21 @@ class VerificationJob:
     """File that remembers what was marked; every process has to reach it."""
     threads: int | None = None
     max_batch: int = 32
-    max_pixels: int = MAX_PIXELS
-    """Larger picture files are errors."""
     digests: bool = False
     """Whether rows tell the SHA-256 of picture files, for an audit log."""
-
-    def open(self) -> OpenJob:
-        """Open what a process needs: a verifier, and a process that decodes for it."""
-        return OpenJob(self.verifier(), self.decoders())
-
-    def decoders(self) -> DecodingPool:
-        """One process, which decodes as fast as one verifier asks for pictures."""
-        return DecodingPool(1, max_pixels=self.max_pixels)
-
-    def verifier(self) -> Verifier:
-        """Open a verifier for this process."""
-        bundle, _ = self.checked()
-        settings = Settings(
-            self.precision,
-            self.fpr,
-            self.threads,
-            max_batch=self.max_batch,
-            max_pixels=self.max_pixels,
-        )
-        # No trust: the signature was checked just now.
-        rights = {"key": self.key_file, "registry": self.registry}
-        return Verifier.open(bundle, self.runtime, **rights, settings=settings)
 
     def alone(self) -> VerificationJob:
         """The job for one process of several."""
         return replace(self, threads=self.threads or 1)
 
-    def died(self, item: str) -> Row:
-        """The row of a file that no process survives."""
-        return Prepared(item, None, f"a process died verifying {item}").row(None)
+    def open(self) -> OpenJob:
+        """Open what a process needs: a verifier, and a process that decodes for it."""
+        bundle, _ = self.checked()
+        settings = Settings(self.precision, self.fpr, self.threads, self.max_batch)
+        # No trust: the signature was checked just now.
+        rights = {"key": self.key_file, "registry": self.registry}
+        verifier = Verifier.open(bundle, self.runtime, **rights, settings=settings)
+        return OpenJob(verifier, DecodingPool(1))
 
     def checked(self) -> tuple[Bundle, Lock]:
         """The bundle and its lock, after checking that bundle, keys and message fit together.
@@ -112,96 +92,9 @@ class VerificationJob:
     def check_items(self, worker: OpenJob, items: Sequence[Item]) -> list[Row]:
         """Verify pictures together, wherever they come from."""
         size = worker.verifier.bundle.manifest.size
-        opened = [self.prepare(i.file, size, worker.decoders, i.load, True) for i in items]
-        return self.judge(worker.verifier, opened, [item.id for item in items])
-
-    def prepare(
-        self,
-        file: str,
-        size: tuple[int, int] | None,
-        decoders: DecodingPool | None = None,
-        load: Callable[[], str | bytes] | None = None,
-        at_a_fraction: bool = False,
-    ) -> Prepared:
-        """Read a picture, from the path or content that ``load`` gives, at ``size`` unless None.
-
-        A large JPEG may be decoded ``at_a_fraction`` of its size.
-        """
-        picture, error, digest = None, None, None
-        decode = partial(_decoded, size=size, max_pixels=self.max_pixels, decoders=decoders)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                source = load() if load else file
-                if self.digests:
-                    source = _content(source)
-                    digest = _digest(source)
-                picture = decode(source, at_a_fraction=at_a_fraction)
-            except CoverLockError as problem:
-                error = _about(file, str(problem))
-            except Exception as problem:  # decoders raise anything, and no picture may stop a job
-                error = f"{file} cannot be read ({type(problem).__name__}: {problem})"
-        whole = (
-            partial(_whole, decode, load or partial(str, file)) if at_a_fraction and size else None
-        )
-        return Prepared(file, picture, error, tuple(str(w.message) for w in caught), whole, digest)
-
-    def judge(
-        self, verifier: Verifier, pictures: Sequence[Prepared], messages: Sequence[Any]
-    ) -> list[Row]:
-        """Rows for prepared ``pictures``, in their order."""
-        good = [(p, m) for p, m in zip(pictures, messages, strict=True) if p.picture is not None]
-        judged = iter(self._judge(verifier, good))
-        return [p.row(None) if p.picture is None else next(judged) for p in pictures]
-
-    def _judge(self, verifier: Verifier, good: Sequence[tuple[Prepared, Any]]) -> list[Row]:
-        """Judge pictures together, or in halves until those that cannot be judged stand alone."""
-        if not good:
-            return []
-
-        def whole(row: int) -> Any:
-            picture, _ = good[row]
-            return picture.whole() if picture.whole else picture.picture
-
-        try:
-            verdicts = verifier.verify(
-                [p.picture for p, _ in good],
-                [message for _, message in good],
-                whole=whole if any(p.whole for p, _ in good) else None,
-            )
-        except CoverLockError as error:
-            if len(good) == 1:
-                picture, _ = good[0]
-                return [replace(picture, error=f"{picture.file}: {error}").row(None)]
-            middle = len(good) // 2
-            return self._judge(verifier, good[:middle]) + self._judge(verifier, good[middle:])
-        return [p.row(verdict) for (p, _), verdict in zip(good, verdicts, strict=True)]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A picture at the size of the graph, or the reason there is none."""
-
-    file: str
-    picture: Picture | None
-    error: str | None = None
-    warnings: tuple[str, ...] = ()
-    whole: Callable[[], Picture] | None = None
-    """Reads the file again, where it may have been decoded at a fraction of its size."""
-    digest: str | None = None
-    """SHA-256 of the file, where it was asked for."""
-
-    def row(self, verdict: Verdict | None) -> Row:
-        """The report on this picture."""
-        row: Row = {"file": self.file}
-        if verdict is None:
-            row |= {"status": "error", "error": self.error}
-        else:
-            status = "accepted" if verdict.accepted else "rejected"
-            row |= {"status": status, **verdict.to_dict()}
-        if self.digest is not None:
-            row["sha256"] = self.digest
-        return row | {"warnings": list(self.warnings)}
+        opened = [prepare(item, size, worker.decoders, self.digests) for item in items]
+        judged = iter(worker.judge([each for each in opened if each.picture is not None]))
+        return [each.row(None) if each.picture is None else next(judged) for each in opened]
 
 
 class OpenJob:
@@ -218,36 +111,76 @@ class OpenJob:
         self.verifier.close()
         self.decoders.close()
 
+    def judge(self, good: Sequence[Prepared]) -> list[Row]:
+        """Judge pictures together, or in halves until those that cannot be judged stand alone."""
+        if not good:
+            return []
 
-def _decoded(
-    source: str | bytes,
-    size: tuple[int, int] | None,
-    max_pixels: int,
-    decoders: DecodingPool | None,
-    at_a_fraction: bool,
-) -> Picture:
-    if decoders is not None:
-        return decoders.picture(_content(source), size, at_a_fraction=at_a_fraction)
-    return read(source, max_pixels, size if at_a_fraction else None).resampled(size)
+        def whole(row: int) -> Picture:
+            content = _content(good[row].item)
+            return self.decoders.picture(content, self.verifier.bundle.manifest.size)
+
+        pictures, messages = [each.picture for each in good], [each.item.id for each in good]
+        try:
+            verdicts = self.verifier.verify(pictures, messages, whole=whole)
+        except CoverLockError as error:
+            if len(good) == 1:
+                return [replace(good[0], error=f"{good[0].item.file}: {error}").row(None)]
+            middle = len(good) // 2
+            return self.judge(good[:middle]) + self.judge(good[middle:])
+        return [each.row(verdict) for each, verdict in zip(good, verdicts, strict=True)]
 
 
-def _whole(decode: Callable[..., Picture], load: Callable[[], str | bytes]) -> Picture:
-    return decode(load(), at_a_fraction=False)
+@dataclass(frozen=True)
+class Prepared:
+    """A picture at the size of the graph, or the reason there is none."""
+
+    item: Item
+    picture: Picture | None
+    error: str | None
+    warnings: tuple[str, ...]
+    digest: str | None
+    """SHA-256 of the file, where it was asked for."""
+
+    def row(self, verdict: Verdict | None) -> Row:
+        """The report on this picture."""
+        row: Row = {"file": self.item.file}
+        if verdict is None:
+            row |= {"status": "error", "error": self.error}
+        else:
+            status = "accepted" if verdict.accepted else "rejected"
+            row |= {"status": status, **verdict.to_dict()}
+        if self.digest is not None:
+            row["sha256"] = self.digest
+        return row | {"warnings": list(self.warnings)}
+
+
+def prepare(
+    item: Item, size: tuple[int, int] | None, decoders: DecodingPool, digests: bool = False
+) -> Prepared:
+    """Read a picture at ``size`` unless None; a large JPEG is decoded at a fraction of its own."""
+    picture, error, digest = None, None, None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            content = _content(item)
+            digest = hashlib.sha256(content).hexdigest() if digests else None
+            picture = decoders.picture(content, size, at_a_fraction=True)
+        except CoverLockError as problem:
+            error = _about(item.file, str(problem))
+        except Exception as problem:  # decoders raise anything, and no picture may stop a job
+            error = f"{item.file} cannot be read ({type(problem).__name__}: {problem})"
+    return Prepared(item, picture, error, tuple(str(w.message) for w in caught), digest)
+
+
+def _content(item: Item) -> bytes:
+    source = item.load()
+    return read_file(source, MOST_FILE_BYTES) if isinstance(source, str) else source
 
 
 def _about(file: str, problem: str) -> str:
     """The problem with a picture that came without its name."""
     if file in problem:
         return problem
-    nameless = "the picture "
-    if problem.startswith(nameless):
-        return f"{file} {problem.removeprefix(nameless)}"
-    return f"{file}: {problem}"
-
-
-def _content(source: str | bytes) -> bytes:
-    return read_file(source, MOST_FILE_BYTES) if isinstance(source, str) else source
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    named = problem.replace("the picture ", f"{file} ", 1)
+    return named if named != problem else f"{file}: {problem}"

@@ -85,37 +85,32 @@ class AuditLog:
             "hash": hash,
             **verdict,
         }
-        with self._lock, self._opened() as file, _exclusive(file):
+        with self._opened() as file:
             line = json.dumps({**entry, "previous": _last_digest(file, self.path)})
             _append(file, line.encode() + b"\n")
 
     def require_writable(self) -> None:
         """Raise unless a line could be appended now: the log is whole, and the disk has room."""
-        with self._lock, self._opened() as file, _exclusive(file):
+        with self._opened() as file:
             _last_digest(file, self.path)
             with tempfile.TemporaryFile(dir=self.path.parent) as probe:  # a name nobody can guess
                 _append(probe.fileno(), bytes(_ROOM))
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
+        """The file, which no other thread or process has open this way."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_LINK
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o640)
+            with self._lock, contextlib.ExitStack() as stack:
+                file = os.open(self.path, flags, 0o640)
+                stack.callback(os.close, file)
+                _lock_out_others(file)
+                yield file
         except OSError as error:
+            problem = f"cannot be written ({error.strerror or error})"
             if error.errno == errno.ELOOP:
-                raise CoverLockError(
-                    f"the audit log {self.path} is a link: name the file that it leads to"
-                ) from None
-            raise CoverLockError(
-                f"the audit log {self.path} cannot be opened ({error.strerror or error})"
-            ) from None
-        try:
-            yield file
-        except OSError as error:
-            raise CoverLockError(
-                f"the audit log {self.path} cannot be written ({error.strerror or error})"
-            ) from None
-        finally:
-            os.close(file)
+                problem = "is a link: name the file that it leads to"
+            raise CoverLockError(f"the audit log {self.path} {problem}") from None
 
 
 def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, str]:
@@ -164,10 +159,15 @@ def _append(file: int, line: bytes) -> None:
 
 
 def _last_digest(file: int, path: Path) -> str:
+    """The digest of the last line, which is searched for from the end."""
     size = os.fstat(file).st_size
     if size == 0:
         return FIRST
-    tail = _tail(file, size)
+    length, tail = _TAIL, b""
+    while len(tail) < size and b"\n" not in tail[:-1]:
+        os.lseek(file, max(0, size - length), os.SEEK_SET)
+        tail = os.read(file, length)
+        length *= 2
     if not tail.endswith(b"\n"):
         raise CoverLockError(
             f"the last line of the audit log {path} is incomplete: "
@@ -176,28 +176,9 @@ def _last_digest(file: int, path: Path) -> str:
     return hashlib.sha256(tail[:-1].rsplit(b"\n", 1)[-1]).hexdigest()
 
 
-def _tail(file: int, size: int) -> bytes:
-    """The end of a file, from before the beginning of its last line."""
-    length = _TAIL
-    while True:
-        start = max(0, size - length)
-        os.lseek(file, start, os.SEEK_SET)
-        tail = os.read(file, length)
-        if start == 0 or b"\n" in tail[:-1]:
-            return tail
-        length *= 2
-
-
-@contextlib.contextmanager
-def _exclusive(file: int) -> Iterator[None]:
-    """Keep other processes out, where the system can."""
-    try:
+def _lock_out_others(file: int) -> None:
+    """Keep other processes out until the file is closed, where the system can."""
+    with contextlib.suppress(ImportError):
         import fcntl
-    except ImportError:
-        yield
-        return
-    fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
+
+        fcntl.flock(file, fcntl.LOCK_EX)

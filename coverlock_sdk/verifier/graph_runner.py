@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
-from coverlock_sdk.bundles.bundle import Bundle, Manifest
+from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.bundle_lock import open_plugin
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import BundleError, CoverLockError, OverloadedError
@@ -36,6 +36,9 @@ class Row(NamedTuple):
     description: Descriptions
 
 
+_Waiting = tuple[Pixels, Future[Row]]
+
+
 class Batcher:
     """One thread that collects waiting pictures and runs them as a batch.
 
@@ -51,51 +54,35 @@ class Batcher:
         self._max_delay = max_delay_ms / 1000
         self.observe: Callable[[int], None] = lambda pictures: None
         """Is told how many pictures each batch has."""
-        self._waiting: queue.Queue[tuple[Pixels, Future[Row]] | None] = queue.Queue(max_queue)
-        self._closed = threading.Event()
-        self._entrance = threading.Lock()
+        self._waiting: queue.Queue[_Waiting | None] = queue.Queue(max_queue)
         self._thread = threading.Thread(target=self._work, name="coverlock-batcher", daemon=True)
         self._thread.start()
 
     def submit(self, image: Pixels) -> Future[Row]:
         """Queue one picture uint8 (H, W, 3)."""
         answer: Future[Row] = Future()
-        with self._entrance:
-            if self._closed.is_set():
-                raise CoverLockError("the verifier is closed: open the bundle again")
-            try:
-                self._waiting.put_nowait((image, answer))
-            except queue.Full:
-                raise OverloadedError(
-                    f"{self._waiting.maxsize} pictures are waiting already: try again later, "
-                    "or open the verifier with a larger max_queue"
-                ) from None
+        try:
+            self._waiting.put_nowait((image, answer))
+        except queue.Full:
+            raise OverloadedError(
+                f"{self._waiting.maxsize} pictures are waiting already: try again later, "
+                "or open the verifier with a larger max_queue"
+            ) from None
         return answer
 
     def close(self) -> None:
-        """Answer what is waiting, accept nothing more, and end the thread."""
-        with self._entrance:
-            if self._closed.is_set():
-                return
-            self._closed.set()
+        """Answer what is waiting and end the thread; nothing may be submitted any more."""
         self._waiting.put(None)
         self._thread.join()
 
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:
-            batch, last = self._collect(first)
-            answers = [answer for _, answer in batch if answer.set_running_or_notify_cancel()]
-            images = [image for image, answer in batch if answer in answers]
-            if images:
-                self.observe(len(images))
-                _answer(self.runtime, images, answers)
-            if last:
-                return
+            batch = self._collect(first)
+            self.observe(len(batch))
+            _answer(self.runtime, batch)
 
-    def _collect(
-        self, first: tuple[Pixels, Future[Row]]
-    ) -> tuple[list[tuple[Pixels, Future[Row]]], bool]:
-        """A batch that begins with ``first``, and whether it is the last one."""
+    def _collect(self, first: _Waiting) -> list[_Waiting]:
+        """A batch that begins with ``first``."""
         batch = [first]
         deadline = time.monotonic() + self._max_delay
         while len(batch) < self.max_batch:
@@ -104,54 +91,49 @@ class Batcher:
             except queue.Empty:
                 break
             if item is None:
-                return batch, True
+                self._waiting.put(None)  # for after this batch
+                break
             batch.append(item)
-        return batch, False
+        return batch
 
 
-def _answer(runtime: Runtime, images: list[Pixels], answers: Sequence[Future[Row]]) -> None:
+def _answer(runtime: Runtime, batch: Sequence[_Waiting]) -> None:
     try:
-        decoded, described = _answers(runtime, np.stack(images), len(images))
+        decoded, described = _in_memory(runtime, np.stack([image for image, _ in batch]))
     except BaseException as error:  # whoever waits must hear of it, whatever it is
-        for answer in answers:
+        for _, answer in batch:
             answer.set_exception(error)
         return
     numbers = _are_numbers(decoded, described)
-    for row, answer in enumerate(answers):
+    for row, (_, answer) in enumerate(batch):
         if numbers[row]:
             answer.set_result(Row(decoded[row], described[row]))
         else:  # an overflow in one picture must not fail the others
             answer.set_exception(_no_numbers(runtime))
 
 
-def run_in_parts(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Descriptions]:
-    """Run any number of pictures, at most ``max_batch`` at once, and fewer if memory is short.
+def run_batch(runtime: Runtime, images: Pixels) -> tuple[Logits, Descriptions]:
+    """Run pictures together, or in parts if memory is short.
 
     Answers that are not numbers are an error: no verdict can be made of them.
     """
-    decoded, described = _answers(runtime, images, max_batch)
+    decoded, described = _in_memory(runtime, images)
     if not _are_numbers(decoded, described).all():
         raise _no_numbers(runtime)
     return decoded, described
 
 
-def _answers(runtime: Runtime, images: Pixels, max_batch: int) -> tuple[Logits, Descriptions]:
-    parts = []
-    start = 0
-    while start < len(images):
-        part = images[start : start + max_batch]
-        try:
-            parts.append(runtime.run(part))
-        except MemoryError as error:
-            if len(part) == 1:
-                raise CoverLockError(
-                    f"a single picture does not fit into the memory of '{runtime.name}' ({error})"
-                ) from error
-            max_batch = len(part) // 2
-            continue
-        start += len(part)
-    decoded, described = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return decoded, described
+def _in_memory(runtime: Runtime, images: Pixels) -> tuple[Logits, Descriptions]:
+    try:
+        return runtime.run(images)
+    except MemoryError as error:
+        if len(images) == 1:
+            raise CoverLockError(
+                f"a single picture does not fit into the memory of '{runtime.name}' ({error})"
+            ) from error
+    halves = [_in_memory(runtime, half) for half in np.array_split(images, 2)]
+    decoded, described = zip(*halves, strict=True)
+    return np.concatenate(decoded), np.concatenate(described)
 
 
 def _are_numbers(decoded: Logits, described: Descriptions) -> npt.NDArray[np.bool_]:
@@ -166,91 +148,73 @@ def _no_numbers(runtime: Runtime) -> CoverLockError:
     )
 
 
-class HostDecoder:
-    """Decodes 8-bit pictures with a plugin, one call at a time: nothing promises more of it."""
-
-    def __init__(self, watermark: Watermark) -> None:
-        self.watermark = watermark
-        self._networks = Networks(watermark, None)
-        self._turn = threading.Lock()
-
-    def decode(self, pictures: Sequence[Picture]) -> Logits:
-        """Logits (N, bits) of pictures at the watermark's size, or at their own."""
-        with self._turn:
-            return self._networks.decoded(self._networks.views(pictures))
-
-
-def open_decoder(manifest: Manifest, watermark: Watermark | None) -> HostDecoder | None:
-    """The plugin that a manifest names, or ``watermark``, which is that plugin with options."""
-    if manifest.plugin is None:
-        return None
-    return HostDecoder(open_plugin(manifest, watermark))
-
-
 class GraphRunner:
-    """Runs one picture together with those of other threads, and many as batches of their own."""
+    """Runs one picture together with those of other threads, and many as batches of their own.
 
-    def __init__(self, bundle: Bundle, batcher: Batcher, decoder: HostDecoder | None) -> None:
-        self.bundle = bundle
+    Where the bundle names a plugin instead of a decoder, ``watermark`` is that plugin with options.
+    """
+
+    def __init__(self, bundle: Bundle, batcher: Batcher, watermark: Watermark | None) -> None:
         self.batcher = batcher
-        self.decoder = decoder
+        self._bundle = bundle
+        self._plugin: Networks | None = None
+        if bundle.manifest.plugin is not None:
+            self._plugin = Networks(open_plugin(bundle.manifest, watermark), None)
+        self._turn = threading.Lock()
+        """Of the plugin, which nothing promises can be called twice at once."""
         self._closing = threading.Lock()
         self._calls = threading.Condition()
         self._running = 0
         self._closed = False
         self._process = os.getpid()
 
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What the graph should answer for one picture: logits and a description."""
-        manifest = self.bundle.manifest
-        in_graph = manifest.payload_bits if self.decoder is None else 0
-        return (in_graph,), manifest.description_shape
-
     def logits(self, given: Given) -> tuple[Logits, Descriptions]:
         """Decoder logits (N, bits) and descriptions (N, ...) of pictures of any kind and size."""
-        size = self.bundle.manifest.graph_size
+        manifest = self._bundle.manifest
+        size = manifest.graph_size
+        decoders = [np.empty((0, manifest.payload_bits), np.float32)]
+        descriptions = [np.empty((0, *manifest.description_shape), np.float32)]
         with self._call():
             if given.single:
                 [picture] = given
                 row = self.batcher.submit(picture.to_bytes(size)).result()
                 return self._decoded([picture], row.decoded[None]), row.description[None]
-            parts = []
             for part in given.parts(self.batcher.max_batch):
                 images = np.stack([picture.to_bytes(size) for picture in part])
-                decoded, described = run_in_parts(self.batcher.runtime, images, len(part))
-                parts.append((self._decoded(part, decoded), described))
-        if not parts:
-            manifest = self.bundle.manifest
-            nothing = ((manifest.payload_bits,), manifest.description_shape)
-            decoded, described = (np.empty((0, *shape), np.float32) for shape in nothing)
-            return decoded, described
-        decoders, descriptions = zip(*parts, strict=True)
+                decoded, described = run_batch(self.batcher.runtime, images)
+                decoders.append(self._decoded(part, decoded))
+                descriptions.append(described)
         return np.concatenate(decoders), np.concatenate(descriptions)
 
     def decoded_in(self, picture: Picture, frame: Frame) -> Logits:
         """The decoder logits (bits,) of a picture put back in its place in a frame."""
-        manifest = self.bundle.manifest
-        there = put_back(picture, manifest.size if self.decoder else manifest.graph_size, frame)
+        manifest = self._bundle.manifest
+        there = put_back(picture, manifest.size if self._plugin else manifest.graph_size, frame)
         with self._call():
-            if self.decoder is not None:
-                return self.decoder.decode([there])[0]
+            if self._plugin is not None:
+                return self._decoded([there], np.empty(0, np.float32))[0]
             return self.batcher.submit(there.pixels).result().decoded
 
     def _decoded(self, pictures: Sequence[Picture], decoded: Logits) -> Logits:
         """What the graph decoded, or the plugin that decodes instead of it."""
-        return decoded if self.decoder is None else self.decoder.decode(pictures)
+        if self._plugin is None:
+            return decoded
+        with self._turn:
+            return self._plugin.decoded(self._plugin.views(pictures))
 
     def warm_up(self, batch: int) -> None:
         """Run a blank batch, and check that the graph answers as the manifest says."""
-        images = np.zeros((batch, *self.bundle.manifest.graph_size, 3), dtype=np.uint8)
+        manifest = self._bundle.manifest
+        images = np.zeros((batch, *manifest.graph_size, 3), dtype=np.uint8)
         with self._call():
-            decoded, described = run_in_parts(self.batcher.runtime, images, self.batcher.max_batch)
-        if (decoded.shape[1:], described.shape[1:]) != self.shapes:
+            decoded, described = run_batch(self.batcher.runtime, images)
+        in_graph = manifest.payload_bits if self._plugin is None else 0
+        expected = (in_graph,), manifest.description_shape
+        if (decoded.shape[1:], described.shape[1:]) != expected:
             raise BundleError(
-                f"the graph of {self.bundle.path} answers with arrays of {decoded.shape[1:]} and "
-                f"{described.shape[1:]}, but its manifest says {self.shapes[0]} and "
-                f"{self.shapes[1]}: export it again"
+                f"the graph of {self._bundle.path} answers with arrays of {decoded.shape[1:]} and "
+                f"{described.shape[1:]}, but its manifest says {expected[0]} and "
+                f"{expected[1]}: export it again"
             )
 
     def close(self) -> None:

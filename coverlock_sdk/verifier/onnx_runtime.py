@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from types import ModuleType
 from typing import Any
 
@@ -23,8 +22,6 @@ from coverlock_sdk.threads import thread_limit
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 
-_DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
-
 
 class OnnxRuntime:
     """An inference session, which may be used from several threads at once."""
@@ -33,21 +30,18 @@ class OnnxRuntime:
         self.name = name
         self.providers: tuple[str, ...] = tuple(session.get_providers())
         self._session = session
-        self._outputs = [output.name for output in session.get_outputs()]
+        there = {output.name for output in session.get_outputs()}
+        self._outputs = [name for name in OUTPUTS if name in there]
 
     def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         """Run the graph on a batch."""
         try:
-            answers = self._session.run(self._outputs, {INPUT: images})
-        except Exception as error:
+            *decoded, described = _run(self._session, self._outputs, {INPUT: images})
+        except CoverLockError as error:
             if "alloc" in str(error).lower() or "out of memory" in str(error).lower():
                 raise MemoryError(str(error)) from error
-            raise CoverLockError(
-                f"ONNX Runtime failed on {len(images)} pictures: {error}"
-            ) from error
-        found = dict(zip(self._outputs, answers, strict=True))
-        decoded = found.get(OUTPUTS[0], np.empty((len(images), 0)))
-        return np.asarray(decoded, np.float32), np.asarray(found[OUTPUTS[1]], np.float32)
+            raise
+        return decoded[0] if decoded else np.empty((len(images), 0), np.float32), described
 
     def close(self) -> None:
         """Drop the session."""
@@ -62,11 +56,15 @@ class GraphSession:
 
     def run(self, outputs: Sequence[str], feed: Mapping[str, Any]) -> list[Logits]:
         """The values of ``outputs``."""
-        try:
-            values = self._session.run(list(outputs), feed)
-        except Exception as error:  # ONNX Runtime has a family of errors of its own
-            raise CoverLockError(f"ONNX Runtime failed: {error}") from error
-        return [np.asarray(value, dtype=np.float32) for value in values]
+        return _run(self._session, outputs, feed)
+
+
+def _run(session: Any, outputs: Sequence[str], feed: Mapping[str, Any]) -> list[Logits]:
+    try:
+        values = session.run(list(outputs), feed)
+    except Exception as error:  # ONNX Runtime has a family of errors of its own
+        raise CoverLockError(f"ONNX Runtime failed: {error}") from error
+    return [np.asarray(value, dtype=np.float32) for value in values]
 
 
 def open_cpu(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:
@@ -95,33 +93,10 @@ def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntim
 
 
 def _library() -> ModuleType:
-    refuse_two_distributions()
     with needs("this runtime", "ONNX Runtime", "cpu", RuntimeUnavailableError):
         import onnxruntime
     module: ModuleType = onnxruntime
     return module
-
-
-def refuse_two_distributions() -> None:
-    """Stop where onnxruntime and onnxruntime-gpu overwrote each other's files.
-
-    pip allows it and finds nothing wrong, and the later one silently wins.
-    """
-    installed = [name for name in _DISTRIBUTIONS if _is_installed(name)]
-    if len(installed) > 1:
-        both = " and ".join(installed)
-        raise CoverLockError(
-            f"{both} are both installed and share one folder, so that neither can be trusted: "
-            f"run 'pip uninstall {' '.join(installed)}' and install one of them again"
-        )
-
-
-def _is_installed(distribution: str) -> bool:
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def cpu_session(content: bytes, threads: int | None = None) -> Any:

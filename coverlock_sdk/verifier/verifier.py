@@ -25,7 +25,7 @@ from coverlock_sdk.locking.picture_verifier import Looks, PictureVerifier
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.verifier.audit_log import AuditLog
-from coverlock_sdk.verifier.graph_runner import Batcher, GraphRunner, open_decoder
+from coverlock_sdk.verifier.graph_runner import Batcher, GraphRunner
 from coverlock_sdk.verifier.runtimes import AUTO, Runtime, choose
 
 if TYPE_CHECKING:
@@ -72,8 +72,6 @@ class Verifier(PictureVerifier):
 
     bundle: Bundle
     precision: str
-    passed_over: dict[str, str]
-    """Why "auto" did not choose each other runtime that it looked at."""
     _audit: AuditLog | None
     _runner: GraphRunner
 
@@ -90,26 +88,21 @@ class Verifier(PictureVerifier):
     ) -> Verifier:
         """Open the bundle in a folder.
 
-        ``runtime`` is "tensorrt", "cuda", "openvino", "cpu" or "triton"; "auto" takes a GPU where
-        there is one, and otherwise the processor's fastest. ``key`` is a ``Key``, a ``Keyring`` or
-        a key file, and never comes from the bundle. ``trust`` names the public keys of which one
-        must have signed it, or "any" for a bundle that needs no check. ``registry`` is that of
-        ``wrap``: a picture must also be one that it remembers.
+        ``runtime`` is "tensorrt", "cuda", "openvino" or "cpu"; "auto" takes the first of them that
+        works here. ``key`` is a ``Key``, a ``Keyring`` or a key file, and never comes from the
+        bundle. ``trust`` names the files of public keys of which one must have signed it, or "any"
+        for a bundle that needs no check. ``registry`` is that of ``wrap``: a picture must also be
+        one that it remembers.
         """
         bundle = Bundle.given(bundle, trust)
         lock = bundle_lock(bundle, key, settings.fpr, registry)
-        log = None
-        if settings.audit is not None:
-            log = AuditLog(settings.audit, bundle.manifest.version)
-        choice = choose(bundle, runtime, settings.precision, settings.threads)
+        log = AuditLog(settings.audit, bundle.manifest.version) if settings.audit else None
+        chosen = choose(bundle, runtime, settings.precision, settings.threads)
         verifier = cls(lock, bundle.manifest.watermark, [log.verdict_reached] if log else [])
         verifier.bundle, verifier.precision, verifier._audit = bundle, settings.precision, log
-        verifier.passed_over, verifier.max_pixels = choice.passed_over, settings.max_pixels
-        batcher = Batcher(
-            choice.runtime, settings.max_batch, settings.max_delay_ms, settings.max_queue
-        )
-        decoder = open_decoder(bundle.manifest, settings.watermark)
-        verifier._runner = GraphRunner(bundle, batcher, decoder)
+        verifier.max_pixels = settings.max_pixels
+        batcher = Batcher(chosen, settings.max_batch, settings.max_delay_ms, settings.max_queue)
+        verifier._runner = GraphRunner(bundle, batcher, settings.watermark)
         try:
             verifier.warm_up()
         except BaseException:

@@ -1,4 +1,4 @@
-"""``coverlock export``, ``coverlock compile`` and ``coverlock triton``"""
+"""``coverlock export`` and ``coverlock compile``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from coverlock_export.tensorrt import BuildSettings, compile_bundle
-from coverlock_export.triton import write_model_repository
+from coverlock_export.tensorrt import BATCHES, compile_bundle
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION, Bundle
-from coverlock_sdk.bundles.engines import TARGETS, Target
 from coverlock_sdk.bundles.signing import SIGNATURE
 from coverlock_sdk.cli.options import Trusted, json_option, open_lock, path_option, trust_option
 from coverlock_sdk.cli.output import print_json
@@ -59,11 +57,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 @click.option("--version", help="Version name of this bundle, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, help="False-positive rate.")
 @path_option(
-    "--triton",
-    "repository",
-    help="Also write a model repository for Triton; 'coverlock triton' can do so later.",
-)
-@path_option(
     "--web",
     "site",
     help="Also write a page that verifies in a browser; 'coverlock web' can do so later.",
@@ -80,7 +73,6 @@ def export(
     key_file: Path | None,
     version: str | None,
     fpr: float,
-    repository: Path | None,
     site: Path | None,
     as_json: bool,
 ) -> None:
@@ -102,8 +94,6 @@ def export(
     request = Request(lock, photos, precisions, force, count, version=version)
     with _shown() as steps:
         bundle = export_bundle(request, out, steps)
-    if repository is not None:
-        write_model_repository(bundle, repository)
     if site is not None:
         write_site(bundle, lock, site)
     parity = bundle.manifest.parity
@@ -140,7 +130,6 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
 
 @click.command("compile")
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
-@click.option("--target", type=click.Choice(TARGETS), required=True, help="What to build for.")
 @click.option(
     "--precision",
     "precisions",
@@ -151,27 +140,22 @@ def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     "--batches",
     nargs=3,
     type=click.IntRange(1),
-    default=(1, 8, 32),
+    default=BATCHES,
     help="Smallest, usual and largest batch.",
 )
-@click.option("--portable", is_flag=True, help="Build for every GPU from Ampere on.")
-@click.option("--version-compatible", is_flag=True, help="Build for later TensorRT versions too.")
 @trust_option
 @json_option
 def compile_command(
     folder: Path,
-    target: Target,
     precisions: tuple[str, ...],
     batches: tuple[int, int, int],
-    portable: bool,
-    version_compatible: bool,
     trust: Trusted,
     as_json: bool,
 ) -> None:
-    """Build TensorRT engines from the verification graph of BUNDLE and put them into it.
+    """Build TensorRT-RTX engines from the verification graph of BUNDLE and put them into it.
 
-    'tensorrt' builds for this machine's GPU. 'tensorrt-rtx' builds for every RTX GPU from Ampere
-    on and does not need a GPU. An existing engine is kept. A signed bundle needs --trust.
+    They run on every RTX GPU from Ampere on, and no GPU is needed to build them. An existing engine
+    is kept. A signed bundle needs --trust.
     """
     signed = (folder / SIGNATURE).exists()
     if signed and trust is None:
@@ -180,12 +164,11 @@ def compile_command(
             "name the public key with --trust, so that its files are checked first"
         )
     bundle = Bundle.open(folder, trust)
-    settings = BuildSettings(target, batches, portable, version_compatible)
     if not precisions:
         bundle.file()  # or an error that says why there is no such graph
         precisions = tuple(bundle.manifest.graphs["verify"])
-    with Console(stderr=True).status(f"{target} is building"):
-        made = list(compile_bundle(bundle, settings, {"verify": list(precisions)}))
+    with Console(stderr=True).status("TensorRT-RTX is building"):
+        made = list(compile_bundle(bundle, {"verify": list(precisions)}, batches))
     if as_json:
         print_json([{"file": c.engine.file, **asdict(c.engine), "built": c.built} for c in made])
     else:
@@ -193,27 +176,3 @@ def compile_command(
             click.echo(f"{'built' if compiled.built else 'kept '} {compiled.engine.file}")
     if signed and any(compiled.built for compiled in made):
         click.echo(f"the bundle changed: sign it again with 'coverlock sign {folder}'", err=True)
-
-
-@click.command()
-@click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
-@path_option("-o", "--out", required=True, help="Folder for the model repository.")
-@click.option("--precision", default="fp32", help="Precision of the graph.")
-@click.option(
-    "--instances",
-    type=click.IntRange(1),
-    default=1,
-    help="Model instances per GPU, or on the processor if Triton has no GPU.",
-)
-@trust_option
-def triton(folder: Path, out: Path, precision: str, instances: int, trust: Trusted) -> None:
-    """Write BUNDLE as a model repository for NVIDIA's Triton server.
-
-    Triton gets the engine from 'coverlock compile --target tensorrt' if the bundle has one and you
-    pass --trust, and otherwise the ONNX graph.
-    """
-    model = write_model_repository(Bundle.open(folder, trust), out, precision, instances)
-    for file, reason in model.passed_over.items():
-        click.echo(f"skipped {file}: {reason}", err=True)
-    click.echo(f"model: {model.folder}")
-    click.echo(f"serve it: tritonserver --model-repository={out}")

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
 from coverlock_export.exporting import Request, export_bundle
-from coverlock_export.tensorrt import BuildSettings, compile_bundle
+from coverlock_export.tensorrt import compile_bundle
 from coverlock_plugins.dinov2 import hash as dinov2
 from coverlock_plugins.dinov2.hash import Dinov2Hash
 from coverlock_sdk import wrap
@@ -80,7 +80,7 @@ def test_an_engine_is_built_of_every_exported_graph(watermark, image_hash, tmp_p
     bundle = export_bundle(request, tmp_path / "bundle", lambda *_: lambda: None)
     graphs = {name: list(files) for name, files in bundle.manifest.graphs.items()}
     assert graphs["verify"] == ["fp32", "fp16", "int8"]
-    made = list(compile_bundle(bundle, BuildSettings("tensorrt-rtx", (1, 4, 8)), graphs))
+    made = list(compile_bundle(bundle, graphs, (1, 4, 8)))
     opened = Bundle.open(bundle.path)
     assert len(opened.manifest.engines) == sum(map(len, graphs.values()))
     for compiled in made:

@@ -122,9 +122,7 @@ def odd_pictures(scratch: Path) -> Reader:
 def manifests(scratch: Path) -> Reader:
     bundle = write_toy_bundle(scratch / "bundle")
     document = json.loads((bundle.path / "manifest.json").read_bytes())
-    document["engines"] = [
-        asdict(Engine("verify", "fp32", "0" * 64, "tensorrt", "10.13", "sm89", (1, 8, 32), False))
-    ]
+    document["engines"] = [asdict(Engine("verify", "fp32", "0" * 64, "1.7.1", (1, 8, 32)))]
     document["plugin"] = {"distribution": "a", "version": "1", "probe": [0.5, 1]}
     del document["sha256"], document["schema"]
 
@@ -266,9 +264,10 @@ def parquet(scratch: Path) -> Reader:
     import pyarrow.parquet as pq
 
     from coverlock_plugins.ray_cluster.inputs import find_shards
-    from coverlock_sdk.scaling.job import VerificationJob
+    from coverlock_sdk.images.isolation import DecodingPool
+    from coverlock_sdk.scaling.job import prepare
 
-    path, job = scratch / "rows.parquet", VerificationJob("", max_pixels=4_000_000)
+    path, decoders = scratch / "rows.parquet", DecodingPool(1, max_pixels=4_000_000)
     [picture, *_] = picture_files()
     columns = {"file": ["a", "b"], "path": ["a.png", None], "bytes": [None, picture]}
     pq.write_table(pa.table(columns), path)
@@ -290,7 +289,7 @@ def parquet(scratch: Path) -> Reader:
             pq.write_table(pa.table(rows), path)
         for part in find_shards([str(path)], with_message=True):
             for item in part.items():
-                job.prepare(item.file, SIZE, load=item.load)
+                prepare(item, SIZE, decoders)
 
     return reader
 

@@ -8,7 +8,8 @@ from PIL import Image
 
 from coverlock_plugins.ray_cluster.inputs import Place, find_shards, load_below
 from coverlock_sdk.errors import MessageError, PictureError
-from coverlock_sdk.scaling.job import Prepared, VerificationJob
+from coverlock_sdk.images.isolation import DecodingPool
+from coverlock_sdk.scaling.job import Prepared, prepare
 
 pa = pytest.importorskip("pyarrow", reason="pip install 'coverlock-sdk[dev]'")
 
@@ -19,7 +20,17 @@ pq = pytest.importorskip("pyarrow.parquet")
 ODD_NAMES = ["a b.png", "ü.png", "a#1.png", "%41.png", "q?.png", "plain.JPG"]
 
 
-JOB = VerificationJob("")
+DECODERS = DecodingPool(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _close_decoders():
+    yield
+    DECODERS.close()
+
+
+def decoded(item) -> Prepared:
+    return prepare(item, (32, 32), DECODERS)
 
 
 def picture(path: Path) -> Path:
@@ -42,7 +53,7 @@ def items(*sources, with_message: bool = True):
 
 def read(*sources, with_message: bool = True) -> dict[str, Prepared]:
     found = items(*sources, with_message=with_message)
-    return {item.file: JOB.prepare(item.file, (32, 32), load=item.load) for item in found}
+    return {item.file: decoded(item) for item in found}
 
 
 def errors(*sources, with_message: bool = True) -> dict[str, str | None]:
@@ -65,7 +76,7 @@ def test_an_object_that_is_gone_when_its_turn_comes_is_an_error(tmp_path):
         picture(tmp_path / f"{name}.png")
     parts = list(find_shards([f"file://{tmp_path}"], with_message=True))
     (tmp_path / "a.png").unlink()
-    gone, there = (JOB.prepare(item.file, (32, 32), load=item.load) for item in parts[0].items())
+    gone, there = (decoded(item) for item in parts[0].items())
     assert "a.png cannot be read" in gone.error
     assert there.error is None
 
@@ -99,7 +110,7 @@ def attacked(tmp_path, *paths: str, roots=()) -> list[str | None]:
         tmp_path / "in" / "rows.parquet", file=[str(n) for n, _ in enumerate(paths)], path=paths
     )
     parts = pickle.loads(pickle.dumps(find_shards([source], True, roots)))
-    loaded = [JOB.prepare(i.file, (32, 32), load=i.load) for part in parts for i in part.items()]
+    loaded = [decoded(item) for part in parts for item in part.items()]
     return [prepared.error for prepared in loaded]
 
 

@@ -1,4 +1,4 @@
-"""Who may sign bundles: one of several keys, perhaps an encrypted one."""
+"""Who may sign bundles: one of several keys."""
 
 import shutil
 import warnings
@@ -9,13 +9,8 @@ from PIL import Image
 
 from coverlock_sdk import Embedder, Verifier
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.signing import (
-    generate_signing_key,
-    is_encrypted,
-    trusted_signers,
-)
+from coverlock_sdk.bundles.signing import generate_signing_key
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.cli.keys import PASSPHRASE_VARIABLE
 from coverlock_sdk.errors import BundleError, KeyringError, UntrustedBundleWarning
 from tests.toy_bundle import write_toy_bundle
 
@@ -49,7 +44,6 @@ def run(*arguments):
 def test_any_of_several_keys_may_have_signed(bundle, keys):
     old, new = keys
     assert Bundle.open(bundle, trust=[new, old]).signed
-    assert Bundle.open(bundle, trust=(trusted_signers(old)[0].key, new)).signed
     with pytest.raises(BundleError, match="signed by somebody else"):
         Bundle.open(bundle, trust=[new])
     with pytest.raises(KeyringError, match="nobody is trusted"):
@@ -93,37 +87,18 @@ def photo_file(tmp_path):
     return tmp_path / "photo.png"
 
 
-def test_a_signing_key_can_be_encrypted(original, tmp_path, monkeypatch):
-    monkeypatch.delenv(PASSPHRASE_VARIABLE, raising=False)
-    bundle, key = shutil.copytree(original, tmp_path / "bundle"), tmp_path / "release.pem"
-    (tmp_path / "secret").write_text("correct horse\n")
-    secret = ("--passphrase-file", tmp_path / "secret")
-    made = run("sign", bundle, "--key", key, "--new-key", "--encrypt", *secret)
-    assert made.exit_code == 0, made.output
-    assert is_encrypted(key)
-    assert b"BEGIN ENCRYPTED PRIVATE KEY" in key.read_bytes()
-    assert Bundle.open(bundle, trust=key.with_suffix(".pub")).signed
-    assert "COVERLOCK_SIGNING_PASSPHRASE" in run("sign", bundle, "--key", key).stderr
-    monkeypatch.setenv(PASSPHRASE_VARIABLE, "wrong")
-    assert "cannot be decrypted with this passphrase" in run("sign", bundle, "--key", key).stderr
-    monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse")
-    assert run("sign", bundle, "--key", key).exit_code == 0
-    with pytest.raises(KeyringError, match="is encrypted"):
-        Bundle.open(bundle).sign(key)
-
-
 def test_a_key_of_another_kind_is_refused(bundle, tmp_path):
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key, pem = ec.generate_private_key(ec.SECP256R1()), form.Encoding.PEM
-    (tmp_path / "curve.pem").write_bytes(
-        key.private_bytes(pem, form.PrivateFormat.PKCS8, form.NoEncryption())
-    )
+    for protection in (form.NoEncryption(), form.BestAvailableEncryption(b"secret")):
+        secret = key.private_bytes(pem, form.PrivateFormat.PKCS8, protection)
+        (tmp_path / "curve.pem").write_bytes(secret)
+        with pytest.raises(KeyringError, match="not an Ed25519 private key"):
+            Bundle.open(bundle).sign(tmp_path / "curve.pem")
     (tmp_path / "curve.pub").write_bytes(
         key.public_key().public_bytes(pem, form.PublicFormat.SubjectPublicKeyInfo)
     )
-    with pytest.raises(KeyringError, match="not an Ed25519 key"):
-        Bundle.open(bundle).sign(tmp_path / "curve.pem")
     with pytest.raises(KeyringError, match="curve.pub is not an Ed25519 public key"):
         Bundle.open(bundle, trust=tmp_path / "curve.pub")

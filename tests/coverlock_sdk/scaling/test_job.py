@@ -49,17 +49,6 @@ def test_a_picture_whose_reading_fails_in_an_unforeseen_way_is_an_error(job, fol
     assert "is not the name of a file" in rows[0]["error"]
 
 
-def test_picture_files_are_decoded_elsewhere(job, folder, monkeypatch):
-    files = [str(folder / name) for name in ("000.png", "cut.png", "text.jpg")]
-
-    def read(*_):
-        raise AssertionError("this process does not decode")
-
-    monkeypatch.setattr("coverlock_sdk.scaling.job.read", read)
-    rows = in_processes(job, files, workers=1)
-    assert [row["status"] for row in rows] == ["accepted", "error", "error"]
-
-
 def test_a_picture_that_takes_too_much_is_an_error_and_the_others_are_not(job, folder, tmp_path):
     wide = tmp_path / "wide.png"
     Image.new("RGB", (4000, 2000)).save(wide)
@@ -68,7 +57,7 @@ def test_a_picture_that_takes_too_much_is_an_error_and_the_others_are_not(job, f
         worker.decoders = DecodingPool(1, seconds=1e-6)
         late = job.check(worker, files[:1])
         worker.decoders.close()
-        worker.decoders = job.decoders()
+        worker.decoders = DecodingPool(1)
         [row] = job.check(worker, files[1:])
     assert "takes more than" in late[0]["error"]
     assert row["status"] == "accepted"

@@ -113,7 +113,7 @@ def test_threads_and_processes_share_a_log(tmp_path):
 
 
 def test_a_log_that_cannot_be_written_is_an_error(tmp_path):
-    with pytest.raises(CoverLockError, match="cannot be opened"):
+    with pytest.raises(CoverLockError, match="cannot be written"):
         AuditLog(tmp_path / "nowhere" / "log.jsonl")
     path = tmp_path / "cut.jsonl"
     path.write_text('{"previous": "')
