@@ -77,7 +77,7 @@ def verify(
         registry = verifier.lock.registry
         names = remembered_names(registry, identifier) if registry is not None else [identifier]
         if names != [identifier]:
-            check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
+            check = partial(verifier.identify, messages=verifier.lock.book(names))
         _check_all(verifier, sources, check, identifier, VERDICT_COLUMNS, audit, as_json)
 
 
@@ -106,7 +106,7 @@ def identify(
         if names is None:
             assert verifier.lock.registry is not None
             names = remembered_names(verifier.lock.registry)
-        check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
+        check = partial(verifier.identify, messages=verifier.lock.book(names))
         columns = {"label": "identifier", **VERDICT_COLUMNS}
         _check_all(verifier, sources, check, None, columns, audit, as_json)
 

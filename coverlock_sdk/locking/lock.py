@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from coverlock_sdk.locking.statistics import check_fpr, corrected
 from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
 
 if TYPE_CHECKING:
+    from coverlock_sdk.locking.picture_verifier import Looks
     from coverlock_sdk.locking.registry import Likeness, Registry
 
 MOST_BITS = 256
@@ -46,21 +47,6 @@ FAINT = 0.08
 and an invisible change would give it any code."""
 
 NEARLY_EMPTY = "the picture is nearly empty, and anything could pass for it"
-
-
-class Looks(Protocol):
-    """Further looks at pictures, by their numbers, which a search may ask for."""
-
-    def aspect(self, row: int) -> float:
-        """A picture's width over its height."""
-        ...
-
-    def placed(self, row: int, frame: Frame) -> Logits:
-        """The decoder logits of a picture put back in the place that it has in a frame.
-
-        A decoder finds more there than in a crop that fills its whole view.
-        """
-        ...
 
 
 class Terms(NamedTuple):
@@ -81,6 +67,8 @@ class _Seen:
     decoded: Logits
     description: Any
     looks: Looks | None = None
+    thorough: bool = False
+    """Whether to do all the work whatever is found, so that its time tells nothing."""
     codes: dict[Frame, Logits] = field(default_factory=dict, repr=False)
     """Those known so far, by their frames."""
 
@@ -90,7 +78,6 @@ class _Seen:
             self.codes[frame] = image_hash.code(self.description, frame)
         return self.codes[frame]
 
-    @property
     def aspect(self) -> float:
         """Width over height; unknown ones are taken as square."""
         return 1.0 if self.looks is None else self.looks.aspect(self.row)
@@ -175,8 +162,7 @@ class Lock:
     @property
     def _whole_weight(self) -> float:
         """What the p-value of a whole picture is divided by: others are tried besides."""
-        registers = self.hash is not None and self.hash.registers and self.registry is None
-        return WHOLE_WEIGHT if registers else 1.0
+        return WHOLE_WEIGHT if self._searches and self.registry is None else 1.0
 
     # Embedding
 
@@ -219,27 +205,27 @@ class Lock:
         answer takes tells nothing.
         """
         return [
-            self._verify(_Seen(row, decoded[row], descriptions[row], looks), message, thorough)
+            self._verify(_Seen(row, decoded[row], descriptions[row], looks, thorough), message)
             for row, message in enumerate(self.messages(messages, len(decoded)))
         ]
 
-    def _verify(self, seen: _Seen, message: str | Bits, thorough: bool) -> Verdict:
+    def _verify(self, seen: _Seen, message: str | Bits) -> Verdict:
         faint = self._is_faint(seen)
-        if faint and not thorough:
+        if faint and not seen.thorough:
             return self._rejected(NEARLY_EMPTY)
         every = [self.terms(message, key) for key in self.keys]
         readings: list[Reading] = []
         for terms in every:
             if self._remembers(terms):
-                readings += self._remembered(seen, terms, thorough)
+                readings += self._remembered(seen, terms)
             else:
                 readings += self._read(seen, terms, weight=self._whole_weight)
         verdict = self._rejected("the registry has no such picture")
         if readings:
             verdict = self._judged(readings, len(self.keys))
-        for terms in every if self._searches and (thorough or not verdict) else ():
+        for terms in every if self._searches and (seen.thorough or not verdict) else ():
             if not self._remembers(terms):
-                found = self._registered(seen, terms, thorough)
+                found = self._registered(seen, terms)
                 if found and not verdict:
                     verdict = _better(verdict, self._judged(found, len(self.keys)))
         return self._rejected(NEARLY_EMPTY) if faint else verdict
@@ -298,7 +284,7 @@ class Lock:
     def _searches(self) -> bool:
         return self.hash is not None and self.hash.registers
 
-    def _registered(self, seen: _Seen, terms: Terms, thorough: bool) -> list[Reading]:
+    def _registered(self, seen: _Seen, terms: Terms) -> list[Reading]:
         """One picture read in the frames that fit best, each under the salt it fits under.
 
         If the best of them is promising, the picture is read once more, put back in its place.
@@ -306,7 +292,7 @@ class Lock:
         legible = int((np.abs(self.log_odds(seen.decoded)) > 1e-3).sum())
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
         search = self._search(seen, terms)
-        found = search.best(0.0 if thorough else least_weight)
+        found = search.best(0.0 if seen.thorough else least_weight)
         if not found:
             return []
         frames = [placed.frame for placed in found]
@@ -318,7 +304,7 @@ class Lock:
         p_values = [reading.p_value(self.rule) for reading in readings]
         best = int(np.argmin(p_values))
         promising = p_values[best] <= PROMISING
-        if thorough or (promising and not self._judged(readings, len(self.keys))):
+        if seen.thorough or (promising and not self._judged(readings, len(self.keys))):
             again = replace(seen, decoded=seen.placed(found[best].frame))
             placed = self._search(again, terms, search.view).near(found[best])
             reading = self._read_placed(again, terms, placed)
@@ -332,29 +318,30 @@ class Lock:
 
     def _search(self, seen: _Seen, terms: Terms, view: View | None = None) -> Search:
         """A search for the frames that fit what was read."""
-        image_hash: Any = self.hash
         pads = 1 - 2.0 * (terms.message ^ terms.code_map.pads)
         wanted = (np.tanh(self.log_odds(seen.decoded) / 2) * pads).astype(np.float32)
-        view = view or View(seen.description, seen.aspect)
-        return Search(image_hash, view, PayloadTarget(terms.code_map, wanted))
+        view = view or View(seen.description, seen.aspect())
+        return Search(self.hash, view, PayloadTarget(terms.code_map, wanted))
 
-    def _remembered(self, seen: _Seen, terms: Terms, thorough: bool) -> list[Reading]:
-        """One picture read in the frame in which it is most like one that the registry has.
+    def _remembered(self, seen: _Seen, terms: Terms) -> list[Reading]:
+        """One picture read in the frame in which it is most like one that the registry has."""
+        found = self._alike(seen, terms.key, terms.name)
+        return [] if found is None else self._read_alike(seen, terms, found[1])
 
-        The frame was found without a look at the payload, so nothing has to be paid for it.
-        """
+    def _alike(
+        self, seen: _Seen, key: Key | None, name: str | None = None
+    ) -> tuple[str, Likeness] | None:
+        """Which remembered picture one is most like; with ``name``, which of that name."""
         assert self.registry is not None
         assert self.hash is not None
-        likeness = self.registry.likeness(
-            terms, self.hash, seen.description, lambda: seen.aspect, thorough
+        assert key is not None
+        return self.registry.found(
+            key, self.hash, seen.description, seen.aspect, name, seen.thorough
         )
-        return [] if likeness is None else self._read_alike(seen, terms, likeness, thorough)
 
-    def _read_alike(
-        self, seen: _Seen, terms: Terms, likeness: Likeness, thorough: bool = False
-    ) -> list[Reading]:
+    def _read_alike(self, seen: _Seen, terms: Terms, likeness: Likeness) -> list[Reading]:
         """One picture read in the frame in which it is like a remembered one."""
-        if seen.looks is not None and (thorough or not likeness.frame.is_whole):
+        if seen.looks is not None and (seen.thorough or not likeness.frame.is_whole):
             again = replace(seen, decoded=seen.placed(likeness.frame))
             seen = seen if likeness.frame.is_whole else again
         readings = self._read(seen, terms, frame=likeness.frame)
@@ -386,12 +373,10 @@ class Lock:
     # Identification
 
     def book(self, messages: Any) -> MessageBook:
-        """Registered messages, or identifiers, for repeated identification."""
-        return MessageBook.of(messages, self.bits)
-
-    def checked_book(self, messages: Any) -> MessageBook:
         """``messages`` as a book that these keys can search at this false-positive rate."""
-        book = messages if isinstance(messages, MessageBook) else self.book(messages)
+        book = messages
+        if not isinstance(book, MessageBook):
+            book = MessageBook.of(messages, self.bits)
         if book.bits != self.bits:
             raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
         check_fpr(self.bits, self.fpr, candidates=len(book) * len(self.keys))
@@ -411,57 +396,52 @@ class Lock:
         every picture, as in ``verify``.
         """
         return [
-            self._identify(_Seen(row, decoded[row], descriptions[row], looks), book, thorough)
+            self._identify(_Seen(row, decoded[row], descriptions[row], looks, thorough), book)
             for row in range(len(decoded))
         ]
 
-    def _identify(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+    def _identify(self, seen: _Seen, book: MessageBook) -> Identification:
         faint = self._is_faint(seen)
-        if not faint or thorough:
+        if not faint or seen.thorough:
             found = self._remembered_one if self.registry is not None else self._nearest
-            answer = found(seen, book, thorough)
+            answer = found(seen, book)
         return Identification(None, self._rejected(NEARLY_EMPTY)) if faint else answer
 
-    def _nearest(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+    def _nearest(self, seen: _Seen, book: MessageBook) -> Identification:
         """The message that fits a whole picture best; every message is the same work."""
         found: list[tuple[Reading, Any]] = []
         for key in self.keys:
+            rows: Sequence[int] = range(len(book))
             if key is None or self.hash is None:
-                terms = self.terms(book.zero, None)
-                [reading] = self._read(seen, terms, [0])
-                row = book.nearest(reading.bits, reading.weights(self.rule))
-                found.append((reading.compared(book.public(row)), book.labels[row]))
-                continue
-            for label, message in book.entries():
-                terms = self.terms(message, key)
-                found += [(reading, label) for reading in self._read(seen, terms)]
+                zeros = np.zeros(self.bits, np.uint8)
+                [reading] = self._read(seen, self.terms(zeros, None), [0])
+                rows = [book.nearest(~reading.matches, reading.weights(self.rule))]
+            for row in rows:
+                readings = self._read(seen, self.terms(book.messages[row], key))
+                found += [(reading, book.labels[row]) for reading in readings]
         comparisons = len(book) * len(self.keys)
         best, label = min(found, key=lambda each: self._p_value(each[0], comparisons))
         verdict = self._judged([best], comparisons)
         return Identification(label if verdict else None, verdict)
 
-    def _remembered_one(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+    def _remembered_one(self, seen: _Seen, book: MessageBook) -> Identification:
         """What the picture is that a registry remembers, whatever part of it is left.
 
         It is found without a look at the payload, which then has to carry its name.
         """
-        assert self.registry is not None
-        assert self.hash is not None
-        labels = {message: label for label, message in book.entries() if isinstance(message, str)}
+        entries = zip(book.labels, book.messages, strict=True)
+        labels = {message: label for label, message in entries if isinstance(message, str)}
         found = Identification(None, self._rejected("the registry has no such picture"))
         for key in self.keys:
-            assert key is not None
-            alike = self.registry.found(
-                key, self.hash, seen.description, lambda: seen.aspect, thorough
-            )
-            if alike is None or not (thorough or alike[0] in labels):
+            alike = self._alike(seen, key)
+            if alike is None or not (seen.thorough or alike[0] in labels):
                 continue
             name, likeness = alike
-            readings = self._read_alike(seen, self.terms(name, key), likeness, thorough)
+            readings = self._read_alike(seen, self.terms(name, key), likeness)
             verdict = self._judged(readings, len(labels) * len(self.keys))
             if name in labels and _better(found.verdict, verdict) is verdict:
                 found = Identification(labels[name] if verdict else None, verdict)
-            if found and not thorough:
+            if found and not seen.thorough:
                 break
         return found
 

@@ -17,7 +17,7 @@ from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.conversion import Given, read
 from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.lock import Lock
@@ -164,11 +164,9 @@ class VerificationJob:
             return picture.whole() if picture.whole else picture.picture
 
         try:
-            verdicts = verifier.verify(
-                [p.picture for p, _ in good],
-                [message for _, message in good],
-                whole=whole if any(p.whole for p, _ in good) else None,
-            )
+            give = whole if any(p.whole for p, _ in good) else None
+            given = Given([p.picture for p, _ in good], whole=give)
+            verdicts = verifier.verify(given, [message for _, message in good])
         except CoverLockError as error:
             if len(good) == 1:
                 picture, _ = good[0]

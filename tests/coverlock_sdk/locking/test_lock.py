@@ -396,7 +396,7 @@ def test_verdicts_read_as_what_they_are(additive, photos):
 
 def test_defenses_are_found_by_name(additive, photos):
     locked = load_defense("coverlock", fpr=1e-9, rule="hard").protect(additive)
-    assert (locked.fpr, locked.rule) == (1e-9, "hard")
+    assert (locked.fpr, locked.lock.rule) == (1e-9, "hard")
     plain = load_defense("none").protect(additive)
     payload = plain.decode(plain.embed(photos[:1], "studio"))[0] > 0
     assert (payload == codeword("studio", None, 48)).mean() > 0.95
