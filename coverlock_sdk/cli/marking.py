@@ -115,7 +115,7 @@ class MarkingJob:
         marked = marker.mark_file(task.source, task.message, task.target)
         if marked.alike is not None:
             named["alike"] = marked.alike[0]
-        written = {"out": str(marked.picture), "psnr": marked.psnr, "rounds": marked.rounds}
+        written = {"out": str(marked.picture), "psnr": marked.psnr}
         return {**written, **named, **self._digest(task.target), **marked.verdict.to_dict()}
 
     def _digest(self, target: Path) -> Row:

@@ -128,7 +128,8 @@ class PictureMarker:
         lock = self.binder.lock
         compressed = read(decode_image(content, self.max_pixels))
         terms, before = lock.terms(message, lock.keys[0]), marked.verdict
-        verdict, _ = self.binder.seen(compressed, terms, marked.salt)
+        [decoded], [description] = self.binder.logits([compressed])
+        verdict = lock.own_verdict(decoded, description, terms, marked.salt)
         if verdict.matches < before.matches:
             warnings.warn(
                 f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "
