@@ -277,7 +277,8 @@ class Lock:
         """How well each salt agrees with what the decoder read: (salts,)."""
         assert self.hash is not None
         sure = np.tanh(odds / 2) * (1 - 2.0 * (terms.message ^ terms.code_map.pads))
-        fit: Floats = (sure * self.hash.calibration.certainty(shown)).sum(axis=1)
+        certain = np.copysign(2 * self.hash.calibration.confidence(shown) - 1, shown)
+        fit: Floats = (sure * certain).sum(axis=1)
         return fit
 
     @property

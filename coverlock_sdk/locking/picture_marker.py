@@ -78,23 +78,17 @@ class PictureMarker:
         [marked] = self.binder.bind([original], self.binder.lock.messages(message, 1))
         return replace(marked, picture=restore(marked.picture))
 
-    def mark_file(
-        self,
-        source: str | Path,
-        message: Any,
-        out: str | Path | None = None,
-        quality: int | None = None,
-    ) -> Marked:
+    def mark_file(self, source: str | Path, message: Any, out: str | Path | None = None) -> Marked:
         """Embed into a picture file, write the result, and report on it.
 
-        For a lossy format, of ``quality`` if given, the report is about the picture that was read
-        back, and a warning says what compression cost.
+        For a lossy format, the report is about the picture that was read back, and a warning says
+        what compression cost.
         """
         source = Path(source)
         target = Path(out) if out is not None else default_output(source)
         if target.exists() and source.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
-        content, marked = self.mark_content(source, message, target.suffix, quality, target.name)
+        content, marked = self.mark_content(source, message, target.suffix, name=target.name)
         _require_a_mark(marked)
         write_file(target, content)
         return replace(marked, picture=target)
