@@ -1,13 +1,9 @@
 """``octave``: a linear code in three octave bands, exact under crops and bounded against forgers.
 
-A picture is described by inner products with smooth basis functions, cosines under a taper, which
-live in the coordinates of the *original* frame. If it is known which part of that frame a picture
-shows, the same inner products are taken over what is left of it, so a crop hardly moves them. Each
-band is whitened by a matrix that was computed, not trained: the inverse root of how photos vary
-plus what distortions do. Nothing here is secret; a key rotates the result (``locking.code_maps``).
-
-Because the code is linear, what a forger can reach by a change of a given size is a number that can
-be computed (``hashing.bound``).
+A picture is described by inner products with tapered cosines in the coordinates of the *original*
+frame. For a part of that frame they are taken over what is left of it, so a crop hardly moves them.
+Each band is whitened by a matrix that was computed, not trained: the inverse root of how photos
+vary plus what distortions do. Nothing here is secret; a key rotates the result (``code_maps``).
 """
 
 from __future__ import annotations
@@ -97,10 +93,10 @@ class OctaveCode(ImageHash):
         ]
         return np.block(blocks)
 
-    def band_grams(self) -> list[Floats]:
-        """The blocks of the Gram matrix within each band."""
-        edges = np.cumsum([0, *self.bands])
-        return [self.gram[a:b, a:b] for a, b in itertools.pairwise(edges)]
+    def gram_of(self, one: int, other: int) -> Floats:
+        """The block of the Gram matrix between two bands."""
+        edges = list(itertools.pairwise(np.cumsum([0, *self.bands])))
+        return self.gram[slice(*edges[one]), slice(*edges[other])]
 
     def pull_back(self, weights: Logits) -> Images:
         """The change (3, 128, 128) of a thumbnail that ``weights`` (dimensions,) ask for: B^T w."""

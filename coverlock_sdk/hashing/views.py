@@ -1,8 +1,6 @@
 """A thumbnail seen under many frames: its products with tapered cosines of the original frame.
 
-Upright frames cost two matrix products each, because cosines are separable. For a turned frame the
-thumbnail is turned back first. A search begins on smaller copies of the thumbnail, which show the
-low waves just as well.
+A search begins on smaller copies of the thumbnail, which show the low waves just as well.
 """
 
 from __future__ import annotations
@@ -53,8 +51,7 @@ class View:
     ) -> list[Spectra]:
         """The spectra of light, to ``waves`` half-waves, and of both colours, to ``colours``.
 
-        A search, which gives a ``size``, sees light at that size, and colours at a quarter of the
-        thumbnail's: they have few waves, which show there as well.
+        With a ``size``, light is seen at that size, and colours at a quarter of the thumbnail's.
         """
         light, colour = (SIDE, SIDE) if size is None else (size, SIDE // 4)
         kinds = [(self._maps[light][:1], waves), (self._maps[colour][1:], colours)]

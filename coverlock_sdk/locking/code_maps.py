@@ -1,15 +1,12 @@
 """From the code of a picture to the bits that lock a message: a secret rotation for each message.
 
-Every message has a map of its own, derived from the key. It rotates each band of the code by a
-secret rotation, turns the result in as many secret ways as there are *salts*, and takes a secret
-few of the numbers of each band; their signs, XORed with a pad, lock the message. A picture is
-marked under the salt whose bits are the stablest on it, and verification tries them all. Several
-salts mean that few released pictures share a rotation, so that learning it takes many.
+Every message has a map of its own, derived from the key. It rotates each band of the code, turns
+the result in as many secret ways as there are *salts*, and takes a secret few of the numbers of
+each band; their signs, XORed with a pad, lock the message. A picture is marked under the salt whose
+bits are the stablest on it, and verification tries them all. With several salts, few released
+pictures share a rotation, so that learning it takes many.
 
-Without a key there is one public map, known to everybody: the paper's seed-determined subset.
-
-Everything secret is derived by HMAC-SHA256 and expanded by SHAKE-128, so that it is the same on
-every platform.
+Without a key there is one public map: the paper's seed-determined subset.
 """
 
 from __future__ import annotations
@@ -160,7 +157,7 @@ def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -
         context, salts = "public", 1
         pads = np.zeros((1, bits), dtype=np.uint8)
     else:
-        salts = salt_count(bits)
+        salts = SALTS if bits >= LEAST_SALTED else 1
         width = -(-bits // 8)
         stream = _stream(key, f"pads/{context}", salts * width).reshape(salts, width)
         pads = np.unpackbits(stream, axis=1)[:, :bits]
@@ -169,11 +166,6 @@ def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -
         for band, dimensions in enumerate(bands)
     )
     return CodeMap(rotations, pads, bands)
-
-
-def salt_count(bits: int) -> int:
-    """How many salts a message of ``bits`` bits is locked under with a key."""
-    return SALTS if bits >= LEAST_SALTED else 1
 
 
 @dataclass(frozen=True, repr=False)

@@ -84,8 +84,7 @@ class Binder:
     def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
 
-        A picture that is not accepted when it was hardened is tried without. The lowest p-value
-        wins. A registry remembers what was marked.
+        A hardened picture that is not accepted is tried without, and the lowest p-value wins.
         """
         self._warn_if_unregistered()
         works = self._begin(pictures, messages)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -68,7 +67,6 @@ class _Seen:
     description: Any
     looks: Looks | None = None
     thorough: bool = False
-    """Whether to do all the work whatever is found, so that its time tells nothing."""
     codes: dict[Frame, Logits] = field(default_factory=dict, repr=False)
     """Those known so far, by their frames."""
 
@@ -82,18 +80,12 @@ class _Seen:
         """Width over height; unknown ones are taken as square."""
         return 1.0 if self.looks is None else self.looks.aspect(self.row)
 
-    def placed(self, frame: Frame) -> Logits:
-        """What the decoder reads in the picture put back in its place."""
-        assert self.looks is not None
-        return self.looks.placed(self.row, frame)
-
 
 @dataclass(frozen=True)
 class Lock:
     """How messages, codes and payloads of one watermark, one hash and some keys fit together.
 
-    Without a hash there is no lock, and the payload is the message. A payload longer than
-    ``MOST_BITS`` repeats the locked message, which makes it easier to read.
+    Without a hash there is no lock, and the payload is the message.
     """
 
     payload_bits: int
@@ -130,22 +122,20 @@ class Lock:
     def terms(self, message: str | Bits, key: Key | None) -> Terms:
         """How ``key`` locks a message.
 
-        With a key every message, identifier or bits, has a map and pads of its own, so its bits
-        are all in the pads. Without one there is a single public map, and an identifier stands for
-        its codeword.
+        With a key every message, identifier or bits, has pads of its own, which hold its bits.
+        Without one there is a single public map, and an identifier stands for its codeword.
         """
         name = require_text(message) if isinstance(message, str) else None
+        bands = self.hash.bands if self.hash is not None else (self.bits,)
         if key is None or self.hash is None:
             bits = codeword(name, key, self.bits) if name is not None else message
-            return Terms(key, self._map(None, ""), np.asarray(bits, dtype=np.uint8), name)
+            public = code_map(None, "", self.bits, bands)
+            return Terms(key, public, np.asarray(bits, dtype=np.uint8), name)
         context = f"id/{name}"
         if not isinstance(message, str):
             context = f"bits/{message.tobytes().hex()}"
-        return Terms(key, self._map(key, context), np.zeros(self.bits, np.uint8), name)
-
-    def _map(self, key: Key | None, context: str) -> CodeMap:
-        bands = self.hash.bands if self.hash is not None else (self.bits,)
-        return code_map(key, context, self.bits, bands)
+        own = code_map(key, context, self.bits, bands)
+        return Terms(key, own, np.zeros(self.bits, np.uint8), name)
 
     def messages(self, messages: Any, count: int) -> list[str | Bits]:
         """One message for each of ``count`` pictures: strings are identifiers, the rest bits."""
@@ -201,8 +191,7 @@ class Lock:
     ) -> list[Verdict]:
         """Whether each picture carries its message under one of the keys.
 
-        ``thorough`` does all the work for every picture, whatever the verdict, so that the time an
-        answer takes tells nothing.
+        ``thorough`` does all the work whatever the verdict, so that its time tells nothing.
         """
         return [
             self._verify(_Seen(row, decoded[row], descriptions[row], looks, thorough), message)
@@ -217,7 +206,8 @@ class Lock:
         readings: list[Reading] = []
         for terms in every:
             if self._remembers(terms):
-                readings += self._remembered(seen, terms)
+                found = self._alike(seen, terms.key, terms.name)
+                readings += self._read_alike(seen, terms, found[1]) if found else []
             else:
                 readings += self._read(seen, terms, weight=self._whole_weight)
         verdict = self._rejected("the registry has no such picture")
@@ -225,9 +215,9 @@ class Lock:
             verdict = self._judged(readings, len(self.keys))
         for terms in every if self._searches and (seen.thorough or not verdict) else ():
             if not self._remembers(terms):
-                found = self._registered(seen, terms)
-                if found and not verdict:
-                    verdict = _better(verdict, self._judged(found, len(self.keys)))
+                readings = self._registered(seen, terms)
+                if readings and not verdict:
+                    verdict = _better(verdict, self._judged(readings, len(self.keys)))
         return self._rejected(NEARLY_EMPTY) if faint else verdict
 
     def _remembers(self, terms: Terms) -> bool:
@@ -306,7 +296,7 @@ class Lock:
         best = int(np.argmin(p_values))
         promising = p_values[best] <= PROMISING
         if seen.thorough or (promising and not self._judged(readings, len(self.keys))):
-            again = replace(seen, decoded=seen.placed(found[best].frame))
+            again = replace(seen, decoded=seen.looks.placed(seen.row, found[best].frame))
             placed = self._search(again, terms, search.view).near(found[best])
             reading = self._read_placed(again, terms, placed)
             readings += [reading] if promising else []
@@ -324,11 +314,6 @@ class Lock:
         view = view or View(seen.description, seen.aspect())
         return Search(self.hash, view, PayloadTarget(terms.code_map, wanted))
 
-    def _remembered(self, seen: _Seen, terms: Terms) -> list[Reading]:
-        """One picture read in the frame in which it is most like one that the registry has."""
-        found = self._alike(seen, terms.key, terms.name)
-        return [] if found is None else self._read_alike(seen, terms, found[1])
-
     def _alike(
         self, seen: _Seen, key: Key | None, name: str | None = None
     ) -> tuple[str, Likeness] | None:
@@ -343,7 +328,7 @@ class Lock:
     def _read_alike(self, seen: _Seen, terms: Terms, likeness: Likeness) -> list[Reading]:
         """One picture read in the frame in which it is like a remembered one."""
         if seen.looks is not None and (seen.thorough or not likeness.frame.is_whole):
-            again = replace(seen, decoded=seen.placed(likeness.frame))
+            again = replace(seen, decoded=seen.looks.placed(seen.row, likeness.frame))
             seen = seen if likeness.frame.is_whole else again
         readings = self._read(seen, terms, frame=likeness.frame)
         return [replace(reading, likeness=likeness) for reading in readings]
@@ -391,11 +376,7 @@ class Lock:
         looks: Looks | None = None,
         thorough: bool = False,
     ) -> list[Identification]:
-        """Which message of ``book`` each picture carries, if any.
-
-        Without a registry pictures are taken as whole ones. ``thorough`` does all the work for
-        every picture, as in ``verify``.
-        """
+        """Which message of ``book`` each picture carries; without a registry, as a whole one."""
         return [
             self._identify(_Seen(row, decoded[row], descriptions[row], looks, thorough), book)
             for row in range(len(decoded))
@@ -461,7 +442,7 @@ class Lock:
             verdicts.append(self._verdict(reading, comparisons))
             if verdicts[-1]:
                 return verdicts[-1]
-        return reduce(_better, verdicts)
+        return min(verdicts, key=lambda verdict: verdict.p_value)
 
     def _verdict(self, reading: Reading, comparisons: int) -> Verdict:
         p_value = self._p_value(reading, comparisons)

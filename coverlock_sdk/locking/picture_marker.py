@@ -1,8 +1,4 @@
-"""The one interface of marking: pictures of any kind and size in, marked pictures out.
-
-What ``wrap`` returns and ``Embedder`` are both ``PictureMarker``: they have the same methods and
-differ only in what runs the networks.
-"""
+"""The one interface of marking, of what ``wrap`` returns and of ``Embedder``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The one interface of verification: pictures of any kind and size in, verdicts out.
-
-What ``wrap`` returns and ``Verifier`` are both ``PictureVerifier``: they have the same methods and
-differ only in where the logits of a picture come from.
-"""
+"""The one interface of verification, of what ``wrap`` returns and of ``Verifier``."""
 
 from __future__ import annotations
 
@@ -28,7 +24,6 @@ Many = list[Any] | tuple[Any, ...]
 Decision = TypeVar("Decision", Verdict, Identification)
 One = Union[str, os.PathLike[str], bytes, "PilImage"]
 """Kinds of which it is clear that they are many pictures, or one; an array may be either."""
-
 
 Listener = Callable[[Verdict, str, str | None, Any], None]
 """Hears of every verdict, as the hook ``verdict_reached`` does: an audit log."""

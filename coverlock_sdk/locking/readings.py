@@ -1,10 +1,8 @@
 """What one picture shows in one frame under one salt, and how closely that must agree.
 
-The p-value bounds unmarked pictures: matches are fair coins there. Floors bound forgeries between
-pictures that are similar, or were made so: their codes agree in more than half of their bits. A
-floor is a second test, against a forger whose every bit agrees with some probability. Stated like
-this it follows from the number of bits by itself, and bits that the decoder cannot read help nobody
-to reach it: fewer bits ask for a larger share of them.
+The p-value bounds unmarked pictures: matches are fair coins there. A floor is a second test,
+against a forger whose every bit agrees with some probability, because pictures that are similar
+have similar codes. Bits that the decoder cannot read help nobody to reach it.
 """
 
 from __future__ import annotations

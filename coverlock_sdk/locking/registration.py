@@ -1,16 +1,11 @@
 """Registration: which part of the original frame a picture shows, found while it is verified.
 
-Every frame has a prior weight, and the weights add up to one: half for the whole picture, the rest
-for the crops that people make most, for centred crops, for small turns, and for crops anywhere on a
-fine grid. The p-value of a frame is divided by its weight (a weighted Bonferroni correction, valid
-however frames depend on each other). The fine grid carries the weights; the search visits few of
-its points: a coarse grid with the lowest band on a small thumbnail, then ever fewer frames, each
-moved to where it fits best, with more bands. It also moves frames within a cell of the grid, which
-the weights do not count: that false positives stay within their rate is therefore something to
-measure (``coverlock bench calibration``), not a theorem.
-
-A family of frames is tried only if a picture whose every bit agrees could still be accepted there.
-Short payloads therefore get a small set by themselves.
+Every frame has a prior weight, and the weights add up to one. The p-value of a frame is divided by
+its weight (a weighted Bonferroni correction, valid however frames depend on each other). A fine
+grid carries the weights; the search visits few of its points: a coarse grid with the lowest band on
+a small thumbnail, then ever fewer frames, each moved to where it fits best, with more bands. It
+also moves frames within a cell of the grid, which the weights do not count: that false positives
+stay within their rate is measured (``coverlock bench calibration``), not a theorem.
 """
 
 from __future__ import annotations
@@ -77,10 +72,7 @@ class Placed(NamedTuple):
 
 
 class Target(Protocol):
-    """What frames are held against: signs that the numbers of a code should have, row by row.
-
-    A row is a salt of a message, or a record of a registry.
-    """
+    """Signs that the numbers of a code should have, for each salt or each registry record."""
 
     signs: list[Logits]
     """Per band (rows, numbers)."""
@@ -197,11 +189,8 @@ def families(aspect: float = 1.0) -> tuple[Family, ...]:
 
 
 LEFT, LEFT_TURNED = 2, 1
-"""How many frames, unturned and turned, are looked at with all bands.
-
-Turned ones cost more, so that a number of each which never changes keeps time from telling
-what was found.
-"""
+"""How many frames, unturned and turned, are looked at with all bands: always the same number of
+each, so that time does not tell what was found."""
 
 
 @dataclass(frozen=True)
@@ -215,10 +204,7 @@ class Search:
 
     @one_thread
     def best(self, least_weight: float = 0.0) -> list[Placed]:
-        """A few frames, the best first.
-
-        A family none of whose frames weighs ``least_weight`` is left out.
-        """
+        """A few frames, the best first; families whose frames weigh too little are left out."""
         chosen = [
             family
             for family in families(self.view.aspect)
@@ -358,10 +344,7 @@ def _bounds(low: Frames, high: Frames) -> tuple[Frames, Frames]:
 
 
 class PayloadTarget:
-    """The signs that a code would have if a payload carried a message, salt by salt.
-
-    ``wanted`` (salts, bits) has the signs, and how sure they are.
-    """
+    """The signs ``wanted`` (salts, bits), and how sure they are, if a payload has a message."""
 
     def __init__(self, code_map: CodeMap, wanted: Logits) -> None:
         self.rotations = code_map.rotations

@@ -1,10 +1,8 @@
 """The registry: what was marked, in one SQLite file that many processes may share.
 
-It hands out serials, one for each picture, and remembers the long code of every picture that was
-marked: the signs of all dimensions under a secret rotation of their own, about 160 bytes. With it,
-verification also asks that a picture is the one that was marked. 64 payload bits cannot tell a
-forgery whose code has a cosine of 0.85 with the original's from a genuine picture at 0.98; a
-thousand remembered ones can. No picture is kept.
+It hands out serials and remembers the long code of every marked picture, about 160 bytes, so that
+verification can ask whether a picture is the one that was marked. 64 payload bits cannot tell a
+forgery at a cosine of 0.85 from a genuine picture at 0.98; a thousand remembered ones can.
 """
 
 from __future__ import annotations
@@ -73,10 +71,7 @@ class Registry:
             )
 
     def issue(self, identifier: str, picture: str | None = None) -> str:
-        """A new serial of ``identifier``, such as ``order-4711/000001``.
-
-        ``picture`` notes what it is for. No two callers get the same serial.
-        """
+        """A new serial of ``identifier``, such as ``order-4711/000001``, for ``picture``."""
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             [[last]] = connection.execute(
@@ -129,8 +124,8 @@ class Registry:
         """The name of the remembered picture that one is most like, and how like it is.
 
         With ``name``, only pictures of that name are compared. A hash that registers is tried in
-        every frame: which one fits is decided without looking at the payload, so no p-value pays
-        for it. ``thorough`` looks for frames even where the whole picture is alike already.
+        every frame, without a look at the payload, so no p-value pays for it. ``thorough`` does
+        that even where the whole picture is alike already.
         """
         names, codes, long = self._remembered(key, image_hash, name)
         best: tuple[str, Likeness] | None = None

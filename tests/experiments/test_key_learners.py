@@ -94,8 +94,7 @@ def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
     [added] = learners.hardened(pictures, locked, octave, 0)
     parts = np.split(added, np.cumsum(octave.bands)[:-1])
     weights = [
-        learners._root(gram, -0.5) @ part
-        for gram, part in zip(octave.band_grams(), parts, strict=True)
+        learners._root(octave.gram_of(band, band), -0.5) @ part for band, part in enumerate(parts)
     ]
     modelled = octave.pull_back(np.concatenate(weights).astype(np.float32))
     assert np.linalg.norm(modelled - done) < 0.02 * np.linalg.norm(done)
