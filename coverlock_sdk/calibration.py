@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk.arrays import Floats
+
 MAX_CONFIDENCE = 0.9999
 """No bit is trusted more than this: one confident error must not outweigh everything else."""
-
 
 POWERS = (0.05, 8.0)
 """Bounds of a fitted power; beyond the upper one the curve is a threshold."""
@@ -27,22 +28,11 @@ class Calibration:
     scale: float = 1.0
     power: float = 1.0
 
-    def confidence(self, logits: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def confidence(self, logits: npt.ArrayLike) -> Floats:
         """The probability, in [0.5, MAX_CONFIDENCE], that each logit has the right sign."""
         magnitude = np.abs(np.asarray(logits, dtype=np.float64))
         log_odds = np.minimum(self.scale * magnitude**self.power, 50)
         return np.minimum(1.0 / (1.0 + np.exp(-log_odds)), MAX_CONFIDENCE)
-
-    def certainty(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """From -1 to 1 which bit each logit shows and how surely, in single precision.
-
-        For those who search among millions: twice the confidence less one, with the bit's sign.
-        """
-        half_odds = np.float32(self.scale / 2) * np.abs(logits) ** np.float32(self.power)
-        sure: npt.NDArray[np.float32] = np.minimum(
-            np.tanh(half_odds), np.float32(2 * MAX_CONFIDENCE - 1)
-        )
-        return np.copysign(sure, logits)
 
     @classmethod
     def fit(cls, logits: npt.ArrayLike, bits: npt.ArrayLike) -> Calibration:
@@ -60,10 +50,12 @@ class Calibration:
         )
         point = np.log([2.0, 0.7])
         for _ in range(100):
-            moved = sample.improved(point)
-            converged = np.abs(moved - point).max() < 1e-9
-            point = moved
-            if converged:
+            step, least = sample.step(point), sample.log_likelihood(point)
+            least -= 1e-12 * abs(least)  # sums are rounded
+            while sample.log_likelihood(point + step) < least and np.abs(step).max() > 1e-9:
+                step = step / 2
+            point = point + step
+            if np.abs(step).max() < 1e-9:
                 break
         scale, power = map(float, np.exp(point))
         return cls(scale=scale / unit**power, power=power)
@@ -76,20 +68,11 @@ class _Sample:
     A point is the logarithms of scale and power.
     """
 
-    magnitude: npt.NDArray[np.float64]
-    outcome: npt.NDArray[np.float64]
+    magnitude: Floats
+    outcome: Floats
 
-    def improved(self, point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """A Newton step further, or as much of it as does not make the sample less likely."""
-        step, least = self._newton(point), self._log_likelihood(point)
-        least -= 1e-12 * abs(least)  # sums are rounded
-        while self._log_likelihood(point + step) < least and np.abs(step).max() > 1e-9:
-            step = step / 2
-        moved: npt.NDArray[np.float64] = point + step
-        return moved
-
-    def _newton(self, point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The way to where the likelihood seems to be largest, up to a bound and not too far.
+    def step(self, point: Floats) -> Floats:
+        """The Newton step towards the largest likelihood, up to a bound and not too far.
 
         At a bound beyond which the best power lies, it is the way of scale alone.
         """
@@ -98,7 +81,7 @@ class _Sample:
         slopes = np.stack([log_odds, log_odds * power * np.log(self.magnitude)])
         gradient = slopes @ (self.outcome - expected)
         curvature = (slopes * (expected * (1 - expected))) @ slopes.T + 1e-6 * np.eye(2)
-        step: npt.NDArray[np.float64] = np.linalg.solve(curvature, gradient)
+        step: Floats = np.linalg.solve(curvature, gradient)
         lower, upper = np.log(POWERS)
         room = upper - point[1] if step[1] > 0 else point[1] - lower
         if room < 1e-9:
@@ -107,11 +90,12 @@ class _Sample:
             step = step * (room / abs(step[1]))
         return step / max(1.0, 2 * np.abs(step).max())
 
-    def _log_likelihood(self, point: npt.NDArray[np.float64]) -> float:
+    def log_likelihood(self, point: Floats) -> float:
+        """How likely the outcomes are on the curve of ``point``."""
         log_odds = self._log_odds(point)
         return float((self.outcome * log_odds - np.logaddexp(0, log_odds)).sum())
 
-    def _log_odds(self, point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _log_odds(self, point: Floats) -> Floats:
         scale, power = np.exp(point)
-        log_odds: npt.NDArray[np.float64] = scale * self.magnitude**power
+        log_odds: Floats = scale * self.magnitude**power
         return log_odds

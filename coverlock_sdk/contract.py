@@ -144,10 +144,7 @@ class ImageHash(ABC):
         return None
 
     def differentiable(self) -> Differentiable | None:
-        """``logits`` with gradients, which embedding hardens by; linear hashes need none.
-
-        Without gradients, pictures are not hardened.
-        """
+        """``logits`` with gradients, by which studies attack the hash; linear ones need none."""
         return None
 
     @property

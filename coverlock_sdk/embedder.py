@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
-from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle, PathLike
+from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, PAYLOADS, Bundle, Manifest, PathLike
 from coverlock_sdk.bundles.bundle_lock import bundle_lock, open_plugin
 from coverlock_sdk.contract import ImageHash, Watermark
 from coverlock_sdk.errors import BundleError
@@ -60,7 +60,7 @@ class Embedder(PictureMarker):
         bundle = Bundle.given(bundle, trust)
         lock = bundle_lock(bundle, key, registry=registry)
         assert lock.hash is not None
-        networks = open_networks(bundle, lock.hash, threads, watermark)
+        networks = GraphNetworks(bundle, lock.hash, threads, watermark)
         embedder = cls(bundle, Binder(networks, lock, psnr))
         embedder.max_pixels = max_pixels
         return embedder
@@ -72,26 +72,33 @@ class Embedder(PictureMarker):
             f"hash={manifest.hash!r}, psnr={self.binder.psnr}, keyring={keyring!r})"
         )
 
-    @property
-    def bits(self) -> int:
-        """Length of a message."""
-        return self.binder.lock.bits
-
 
 class GraphNetworks(Networks):
-    """The networks of a bundle; decoder and hash of one picture are one run of one graph."""
+    """The networks of a bundle; decoder and hash of one picture are one run of one graph.
+
+    ``plugin`` is the one that the bundle names, perhaps with options.
+    """
 
     def __init__(
-        self,
-        watermark: Watermark,
-        image_hash: ImageHash,
-        size: tuple[int, int],
-        hashing: GraphSession | None,
-        together: GraphSession | None,
+        self, bundle: Bundle, image_hash: ImageHash, threads: int | None, plugin: Watermark | None
     ) -> None:
+        def session(graph: str) -> GraphSession:
+            return GraphSession(bundle.read(bundle.file(graph)), threads)
+
+        manifest = bundle.manifest
+        if manifest.plugin is None and "embed" not in manifest.graphs:
+            raise BundleError(
+                f"{bundle.path} cannot mark pictures: it has no embed.onnx, because "
+                f"{manifest.parity.get('embed', {}).get('left_out', 'it was exported without one')}"
+            )
+        self._size = manifest.graph_size
+        self._hashing = None if image_hash.registers else session("hash")
+        self._together = session("verify") if manifest.plugin is None else None
+        if self._together is None:
+            watermark = open_plugin(manifest, plugin)
+        else:
+            watermark = GraphWatermark(manifest, session("embed"), self._together)
         super().__init__(watermark, image_hash)
-        self._size = size
-        self._hashing, self._together = hashing, together
 
     def logits(self, views: Sequence[Images]) -> tuple[Logits, Any]:
         """Payload logits of each view, and what the hash keeps of it."""
@@ -108,34 +115,10 @@ class GraphNetworks(Networks):
         return self._hashing.run(OUTPUTS[1:], {INPUT: _pixels(seen)})[0]
 
 
-def open_networks(
-    bundle: Bundle, image_hash: ImageHash, threads: int | None, plugin: Watermark | None
-) -> GraphNetworks:
-    """The networks of a bundle; its plugin, perhaps with options, where it names one."""
-    manifest = bundle.manifest
-
-    def session(graph: str) -> GraphSession:
-        return GraphSession(bundle.read(bundle.file(graph)), threads)
-
-    if manifest.plugin is None and "embed" not in manifest.graphs:
-        raise BundleError(
-            f"{bundle.path} cannot mark pictures: it has no embed.onnx, because "
-            f"{manifest.parity.get('embed', {}).get('left_out', 'it was exported without one')}"
-        )
-    hashing = None if image_hash.registers else session("hash")
-    if manifest.plugin is not None:
-        watermark = open_plugin(manifest, plugin)
-        return GraphNetworks(watermark, image_hash, manifest.graph_size, hashing, None)
-    together = session("verify")
-    watermark = GraphWatermark(bundle, session("embed"), together)
-    return GraphNetworks(watermark, image_hash, manifest.graph_size, hashing, together)
-
-
 class GraphWatermark(Watermark):
     """Encoder and decoder of a bundle."""
 
-    def __init__(self, bundle: Bundle, encoder: GraphSession, decoder: GraphSession) -> None:
-        manifest = bundle.manifest
+    def __init__(self, manifest: Manifest, encoder: GraphSession, decoder: GraphSession) -> None:
         self.name, self.bits = manifest.watermark, manifest.payload_bits
         self.native_size, self.calibration = manifest.size, manifest.calibration
         self._encoder, self._decoder = encoder, decoder

@@ -82,12 +82,8 @@ class LookalikeWarning(UserWarning):
     """A picture is much like one that was marked before, so a forgery between them may pass."""
 
 
-class UnhardenedWarning(UserWarning):
-    """Marked pictures are not hardened, because their hash has no gradients."""
-
-
 class UnregisteredWarning(UserWarning):
-    """Crops and turns are not searched for, because the hash cannot register."""
+    """The hash cannot register: crops are not searched for, and pictures not hardened."""
 
 
 class UntrustedBundleWarning(UserWarning):

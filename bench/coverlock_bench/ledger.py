@@ -119,7 +119,7 @@ class Session:
         """The vendor's key, which no attacker has: made for this run, and kept in its ledger."""
         secret = self.ledger.recall(kind="key") or secrets.token_hex(32)
         self.ledger.keep(secret, kind="key")
-        return Key(bytes.fromhex(secret), id="bench", created="for this run")
+        return Key(bytes.fromhex(secret), id="bench")
 
     def steps(self, items: Sequence[Item], label: str) -> Iterator[Item]:
         """``items`` one by one, as the next stage of the run, with progress."""

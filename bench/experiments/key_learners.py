@@ -383,7 +383,7 @@ def hardened(pictures: Released, locked: CodeMap, code: OctaveCode, seed: int) -
     """
     rng = np.random.default_rng(seed)
     most = 10 ** (-MARK_DB / 10) * (10 ** (MOST_COST / 10) - 1) * 3 * np.prod(code.input_size)
-    roots = [_root(gram) for gram in code.band_grams()]
+    roots = [_root(code.gram_of(band, band)) for band in range(len(code.bands))]
     found = rng.normal(0, ROUNDING**0.5, pictures.codes.shape).astype(np.float32)
     for salt in np.unique(pictures.salts):
         own = pictures.salts == salt
@@ -416,7 +416,7 @@ def spanned(codes: Logits, bits: Signs, changes: Logits, code: OctaveCode) -> Lo
     for band, rows in enumerate(_rows(code.bands)):
         wanted = bits[:, band::bands]
         basis = np.linalg.svd(_level(changes[:, rows]), full_matrices=False)[2][: wanted.shape[1]]
-        span = (_root(code.band_grams()[band], -0.5) @ basis.T).astype(np.float32)
+        span = (_root(code.gram_of(band, band), -0.5) @ basis.T).astype(np.float32)
         seen = codes[:, rows] @ span
         scale = np.maximum(seen.std(axis=0), np.float32(1e-9))
         inside = logistic(_level(seen / scale), wanted, (seen.shape[1],))
@@ -551,7 +551,7 @@ class Study:
         assert isinstance(self.code, OctaveCode)
         size, figures = self.bands[0], {}
         locked = self.map(64, salts)
-        gram = self.code.band_grams()[0]
+        gram = self.code.gram_of(0, 0)
         root = _root(gram)
         own = locked.band_directions(0, range(salts))
         truth = np.concatenate(

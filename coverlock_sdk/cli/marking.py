@@ -111,7 +111,7 @@ class MarkingJob:
         marked = marker.mark_file(task.source, task.message, task.target)
         if marked.alike is not None:
             named["alike"] = marked.alike[0]
-        about = {"psnr": marked.psnr, "rounds": marked.rounds, **_digest(task.target)}
+        about = {"psnr": marked.psnr, **_digest(task.target)}
         return {**named, **about, **marked.verdict.to_dict()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,12 +17,7 @@ from coverlock_sdk.errors import CoverLockError, RegistryError
 from coverlock_sdk.loading import DEFAULT_HASH, load_hash, load_watermark, parse_setting
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, wrap
 from coverlock_sdk.locking.embedding import MOST_PSNR
-from coverlock_sdk.locking.keys import (
-    KEY_FILE_VARIABLE,
-    Keyring,
-    keyring_from_environment,
-    require_text,
-)
+from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE, Keyring, as_keyring, require_text
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier.runtimes import AUTO
@@ -227,4 +223,4 @@ def remembered_names(registry: Registry, identifier: str | None = None) -> list[
 
 def chosen_keyring(key_file: Path | None) -> Keyring | None:
     """The keys of ``key_file``, or of the file that the environment names, if any."""
-    return Keyring.load(key_file) if key_file else keyring_from_environment()
+    return as_keyring(key_file or os.environ.get(KEY_FILE_VARIABLE) or None)

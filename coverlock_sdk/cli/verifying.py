@@ -74,7 +74,7 @@ def verify(
         registry = verifier.lock.registry
         serials = [identifier] if registry is None else remembered_names(registry, identifier)
         if serials != [identifier]:
-            check = partial(verifier.identify, messages=verifier.lock.checked_book(serials))
+            check = partial(verifier.identify, messages=verifier.lock.book(serials))
         _check_all(verifier, sources, check, identifier, VERDICT_COLUMNS, audit, as_json)
 
 
@@ -103,7 +103,7 @@ def identify(
             names = remembered_names(verifier.lock.registry)
         else:
             raise MessageError("name identifiers with --ids, or a registry with --registry")
-        check = partial(verifier.identify, messages=verifier.lock.checked_book(names))
+        check = partial(verifier.identify, messages=verifier.lock.book(names))
         columns = {"label": "identifier", **VERDICT_COLUMNS}
         _check_all(verifier, sources, check, None, columns, audit, as_json)
 

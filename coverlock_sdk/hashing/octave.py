@@ -1,13 +1,9 @@
 """``octave``: a linear code in three octave bands, exact under crops and bounded against forgers.
 
-A picture is described by inner products with smooth basis functions, cosines under a taper, which
-live in the coordinates of the *original* frame. If it is known which part of that frame a picture
-shows, the same inner products are taken over what is left of it, so a crop hardly moves them. Each
-band is whitened by a matrix that was computed, not trained: the inverse root of how photos vary
-plus what distortions do. Nothing here is secret; a key rotates the result (``locking.code_maps``).
-
-Because the code is linear, what a forger can reach by a change of a given size is a number that can
-be computed (``hashing.bound``).
+A picture is described by inner products with tapered cosines in the coordinates of the *original*
+frame. For a part of that frame they are taken over what is left of it, so a crop hardly moves them.
+Each band is whitened by a matrix that was computed, not trained: the inverse root of how photos
+vary plus what distortions do. Nothing here is secret; a key rotates the result (``code_maps``).
 """
 
 from __future__ import annotations
@@ -50,10 +46,6 @@ class OctaveCode(ImageHash):
         self.bands = tuple(matrix.shape[1] for matrix in self.whitening)
         self.calibration = Calibration(**shipped_card("octave")["calibration"])
 
-    def describe(self, images: Images) -> Images:
-        """The pictures themselves: frames are tried on them, so nothing may be lost."""
-        return images
-
     def code(self, description: Images, frame: Frame = WHOLE) -> Logits:
         """The code (1, dimensions) of one thumbnail, if it shows ``frame``."""
         return self.framed(View(description, frame.aspect), rows_of(frame))
@@ -91,34 +83,31 @@ class OctaveCode(ImageHash):
         channel, down, across = (np.concatenate(each) for each in zip(*waves, strict=True))
         pixels = colours[np.ix_(channel, channel)]
         pixels *= products[np.ix_(down, down)] * products[np.ix_(across, across)]
-        edges = np.cumsum([0, *(len(matrix) for matrix in self.whitening)])
+        edges = np.cumsum([len(matrix) for matrix in self.whitening])[:-1]
         blocks = [
             [
-                left.T.astype(np.float64) @ pixels[a : a + len(left), b : b + len(right)] @ right
-                for b, right in zip(edges, self.whitening, strict=False)
+                left.T.astype(np.float64) @ block @ right
+                for right, block in zip(self.whitening, np.split(row, edges, axis=1), strict=True)
             ]
-            for a, left in zip(edges, self.whitening, strict=False)
+            for left, row in zip(self.whitening, np.split(pixels, edges), strict=True)
         ]
         return np.block(blocks)
 
-    def band_grams(self) -> list[Floats]:
-        """The blocks of the Gram matrix within each band."""
-        edges = np.cumsum([0, *self.bands])
-        return [self.gram[a:b, a:b] for a, b in itertools.pairwise(edges)]
+    def gram_of(self, one: int, other: int) -> Floats:
+        """The block of the Gram matrix between two bands."""
+        edges = list(itertools.pairwise(np.cumsum([0, *self.bands])))
+        return self.gram[slice(*edges[one]), slice(*edges[other])]
 
     def pull_back(self, weights: Logits) -> Images:
         """The change (3, 128, 128) of a thumbnail that ``weights`` (dimensions,) ask for: B^T w."""
         maps = np.zeros((3, SIDE, SIDE), dtype=np.float32)
-        start = 0
-        for band, matrix in enumerate(self.whitening):
-            features = matrix @ weights[start : start + matrix.shape[1]]
-            start += matrix.shape[1]
-            place = 0
+        parts = np.split(weights, np.cumsum(self.bands)[:-1])
+        for band, (matrix, part) in enumerate(zip(self.whitening, parts, strict=True)):
+            features = matrix @ part
             for channel, mask in enumerate(masks(band)):
+                own, features = np.split(features, [mask.sum()])
                 spectrum = np.zeros(mask.shape, dtype=np.float32)
-                count = int(mask.sum())
-                spectrum[mask] = features[place : place + count]
-                place += count
+                spectrum[mask] = own
                 axis = _whole_axis(len(mask) - 1)
                 maps[channel] += axis.T @ spectrum @ axis
         return np.einsum("oc,ohw->chw", OPPONENT, maps)

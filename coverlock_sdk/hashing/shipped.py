@@ -21,7 +21,7 @@ def shipped_weights(name: str) -> dict[str, npt.NDArray[np.float32]]:
     from safetensors.numpy import load
 
     try:
-        stored = load(_resource(f"{name}.safetensors").read_bytes())
+        stored = load(shipped_file(f"{name}.safetensors").read_bytes())
     except SafetensorError as error:
         raise CorruptModelError(
             f"the weights of '{name}' are damaged ({error}): reinstall coverlock-sdk"
@@ -32,14 +32,10 @@ def shipped_weights(name: str) -> dict[str, npt.NDArray[np.float32]]:
 @lru_cache(maxsize=4)
 def shipped_card(name: str) -> dict[str, Any]:
     """How the hash ``name`` came to be: its settings, calibration and figures."""
-    card: dict[str, Any] = json.loads(_resource(f"{name}.json").read_text())
+    card: dict[str, Any] = json.loads(shipped_file(f"{name}.json").read_text())
     return card
 
 
 def shipped_file(name: str) -> Path:
     """Where a file of the hashes that ship would be; it may not be there."""
-    return Path(str(_resource(name)))
-
-
-def _resource(name: str) -> Any:
-    return resources.files(__package__) / "weights" / name
+    return Path(str(resources.files(__package__) / "weights" / name))

@@ -1,8 +1,6 @@
 """A thumbnail seen under many frames: its products with tapered cosines of the original frame.
 
-Upright frames cost two matrix products each, because cosines are separable. For a turned frame the
-thumbnail is turned back first. A search begins on smaller copies of the thumbnail, which show the
-low waves just as well.
+A search begins on smaller copies of the thumbnail, which show the low waves just as well.
 """
 
 from __future__ import annotations
@@ -53,8 +51,7 @@ class View:
     ) -> list[Spectra]:
         """The spectra of light, to ``waves`` half-waves, and of both colours, to ``colours``.
 
-        A search, which gives a ``size``, sees light at that size, and colours at a quarter of the
-        thumbnail's: they have few waves, which show there as well.
+        With a ``size``, light is seen at that size, and colours at a quarter of the thumbnail's.
         """
         light, colour = (SIDE, SIDE) if size is None else (size, SIDE // 4)
         kinds = [(self._maps[light][:1], waves), (self._maps[colour][1:], colours)]
@@ -84,23 +81,21 @@ class _Axes(NamedTuple):
     columns: Spectra
 
 
-def _axes_of(frames: Frames, waves: int, size: int) -> _Axes:
-    if len(frames) == 1 or len(frames) > FEW:
-        return _remembered_axes(frames.tobytes(), waves, size)
-    both = tapered_cosines(np.concatenate([frames[:, [0, 2]], frames[:, [0, 1]]]), waves, size)
-    return _Axes(both[: len(frames)], both[len(frames) :])
-
-
 FEW = 40
 """More frames than this are a fixed grid; its cosines, and those of single frames, are kept."""
+
+
+def _axes_of(frames: Frames, waves: int, size: int) -> _Axes:
+    kept = len(frames) == 1 or len(frames) > FEW
+    axes = _remembered_axes if kept else _remembered_axes.__wrapped__
+    return axes(frames.tobytes(), waves, size)
 
 
 @lru_cache(maxsize=8)
 def _remembered_axes(frames: bytes, waves: int, size: int) -> _Axes:
     rows = np.frombuffer(frames).reshape(-1, 4)
-    return _Axes(
-        tapered_cosines(rows[:, [0, 2]], waves, size), tapered_cosines(rows[:, [0, 1]], waves, size)
-    )
+    both = (tapered_cosines(rows[:, places], waves, size) for places in ([0, 2], [0, 1]))
+    return _Axes(*both)
 
 
 def tapered_cosines(parts: Floats, waves: int, size: int = SIDE) -> Spectra:

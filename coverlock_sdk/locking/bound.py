@@ -1,10 +1,8 @@
 """What a forger without the key can reach by an additive change: a number, not an experiment.
 
-Signs of directions that nobody but the vendor knows agree for two pictures as often as the angle
-between their codes says. The code is linear, so the largest cosine that any change of a given size
-can reach is a small problem with known matrices. The forger's networks, steps and cleverness do not
-appear in it. It covers additive changes and no more: a picture that is warped or restyled is
-another matter, and a registry is the answer to that.
+Signs of secret directions agree for two pictures as often as the angle between their codes says.
+The code is linear, so the largest cosine that any change of a given size can reach is a small
+problem with known matrices. Pictures that are warped or restyled are not covered.
 """
 
 from __future__ import annotations
@@ -45,9 +43,8 @@ def additive_bound(
 ) -> Bound:
     """The bound for a picture of code ``target`` that is made to pass for one of code ``source``.
 
-    ``margins`` (bits,) are the numbers of the marked picture whose signs lock its message
-    (``CodeMap.seen`` under its salt): salts and hardening make them larger than chance would, which
-    helps a forger.
+    ``margins`` (bits,) is ``CodeMap.seen`` of the marked picture under its salt: salts and
+    hardening make these numbers larger than chance would, which helps a forger.
     """
     edges = np.cumsum(code.bands)[:-1]
     length = math.sqrt(10 ** (-decibels / 10) * 3 * SIDE**2)
@@ -77,24 +74,21 @@ def splits(code: OctaveCode) -> list[tuple[int, ...]]:
     Bands share pixels, so shares add up to more than one: those of two bands to at most one plus
     the largest cosine between what the two see. Shares are rounded up to whole steps.
     """
-    edges = list(itertools.pairwise(np.cumsum([0, *code.bands])))
+    bands = range(len(code.bands))
     roots = [vectors / np.maximum(reach, 1e-9) for reach, vectors in spectra(code)]
     limits = {}
-    for one, other in itertools.combinations(range(len(edges)), 2):
-        between = code.gram[slice(*edges[one]), slice(*edges[other])]
-        overlap = float(np.linalg.norm(roots[one].T @ between @ roots[other], ord=2))
-        limits[one, other] = SHARES * (1 + min(overlap, 1.0))
+    for one, other in itertools.combinations(bands, 2):
+        overlap = np.linalg.norm(roots[one].T @ code.gram_of(one, other) @ roots[other], ord=2)
+        limits[one, other] = SHARES * (1 + min(float(overlap), 1.0))
 
-    def fits(split: tuple[int, ...]) -> bool:
-        return max(split) <= SHARES and all(
+    def fits(split: Floats) -> bool:
+        return split.max() <= SHARES and all(
             split[one] + split[other] - 2 <= limit for (one, other), limit in limits.items()
         )
 
-    def larger(split: tuple[int, ...]) -> list[tuple[int, ...]]:
-        return [(*split[:band], split[band] + 1, *split[band + 1 :]) for band in range(len(split))]
-
-    every = itertools.product(range(1, SHARES + 1), repeat=len(edges))
-    return [split for split in every if fits(split) and not any(map(fits, larger(split)))]
+    every = map(np.array, itertools.product(range(1, SHARES + 1), repeat=len(bands)))
+    more = np.eye(len(bands), dtype=int)
+    return [tuple(split) for split in every if fits(split) and not any(map(fits, split + more))]
 
 
 def agreement(cosine: float, margins: Logits) -> Floats:
@@ -127,11 +121,8 @@ def _distribution(agree: Floats) -> Floats:
 @lru_cache(maxsize=1)
 def spectra(code: OctaveCode) -> list[tuple[Floats, Floats]]:
     """Per band, how far changes of unit norm move the code, along which directions."""
-    found = []
-    for gram in code.band_grams():
-        values, vectors = np.linalg.eigh(gram)
-        found.append((np.sqrt(np.maximum(values, 0)), vectors))
-    return found
+    pairs = [np.linalg.eigh(code.gram_of(band, band)) for band in range(len(code.bands))]
+    return [(np.sqrt(np.maximum(values, 0)), vectors) for values, vectors in pairs]
 
 
 def _largest_cosine(

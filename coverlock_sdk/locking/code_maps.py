@@ -1,15 +1,12 @@
 """From the code of a picture to the bits that lock a message: a secret rotation for each message.
 
-Every message has a map of its own, derived from the key. It rotates each band of the code by a
-secret rotation, turns the result in as many secret ways as there are *salts*, and takes a secret
-few of the numbers of each band; their signs, XORed with a pad, lock the message. A picture is
-marked under the salt whose bits are the stablest on it, and verification tries them all. Several
-salts mean that few released pictures share a rotation, so that learning it takes many.
+Every message has a map of its own, derived from the key. It rotates each band of the code, turns
+the result in as many secret ways as there are *salts*, and takes a secret few of the numbers of
+each band; their signs, XORed with a pad, lock the message. A picture is marked under the salt whose
+bits are the stablest on it, and verification tries them all. With several salts, few released
+pictures share a rotation, so that learning it takes many.
 
-Without a key there is one public map, known to everybody: the paper's seed-determined subset.
-
-Everything secret is derived by HMAC-SHA256 and expanded by SHAKE-128, so that it is the same on
-every platform.
+Without a key there is one public map: the paper's seed-determined subset.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.arrays import Bits, Floats, Logits
+from coverlock_sdk.arrays import AnyArray, Bits, Floats, Logits
 from coverlock_sdk.locking.keys import PUBLIC_KEY, Key
 
 ROUNDS = 3
@@ -111,27 +108,23 @@ class CodeMap:
         """How many bits each band gives."""
         return [len(range(band, self.bits, len(self.bands))) for band in range(len(self.bands))]
 
-    def seen(self, code: Logits, bands: int | None = None) -> Logits:
+    def seen(self, code: Logits) -> Logits:
         """The numbers (N, salts, bits) whose signs lock a message, for codes (N, dimensions).
 
-        Bits are dealt to the bands in turn. With ``bands``, codes have only the lowest of them, and
-        the bits of the others are zero.
+        Bits are dealt to the bands in turn.
         """
         found = np.zeros((len(code), self.salts, self.bits), dtype=np.float32)
-        for band, part in enumerate(self._parts(code, bands)):
+        parts = split_bands(code, self.bands)
+        for band, (rotation, part) in enumerate(zip(self.rotations, parts, strict=True)):
             places = slice(band, None, len(self.bands))
-            count = self.counts()[band]
-            found[:, :, places] = self.rotations[band].rotated(part, count)
+            found[:, :, places] = rotation.rotated(part, self.counts()[band])
         return found
 
     def directions(self, salt: int) -> Logits:
         """The columns (dimensions, bits) by which ``seen`` of a salt is a product with the code."""
         columns = np.zeros((sum(self.bands), self.bits), dtype=np.float32)
-        start = 0
-        for band, size in enumerate(self.bands):
-            [found] = self.band_directions(band, [salt])
-            columns[start : start + size, band :: len(self.bands)] = found
-            start += size
+        for band, rows in enumerate(np.split(columns, np.cumsum(self.bands)[:-1])):
+            rows[:, band :: len(self.bands)] = self.band_directions(band, [salt])[0]
         return columns
 
     def band_directions(self, band: int, salts: Sequence[int]) -> Logits:
@@ -156,10 +149,6 @@ class CodeMap:
         tries: Floats = likely.sum() / np.maximum(likely, 1e-30)
         return tries
 
-    def _parts(self, code: Logits, bands: int | None) -> list[Logits]:
-        edges = np.cumsum(self.bands[:bands])[:-1]
-        return np.split(code, edges, axis=1)
-
 
 @lru_cache(maxsize=64)
 def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -> CodeMap:
@@ -168,7 +157,7 @@ def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -
         context, salts = "public", 1
         pads = np.zeros((1, bits), dtype=np.uint8)
     else:
-        salts = salt_count(bits)
+        salts = SALTS if bits >= LEAST_SALTED else 1
         width = -(-bits // 8)
         stream = _stream(key, f"pads/{context}", salts * width).reshape(salts, width)
         pads = np.unpackbits(stream, axis=1)[:, :bits]
@@ -177,11 +166,6 @@ def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -
         for band, dimensions in enumerate(bands)
     )
     return CodeMap(rotations, pads, bands)
-
-
-def salt_count(bits: int) -> int:
-    """How many salts a message of ``bits`` bits is locked under with a key."""
-    return SALTS if bits >= LEAST_SALTED else 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,49 +177,40 @@ class LongCode:
 
     rotations: tuple[Rotation, ...]
     bands: tuple[int, ...]
+    """Dimensions of each band of the code."""
+    widths: tuple[int, ...]
+    """Bits that each band gives."""
 
     @classmethod
     @lru_cache(maxsize=16)
     def of(cls, key: Key, bands: tuple[int, ...]) -> LongCode:
         """That of ``key``."""
-        rotations = [
+        rotations = tuple(
             Rotation.of(key, f"{band}/registry", size, 1) for band, size in enumerate(bands)
-        ]
-        return cls(tuple(rotations), bands)
-
-    @property
-    def width(self) -> int:
-        """Length of a long code."""
-        return sum(self._widths())
+        )
+        return cls(rotations, bands, tuple(len(rotation.places) for rotation in rotations))
 
     def bits(self, codes: Logits) -> Bits:
         """The long codes (N, widths) of codes (N, dimensions)."""
-        parts = np.split(codes, np.cumsum(self.bands)[:-1], axis=1)
-        rotated = [
-            rotation.rotated(part)[:, 0]
-            for rotation, part in zip(self.rotations, parts, strict=True)
-        ]
+        pairs = zip(self.rotations, split_bands(codes, self.bands), strict=True)
+        rotated = [rotation.rotated(part)[:, 0] for rotation, part in pairs]
         return (np.concatenate(rotated, axis=1) > 0).astype(np.uint8)
 
     def likeness(self, code: Logits, remembered: Bits) -> Floats:
         """The share of each band that a code (1, dimensions) has in common: (records, bands)."""
-        same = self.bits(code) == remembered
-        edges = np.cumsum(self._widths())[:-1]
-        shares: Floats = np.stack([part.mean(axis=1) for part in np.split(same, edges, axis=1)], 1)
-        return shares
+        same = split_bands(self.bits(code) == remembered, self.widths)
+        return np.stack([part.mean(axis=1) for part in same], axis=1)
 
     @cached_property
     def directions(self) -> list[Logits]:
         """Per band the columns (dimensions, width) that a long code's numbers are products with."""
-        return [
-            rotation.directions([0], width, size)[0]
-            for rotation, size, width in zip(
-                self.rotations, self.bands, self._widths(), strict=True
-            )
-        ]
+        triples = zip(self.rotations, self.bands, self.widths, strict=True)
+        return [rotation.directions([0], width, size)[0] for rotation, size, width in triples]
 
-    def _widths(self) -> list[int]:
-        return [rotation.signs.shape[1] for rotation in self.rotations]
+
+def split_bands(values: AnyArray, bands: Sequence[int]) -> list[AnyArray]:
+    """Codes (N, dimensions) cut into bands of these sizes; a code may lack the highest bands."""
+    return np.split(values, np.cumsum(bands)[:-1], axis=1)
 
 
 def _stability(seen: Logits) -> Logits:
@@ -266,5 +241,5 @@ def _signs(key: Key, label: str, count: int) -> npt.NDArray[np.float32]:
 
 
 def _stream(key: Key, label: str, count: int) -> npt.NDArray[np.uint8]:
-    seed = key.derive(label.encode())
+    seed = key.derive(f"map/{label}")
     return np.frombuffer(hashlib.shake_128(seed).digest(count), dtype=np.uint8)

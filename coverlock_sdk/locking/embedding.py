@@ -15,15 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.errors import (
-    CoverLockError,
-    PluginError,
-    UnhardenedWarning,
-    UnregisteredWarning,
-)
+from coverlock_sdk.errors import CoverLockError, PluginError, UnregisteredWarning
+from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.images.resampling import resample
-from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted, hardener_of
+from coverlock_sdk.locking.hardening import MOST_COST, hardening
 from coverlock_sdk.locking.lock import FAINT, Lock, Terms
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
@@ -44,10 +40,6 @@ class Marked:
     verdict: Verdict
     """What verification says of the picture as it is now, rounded to its bit depth."""
     psnr: float
-    rounds: int
-    """How many embeddings were tried."""
-    hash_errors: int
-    """Bits in which the code of the marked picture differs from the code that was embedded."""
     code: Bits
     """The code that was embedded: XORed onto the message, it gives the payload."""
     salt: int = 0
@@ -85,22 +77,20 @@ class Binder:
             )
         if rounds < 1:
             raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
-        self.networks, self.lock = networks, lock
-        self.psnr, self.harden, self.rounds = psnr, harden and lock.hash is not None, rounds
-        self._hardener: Hardener | None = None
+        self.networks, self.lock, self.psnr, self.rounds = networks, lock, psnr, rounds
+        self.harden = harden and isinstance(lock.hash, OctaveCode)
         self._warned = False
 
     def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
 
-        A picture that is not accepted when it was hardened is tried without. The lowest p-value
-        wins. A registry remembers what was marked.
+        A hardened picture that is not accepted is tried without, and the lowest p-value wins.
         """
         self._warn_if_unregistered()
         works = self._begin(pictures, messages)
-        self._settle(works, self._usable_hardener())
+        self._settle(works, self.harden)
         if self.harden:
-            self._settle([work for work in works if not work.result.verdict.accepted], None)
+            self._settle([work for work in works if not work.result.verdict.accepted], False)
         return [self._finished(work) for work in works]
 
     def _finished(self, work: _Work) -> Marked:
@@ -116,26 +106,27 @@ class Binder:
         lock.registry.remember(terms.name, terms.key, lock.hash, code)
         return replace(marked, alike=alike)
 
-    def _settle(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
+    def _settle(self, works: Sequence[_Work], harden: bool) -> None:
         """Embed into each picture until its code settles or repeats itself.
 
         Tries are made at the size that the networks see, and the best one is carried to the full
         picture. A hardened picture is carried at once and not tried again if it is accepted: later
         rounds would not improve it.
         """
-        unsettled = works
         for work in works:
-            work.begin()
+            work.code, work.tried = work.own_code, {}
         for round_number in range(1, self.rounds + 1):
-            if not unsettled:
+            if not works:
                 break
-            self._embed(unsettled, hardener, round_number)
-            for work in unsettled:
-                if hardener is not None or work.settled or round_number == self.rounds:
+            self._embed(works, harden)
+            for work in works:
+                if harden or work.settled or round_number == self.rounds:
                     self._carry(work)
-            unsettled = [work for work in unsettled if not work.settled]
-            if hardener is not None:
-                unsettled = [work for work in unsettled if not work.result.verdict.accepted]
+            works = [
+                work
+                for work in works
+                if not work.settled and not (harden and work.result.verdict.accepted)
+            ]
 
     def _warn_if_unregistered(self) -> None:
         """Say once what a hash that cannot register lacks."""
@@ -145,37 +136,11 @@ class Binder:
         self._warned = True
         warnings.warn(
             f"the hash '{image_hash.name}' cannot register: crops and turns are read as if they "
-            "were the whole picture, and no bound says how far a forger without the key can get",
+            "were the whole picture, marked pictures are not hardened, and no bound says how far "
+            "a forger without the key can get",
             UnregisteredWarning,
             stacklevel=5,
         )
-
-    def _usable_hardener(self) -> Hardener | None:
-        """The hardener, unless the hash allows none, which is said once."""
-        if self.harden and self._hardener is None:
-            assert self.lock.hash is not None
-            self._hardener = hardener_of(self.lock.hash)
-            if self._hardener is None:
-                self.harden = False
-                warnings.warn(
-                    f"the hash '{self.lock.hash.name}' has no gradients "
-                    "(ImageHash.differentiable), so marked pictures are not hardened",
-                    UnhardenedWarning,
-                    stacklevel=5,
-                )
-        return self._hardener
-
-    def seen(self, picture: Picture, terms: Terms, salt: int) -> tuple[Verdict, Bits]:
-        """What verification will say of a picture, and the code that it will read."""
-        decoded, described = self.logits([picture])
-        return self._judged(decoded[0], described[0], terms, salt)
-
-    def _judged(
-        self, decoded: Logits, description: Any, terms: Terms, salt: int
-    ) -> tuple[Verdict, Bits]:
-        """The verdict on one picture under its own salt, and the code that it shows."""
-        verdict = self.lock.own_verdict(decoded, description, terms, salt)
-        return verdict, self.lock.code(description, terms, salt)
 
     def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Any]:
         """Payload logits and descriptions of pictures of any size."""
@@ -196,30 +161,27 @@ class Binder:
             works.append(_Work(pictures[row], views[row], terms, salt, code, strength))
         return works
 
-    def _embed(self, works: Sequence[_Work], hardener: Hardener | None, round_number: int) -> None:
+    def _embed(self, works: Sequence[_Work], harden: bool) -> None:
         """Embed once into each view, and note which code would be read from it.
 
         A hardened picture carries the code that it was hardened for, up to what carrying it shows.
         """
         payloads = np.stack([self.lock.payload(work.terms.message, work.code) for work in works])
         residuals = [
-            (self._strength(work.original, residual) * residual,)
+            self._strength(work.original, residual) * residual
             for work, residual in zip(
                 works, self.networks.residuals([w.view for w in works], payloads), strict=True
             )
         ]
-        if hardener is not None:
-            for row, work in enumerate(works):
-                hardened = self._hardened(hardener, work, *residuals[row])
-                work.note(_Try(hardened, payloads[row], work.code, 0), round_number, work.code)
+        if harden:
+            for work, residual in zip(works, residuals, strict=True):
+                work.note(self._hardened(work, residual), work.code)
             return
         described = self.networks.described(
-            [work.foreseen(*added) for work, added in zip(works, residuals, strict=True)]
+            [work.foreseen(residual) for work, residual in zip(works, residuals, strict=True)]
         )
-        for row, work in enumerate(works):
-            code = self.lock.code(described[row], work.terms, work.salt)
-            errors = int((code != work.code).sum())
-            work.note(_Try(residuals[row], payloads[row], work.code, errors), round_number, code)
+        for work, residual, description in zip(works, residuals, described, strict=True):
+            work.note((residual,), self.lock.code(description, work.terms, work.salt))
 
     def _strength(self, picture: Picture, residual: Images) -> np.float32:
         """What to multiply a residual by, so that the marked picture has the quality aimed at."""
@@ -228,23 +190,27 @@ class Binder:
         allowed = 10 ** (-self.psnr / 10) - picture.rounding
         return np.float32((allowed / max(picture.energy_of(residual), 1e-12)) ** 0.5)
 
-    def _hardened(self, hardener: Hardener, work: _Work, residual: Images) -> tuple[Images, ...]:
+    def _hardened(self, work: _Work, residual: Images) -> tuple[Images, ...]:
         """A mark, and what moves the picture so that its code stays under distortions.
 
         The payload is in the mark already and stays as it is, so bits that embedding has moved are
         moved back to where the payload wants them. Half a decibel is the most this may cost.
         """
-        foreseen, picture = work.foreseen(residual), work.original
-        size = self.networks.watermark.native_size or hardener.size
+        code, picture, code_map = self.lock.hash, work.original, work.terms.code_map
+        assert isinstance(code, OctaveCode)
         energy = picture.energy_of(residual) + picture.rounding
-        most = energy * 10 ** (MOST_COST / 10)
-        wanted = _wanted(work, energy * (10 ** (1.1 * MOST_COST / 10) - 1))
-        move = hardener.residual(resample(foreseen, size), wanted)
+        move = hardening(
+            code,
+            resample(work.foreseen(residual), code.input_size),
+            code_map.directions(work.salt),
+            2 * (work.code ^ code_map.pads[work.salt]).astype(np.float32) - 1,
+            energy * (10 ** (1.1 * MOST_COST / 10) - 1),
+        )
         for strength in (1.0, 0.9, 0.8, 0.6, 0.4):
             part = move * np.float32(strength)
             added = (residual + part,) if part.shape == residual.shape else (residual, part)
             spent = sum(map(picture.energy_of, added)) + picture.rounding
-            if spent <= most:
+            if spent <= energy * 10 ** (MOST_COST / 10):
                 return (self._strength(picture, added[0]) * added[0], *added[1:])
         return (residual,)
 
@@ -259,30 +225,17 @@ class Binder:
             picture = work.original
             for residual in best.residuals:
                 picture = picture.with_residual(residual)
-            decoded, described = self.logits([picture])
+            [decoded], [description] = self.logits([picture])
             if not self.networks.watermark.hard_bits:  # which may all be ones
-                _refuse_probabilities(decoded, best.payload, self.networks.watermark.name)
-            verdict, work.code = self._judged(decoded[0], described[0], work.terms, work.salt)
+                payload = self.lock.payload(work.terms.message, best.code)
+                _refuse_probabilities(decoded, payload, self.networks.watermark.name)
+            verdict = self.lock.own_verdict(decoded, description, work.terms, work.salt)
+            work.code = self.lock.code(description, work.terms, work.salt)
             if work.marked is None or verdict.p_value < work.marked.verdict.p_value:
-                work.marked = Marked(
-                    picture=picture,
-                    verdict=verdict,
-                    psnr=work.original.psnr(picture),
-                    rounds=work.rounds,
-                    hash_errors=int((work.code != best.code).sum()),
-                    code=best.code,
-                    salt=work.salt,
-                    strength=work.strength,
-                )
+                psnr = work.original.psnr(picture)
+                work.marked = Marked(picture, verdict, psnr, best.code, work.salt, work.strength)
             work.tried[best.code.tobytes()] = None
             best = work.tried.get(work.code.tobytes())
-
-
-def _wanted(work: _Work, mean_square: float) -> Wanted:
-    """The signs that the code in a marked picture asks for, at what its fidelity allows."""
-    code_map = work.terms.code_map
-    signs = 2 * (work.code ^ code_map.pads[work.salt]).astype(np.float32) - 1
-    return Wanted(code_map.directions(work.salt), signs, mean_square)
 
 
 class _Try(NamedTuple):
@@ -290,7 +243,6 @@ class _Try(NamedTuple):
 
     residuals: tuple[Images, ...]
     """What is added to the picture: the mark, and apart from it what hardens it, if need be."""
-    payload: Bits
     code: Bits
     errors: int
     """Bits in which the code foreseen differs from the one embedded."""
@@ -311,18 +263,13 @@ class _Work:
     """The code that is embedded next."""
     tried: dict[bytes, _Try | None] = field(init=False)
     """The tries by code; None for one that was carried to the full picture."""
-    rounds: int = 0
     marked: Marked | None = None
-
-    def begin(self) -> None:
-        """Start from the code of the original."""
-        self.code, self.tried = self.own_code, {}
 
     @property
     def result(self) -> Marked:
-        """The marked picture; there is one after the last round."""
+        """The best of the marked pictures; there is one after the last round."""
         assert self.marked is not None
-        return replace(self.marked, rounds=self.rounds)
+        return self.marked
 
     @property
     def best(self) -> _Try | None:
@@ -344,10 +291,11 @@ class _Work:
             seen = np.rint(seen * np.float32(255)) / np.float32(255)
         return seen
 
-    def note(self, attempt: _Try, round_number: int, code: Bits) -> None:
-        """Keep a try, and go on with the ``code`` of the marked picture."""
-        self.tried[attempt.code.tobytes()] = attempt
-        self.rounds, self.code = round_number, code
+    def note(self, residuals: tuple[Images, ...], code: Bits) -> None:
+        """Keep a try, and go on with the ``code`` that the marked picture will have."""
+        errors = int((code != self.code).sum())
+        self.tried[self.code.tobytes()] = _Try(residuals, self.code, errors)
+        self.code = code
 
 
 def _refuse_probabilities(decoded: Logits, payload: Bits, plugin: str) -> None:

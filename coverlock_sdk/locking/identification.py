@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.documents import DocumentError, read_file
@@ -67,43 +68,18 @@ class MessageBook:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def entries(self) -> Iterator[tuple[Any, str | Bits]]:
-        """Labels with their messages."""
-        return zip(self.labels, self.messages, strict=True)
-
-    @property
-    def zero(self) -> Bits:
-        """The message of zeros."""
-        return np.zeros(self.bits, dtype=np.uint8)
-
-    def public(self, row: int) -> Bits:
-        """The bits of one message where there is no key."""
-        return np.unpackbits(self._columns[:, row])[: self.bits]
-
-    def nearest(self, decoded: Bits, weights: Weights | None) -> int:
-        """Without a key, the row that agrees most with ``decoded``, each bit weighed if asked."""
-        worth = np.ones(self.bits, dtype=np.int64) if weights is None else weights
-        return int(np.argmax(self._weighed_matches(decoded, worth)))
+    def nearest(self, read: npt.NDArray[np.bool_], weights: Weights) -> int:
+        """Without a key, the row that agrees most with what was ``read``, each bit weighed."""
+        return int(np.argmax((self._codewords == read) @ weights))
 
     @cached_property
-    def _columns(self) -> Bits:
-        """All messages (bytes, N), so that a million are searched in a fraction of a second."""
+    def _codewords(self) -> Bits:
+        """All messages (N, bits) where there is no key."""
         rows = [
             codeword(message, None, self.bits) if isinstance(message, str) else message
             for message in self.messages
         ]
-        return np.ascontiguousarray(np.packbits(np.stack(rows), axis=1).T)
-
-    def _weighed_matches(self, decoded: Bits, weights: Weights) -> np.ndarray[Any, Any]:
-        """Score eight bits at a time: a table holds the score of each of the 256 byte values."""
-        values = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-        padding = 8 * len(self._columns) - self.bits
-        wanted = np.pad(decoded, (0, padding)).reshape(-1, 8)
-        worth = np.pad(weights, (0, padding)).reshape(-1, 8)
-        total = np.zeros(len(self), dtype=np.int64)
-        for column, bits, weight in zip(self._columns, wanted, worth, strict=True):
-            total += ((values == bits) @ weight)[column]
-        return total
+        return np.stack(rows)
 
 
 def read_identifiers(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ import hmac
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -53,9 +53,9 @@ class _KeyFile:
 class Key:
     """One secret with an identifier. Printing, logging or pickling it never shows the secret."""
 
-    __slots__ = ("_digest", "created", "fingerprint", "id")
+    __slots__ = ("_digest", "fingerprint", "id")
 
-    def __init__(self, secret: bytes, id: str, created: str | None = None) -> None:
+    def __init__(self, secret: bytes, id: str) -> None:
         if len(secret) < KEY_BYTES:
             raise KeyringError(
                 f"a key needs at least {KEY_BYTES} bytes, but this one has {len(secret)}"
@@ -64,24 +64,13 @@ class Key:
         # does not wipe what it frees, so memory and core dumps may still hold copies.
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         self.id = id
-        self.created = created or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.fingerprint = self._derive(b"fingerprint", 0).hex()[:16]
+        self.fingerprint = self.derive("fingerprint").hex()[:16]
         """A short public name of the secret, for manifests and logs."""
 
-    def stream(self, label: str) -> Iterator[int]:
-        """An endless stream of bytes that depends on the secret and on ``label``."""
-        counter = 0
-        while True:
-            yield from self._derive(label.encode(), counter)
-            counter += 1
-
-    def derive(self, label: bytes) -> bytes:
-        """32 bytes that depend on the secret and on ``label``, to be expanded into more."""
-        return self._derive(b"map/" + label, 0)
-
-    def _derive(self, label: bytes, counter: int) -> bytes:
-        digest = self._digest.copy()
-        digest.update(len(label).to_bytes(4, "big") + label + counter.to_bytes(4, "big"))
+    def derive(self, label: str, counter: int = 0) -> bytes:
+        """32 bytes that depend on the secret, on ``label`` and on ``counter``."""
+        digest, name = self._digest.copy(), label.encode()
+        digest.update(len(name).to_bytes(4, "big") + name + counter.to_bytes(4, "big"))
         return digest.digest()
 
     def __eq__(self, other: object) -> bool:
@@ -98,7 +87,7 @@ class Key:
 
 
 PUBLIC_SECRET = b"CoverLock without a key: public!"
-PUBLIC_KEY = Key(PUBLIC_SECRET, id="public", created="")
+PUBLIC_KEY = Key(PUBLIC_SECRET, id="public")
 """Stands in where no key is given: the paper's seed-determined subset, known to everyone."""
 
 
@@ -118,12 +107,9 @@ def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
 
     A message like this makes the p-value of a verdict exact (see docs/statistics.md).
     """
-    return _bits((key or PUBLIC_KEY).stream(f"codeword/{require_text(identifier)}"), bits)
-
-
-def _bits(stream: Iterator[int], count: int) -> Bits:
-    content = bytes(next(stream) for _ in range((count + 7) // 8))
-    return np.unpackbits(np.frombuffer(content, dtype=np.uint8))[:count]
+    key, label = key or PUBLIC_KEY, f"codeword/{require_text(identifier)}"
+    blocks = [key.derive(label, counter) for counter in range(-(-bits // 256))]
+    return np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8))[:bits]
 
 
 class Keyring:
@@ -189,7 +175,7 @@ def _read_keys(path: Path) -> list[Key] | str:
             return f"{path} was written by another version: make a key with 'coverlock keygen'"
         if _is_exposed(path):
             return f"other users can read {path}: run 'chmod 600 {path}' first"
-        return [Key(entry.secret, entry.id, entry.created) for entry in file.keys]
+        return [Key(entry.secret, entry.id) for entry in file.keys]
     except OSError as error:
         return f"{path} cannot be read ({error.strerror or error})"
     except (DocumentError, ValueError, KeyringError):
@@ -230,9 +216,3 @@ def as_keyring(key: Any) -> Keyring | None:
         f"a {type(key).__name__} is not a key: "
         "give a Key, a list of them, or the path of a key file"
     )
-
-
-def keyring_from_environment() -> Keyring | None:
-    """The keyring that COVERLOCK_KEY_FILE names, or None where it is not set."""
-    path = os.environ.get(KEY_FILE_VARIABLE)
-    return Keyring.load(path) if path else None

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from coverlock_sdk.locking.statistics import check_fpr, corrected
 from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
 
 if TYPE_CHECKING:
+    from coverlock_sdk.locking.picture_verifier import Looks
     from coverlock_sdk.locking.registry import Likeness, Registry
 
 MOST_BITS = 256
@@ -46,21 +46,6 @@ FAINT = 0.08
 and an invisible change would give it any code."""
 
 NEARLY_EMPTY = "the picture is nearly empty, and anything could pass for it"
-
-
-class Looks(Protocol):
-    """Further looks at pictures, by their numbers, which a search may ask for."""
-
-    def aspect(self, row: int) -> float:
-        """A picture's width over its height."""
-        ...
-
-    def placed(self, row: int, frame: Frame) -> Logits:
-        """The decoder logits of a picture put back in the place that it has in a frame.
-
-        A decoder finds more there than in a crop that fills its whole view.
-        """
-        ...
 
 
 class Terms(NamedTuple):
@@ -81,6 +66,7 @@ class _Seen:
     decoded: Logits
     description: Any
     looks: Looks | None = None
+    thorough: bool = False
     codes: dict[Frame, Logits] = field(default_factory=dict, repr=False)
     """Those known so far, by their frames."""
 
@@ -90,23 +76,16 @@ class _Seen:
             self.codes[frame] = image_hash.code(self.description, frame)
         return self.codes[frame]
 
-    @property
     def aspect(self) -> float:
         """Width over height; unknown ones are taken as square."""
         return 1.0 if self.looks is None else self.looks.aspect(self.row)
-
-    def placed(self, frame: Frame) -> Logits:
-        """What the decoder reads in the picture put back in its place."""
-        assert self.looks is not None
-        return self.looks.placed(self.row, frame)
 
 
 @dataclass(frozen=True)
 class Lock:
     """How messages, codes and payloads of one watermark, one hash and some keys fit together.
 
-    Without a hash there is no lock, and the payload is the message. A payload longer than
-    ``MOST_BITS`` repeats the locked message, which makes it easier to read.
+    Without a hash there is no lock, and the payload is the message.
     """
 
     payload_bits: int
@@ -143,22 +122,20 @@ class Lock:
     def terms(self, message: str | Bits, key: Key | None) -> Terms:
         """How ``key`` locks a message.
 
-        With a key every message, identifier or bits, has a map and pads of its own, so its bits
-        are all in the pads. Without one there is a single public map, and an identifier stands for
-        its codeword.
+        With a key every message, identifier or bits, has pads of its own, which hold its bits.
+        Without one there is a single public map, and an identifier stands for its codeword.
         """
         name = require_text(message) if isinstance(message, str) else None
+        bands = self.hash.bands if self.hash is not None else (self.bits,)
         if key is None or self.hash is None:
             bits = codeword(name, key, self.bits) if name is not None else message
-            return Terms(key, self._map(None, ""), np.asarray(bits, dtype=np.uint8), name)
+            public = code_map(None, "", self.bits, bands)
+            return Terms(key, public, np.asarray(bits, dtype=np.uint8), name)
         context = f"id/{name}"
         if not isinstance(message, str):
             context = f"bits/{message.tobytes().hex()}"
-        return Terms(key, self._map(key, context), np.zeros(self.bits, np.uint8), name)
-
-    def _map(self, key: Key | None, context: str) -> CodeMap:
-        bands = self.hash.bands if self.hash is not None else (self.bits,)
-        return code_map(key, context, self.bits, bands)
+        own = code_map(key, context, self.bits, bands)
+        return Terms(key, own, np.zeros(self.bits, np.uint8), name)
 
     def messages(self, messages: Any, count: int) -> list[str | Bits]:
         """One message for each of ``count`` pictures: strings are identifiers, the rest bits."""
@@ -175,8 +152,7 @@ class Lock:
     @property
     def _whole_weight(self) -> float:
         """What the p-value of a whole picture is divided by: others are tried besides."""
-        registers = self.hash is not None and self.hash.registers and self.registry is None
-        return WHOLE_WEIGHT if registers else 1.0
+        return WHOLE_WEIGHT if self._searches and self.registry is None else 1.0
 
     # Embedding
 
@@ -215,33 +191,33 @@ class Lock:
     ) -> list[Verdict]:
         """Whether each picture carries its message under one of the keys.
 
-        ``thorough`` does all the work for every picture, whatever the verdict, so that the time an
-        answer takes tells nothing.
+        ``thorough`` does all the work whatever the verdict, so that its time tells nothing.
         """
         return [
-            self._verify(_Seen(row, decoded[row], descriptions[row], looks), message, thorough)
+            self._verify(_Seen(row, decoded[row], descriptions[row], looks, thorough), message)
             for row, message in enumerate(self.messages(messages, len(decoded)))
         ]
 
-    def _verify(self, seen: _Seen, message: str | Bits, thorough: bool) -> Verdict:
+    def _verify(self, seen: _Seen, message: str | Bits) -> Verdict:
         faint = self._is_faint(seen)
-        if faint and not thorough:
+        if faint and not seen.thorough:
             return self._rejected(NEARLY_EMPTY)
         every = [self.terms(message, key) for key in self.keys]
         readings: list[Reading] = []
         for terms in every:
             if self._remembers(terms):
-                readings += self._remembered(seen, terms, thorough)
+                found = self._alike(seen, terms.key, terms.name)
+                readings += self._read_alike(seen, terms, found[1]) if found else []
             else:
                 readings += self._read(seen, terms, weight=self._whole_weight)
         verdict = self._rejected("the registry has no such picture")
         if readings:
             verdict = self._judged(readings, len(self.keys))
-        for terms in every if self._searches and (thorough or not verdict) else ():
+        for terms in every if self._searches and (seen.thorough or not verdict) else ():
             if not self._remembers(terms):
-                found = self._registered(seen, terms, thorough)
-                if found and not verdict:
-                    verdict = _better(verdict, self._judged(found, len(self.keys)))
+                readings = self._registered(seen, terms)
+                if readings and not verdict:
+                    verdict = _better(verdict, self._judged(readings, len(self.keys)))
         return self._rejected(NEARLY_EMPTY) if faint else verdict
 
     def _remembers(self, terms: Terms) -> bool:
@@ -291,14 +267,15 @@ class Lock:
         """How well each salt agrees with what the decoder read: (salts,)."""
         assert self.hash is not None
         sure = np.tanh(odds / 2) * (1 - 2.0 * (terms.message ^ terms.code_map.pads))
-        fit: Floats = (sure * self.hash.calibration.certainty(shown)).sum(axis=1)
+        certain = np.copysign(2 * self.hash.calibration.confidence(shown) - 1, shown)
+        fit: Floats = (sure * certain).sum(axis=1)
         return fit
 
     @property
     def _searches(self) -> bool:
         return self.hash is not None and self.hash.registers
 
-    def _registered(self, seen: _Seen, terms: Terms, thorough: bool) -> list[Reading]:
+    def _registered(self, seen: _Seen, terms: Terms) -> list[Reading]:
         """One picture read in the frames that fit best, each under the salt it fits under.
 
         If the best of them is promising, the picture is read once more, put back in its place.
@@ -306,7 +283,7 @@ class Lock:
         legible = int((np.abs(self.log_odds(seen.decoded)) > 1e-3).sum())
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
         search = self._search(seen, terms)
-        found = search.best(0.0 if thorough else least_weight)
+        found = search.best(0.0 if seen.thorough else least_weight)
         if not found:
             return []
         frames = [placed.frame for placed in found]
@@ -318,8 +295,8 @@ class Lock:
         p_values = [reading.p_value(self.rule) for reading in readings]
         best = int(np.argmin(p_values))
         promising = p_values[best] <= PROMISING
-        if thorough or (promising and not self._judged(readings, len(self.keys))):
-            again = replace(seen, decoded=seen.placed(found[best].frame))
+        if seen.thorough or (promising and not self._judged(readings, len(self.keys))):
+            again = replace(seen, decoded=seen.looks.placed(seen.row, found[best].frame))
             placed = self._search(again, terms, search.view).near(found[best])
             reading = self._read_placed(again, terms, placed)
             readings += [reading] if promising else []
@@ -332,30 +309,26 @@ class Lock:
 
     def _search(self, seen: _Seen, terms: Terms, view: View | None = None) -> Search:
         """A search for the frames that fit what was read."""
-        image_hash: Any = self.hash
         pads = 1 - 2.0 * (terms.message ^ terms.code_map.pads)
         wanted = (np.tanh(self.log_odds(seen.decoded) / 2) * pads).astype(np.float32)
-        view = view or View(seen.description, seen.aspect)
-        return Search(image_hash, view, PayloadTarget(terms.code_map, wanted))
+        view = view or View(seen.description, seen.aspect())
+        return Search(self.hash, view, PayloadTarget(terms.code_map, wanted))
 
-    def _remembered(self, seen: _Seen, terms: Terms, thorough: bool) -> list[Reading]:
-        """One picture read in the frame in which it is most like one that the registry has.
-
-        The frame was found without a look at the payload, so nothing has to be paid for it.
-        """
+    def _alike(
+        self, seen: _Seen, key: Key | None, name: str | None = None
+    ) -> tuple[str, Likeness] | None:
+        """Which remembered picture one is most like; with ``name``, which of that name."""
         assert self.registry is not None
         assert self.hash is not None
-        likeness = self.registry.likeness(
-            terms, self.hash, seen.description, lambda: seen.aspect, thorough
+        assert key is not None
+        return self.registry.found(
+            key, self.hash, seen.description, seen.aspect, name, seen.thorough
         )
-        return [] if likeness is None else self._read_alike(seen, terms, likeness, thorough)
 
-    def _read_alike(
-        self, seen: _Seen, terms: Terms, likeness: Likeness, thorough: bool = False
-    ) -> list[Reading]:
+    def _read_alike(self, seen: _Seen, terms: Terms, likeness: Likeness) -> list[Reading]:
         """One picture read in the frame in which it is like a remembered one."""
-        if seen.looks is not None and (thorough or not likeness.frame.is_whole):
-            again = replace(seen, decoded=seen.placed(likeness.frame))
+        if seen.looks is not None and (seen.thorough or not likeness.frame.is_whole):
+            again = replace(seen, decoded=seen.looks.placed(seen.row, likeness.frame))
             seen = seen if likeness.frame.is_whole else again
         readings = self._read(seen, terms, frame=likeness.frame)
         return [replace(reading, likeness=likeness) for reading in readings]
@@ -386,12 +359,10 @@ class Lock:
     # Identification
 
     def book(self, messages: Any) -> MessageBook:
-        """Registered messages, or identifiers, for repeated identification."""
-        return MessageBook.of(messages, self.bits)
-
-    def checked_book(self, messages: Any) -> MessageBook:
         """``messages`` as a book that these keys can search at this false-positive rate."""
-        book = messages if isinstance(messages, MessageBook) else self.book(messages)
+        book = messages
+        if not isinstance(book, MessageBook):
+            book = MessageBook.of(messages, self.bits)
         if book.bits != self.bits:
             raise MessageError(f"the book's messages have {book.bits} bits, {self.bits} are needed")
         check_fpr(self.bits, self.fpr, candidates=len(book) * len(self.keys))
@@ -405,63 +376,54 @@ class Lock:
         looks: Looks | None = None,
         thorough: bool = False,
     ) -> list[Identification]:
-        """Which message of ``book`` each picture carries, if any.
-
-        Without a registry pictures are taken as whole ones. ``thorough`` does all the work for
-        every picture, as in ``verify``.
-        """
+        """Which message of ``book`` each picture carries; without a registry, as a whole one."""
         return [
-            self._identify(_Seen(row, decoded[row], descriptions[row], looks), book, thorough)
+            self._identify(_Seen(row, decoded[row], descriptions[row], looks, thorough), book)
             for row in range(len(decoded))
         ]
 
-    def _identify(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+    def _identify(self, seen: _Seen, book: MessageBook) -> Identification:
         faint = self._is_faint(seen)
-        if not faint or thorough:
+        if not faint or seen.thorough:
             found = self._remembered_one if self.registry is not None else self._nearest
-            answer = found(seen, book, thorough)
+            answer = found(seen, book)
         return Identification(None, self._rejected(NEARLY_EMPTY)) if faint else answer
 
-    def _nearest(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+    def _nearest(self, seen: _Seen, book: MessageBook) -> Identification:
         """The message that fits a whole picture best; every message is the same work."""
         found: list[tuple[Reading, Any]] = []
         for key in self.keys:
+            rows: Sequence[int] = range(len(book))
             if key is None or self.hash is None:
-                terms = self.terms(book.zero, None)
-                [reading] = self._read(seen, terms, [0])
-                row = book.nearest(reading.bits, reading.weights(self.rule))
-                found.append((reading.compared(book.public(row)), book.labels[row]))
-                continue
-            for label, message in book.entries():
-                terms = self.terms(message, key)
-                found += [(reading, label) for reading in self._read(seen, terms)]
+                zeros = np.zeros(self.bits, np.uint8)
+                [reading] = self._read(seen, self.terms(zeros, None), [0])
+                rows = [book.nearest(~reading.matches, reading.weights(self.rule))]
+            for row in rows:
+                readings = self._read(seen, self.terms(book.messages[row], key))
+                found += [(reading, book.labels[row]) for reading in readings]
         comparisons = len(book) * len(self.keys)
         best, label = min(found, key=lambda each: self._p_value(each[0], comparisons))
         verdict = self._judged([best], comparisons)
         return Identification(label if verdict else None, verdict)
 
-    def _remembered_one(self, seen: _Seen, book: MessageBook, thorough: bool) -> Identification:
+    def _remembered_one(self, seen: _Seen, book: MessageBook) -> Identification:
         """What the picture is that a registry remembers, whatever part of it is left.
 
         It is found without a look at the payload, which then has to carry its name.
         """
-        assert self.registry is not None
-        assert self.hash is not None
-        labels = {message: label for label, message in book.entries() if isinstance(message, str)}
+        entries = zip(book.labels, book.messages, strict=True)
+        labels = {message: label for label, message in entries if isinstance(message, str)}
         found = Identification(None, self._rejected("the registry has no such picture"))
         for key in self.keys:
-            assert key is not None
-            alike = self.registry.found(
-                key, self.hash, seen.description, lambda: seen.aspect, thorough
-            )
-            if alike is None or not (thorough or alike[0] in labels):
+            alike = self._alike(seen, key)
+            if alike is None or not (seen.thorough or alike[0] in labels):
                 continue
             name, likeness = alike
-            readings = self._read_alike(seen, self.terms(name, key), likeness, thorough)
+            readings = self._read_alike(seen, self.terms(name, key), likeness)
             verdict = self._judged(readings, len(labels) * len(self.keys))
             if name in labels and _better(found.verdict, verdict) is verdict:
                 found = Identification(labels[name] if verdict else None, verdict)
-            if found and not thorough:
+            if found and not seen.thorough:
                 break
         return found
 
@@ -480,7 +442,7 @@ class Lock:
             verdicts.append(self._verdict(reading, comparisons))
             if verdicts[-1]:
                 return verdicts[-1]
-        return reduce(_better, verdicts)
+        return min(verdicts, key=lambda verdict: verdict.p_value)
 
     def _verdict(self, reading: Reading, comparisons: int) -> Verdict:
         p_value = self._p_value(reading, comparisons)

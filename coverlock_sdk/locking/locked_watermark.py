@@ -34,7 +34,7 @@ class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
     def __repr__(self) -> str:
         return (
             f"LockedWatermark({self.watermark_name!r}, hash={self.hash_name!r}, "
-            f"keyring={self.keyring!r}, fpr={self.fpr:g}, rule={self.rule!r})"
+            f"keyring={self.keyring!r}, fpr={self.fpr:g}, rule={self.lock.rule!r})"
         )
 
     @property

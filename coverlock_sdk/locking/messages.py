@@ -14,19 +14,15 @@ from coverlock_sdk.errors import MessageError
 def as_bits(value: Any, count: int, bits: int) -> Bits:
     """``value`` as (count, bits) of 0 and 1; one message stands for all ``count`` pictures.
 
-    Accepts arrays, tensors, nested lists, booleans, and strings of the digits 0 and 1.
+    Accepts arrays, tensors, nested lists and booleans.
     """
     if count == 0:
         return np.zeros((0, bits), dtype=np.uint8)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
-    if isinstance(value, str):
-        value = list(value)
     try:
         array = np.asarray(value)
-        if array.dtype.kind in "US":
-            array = array.astype(np.int64)
     except (ValueError, TypeError, OverflowError):
         array = np.asarray(None)
     if array.ndim == 0:

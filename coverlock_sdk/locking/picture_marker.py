@@ -1,8 +1,4 @@
-"""The one interface of marking: pictures of any kind and size in, marked pictures out.
-
-What ``wrap`` returns and ``Embedder`` are both ``PictureMarker``: they have the same methods and
-differ only in what runs the networks.
-"""
+"""The one interface of marking, of what ``wrap`` returns and of ``Embedder``."""
 
 from __future__ import annotations
 
@@ -78,23 +74,17 @@ class PictureMarker:
         [marked] = self.binder.bind([original], self.binder.lock.messages(message, 1))
         return replace(marked, picture=restore(marked.picture))
 
-    def mark_file(
-        self,
-        source: str | Path,
-        message: Any,
-        out: str | Path | None = None,
-        quality: int | None = None,
-    ) -> Marked:
+    def mark_file(self, source: str | Path, message: Any, out: str | Path | None = None) -> Marked:
         """Embed into a picture file, write the result, and report on it.
 
-        For a lossy format, of ``quality`` if given, the report is about the picture that was read
-        back, and a warning says what compression cost.
+        For a lossy format, the report is about the picture that was read back, and a warning says
+        what compression cost.
         """
         source = Path(source)
         target = Path(out) if out is not None else default_output(source)
         if target.exists() and source.exists() and target.samefile(source):
             raise PictureError(f"{target} is the original: choose another name for the output")
-        content, marked = self.mark_content(source, message, target.suffix, quality, target.name)
+        content, marked = self.mark_content(source, message, target.suffix, name=target.name)
         _require_a_mark(marked)
         write_file(target, content)
         return replace(marked, picture=target)
@@ -128,7 +118,8 @@ class PictureMarker:
         lock = self.binder.lock
         compressed = read(decode_image(content, self.max_pixels))
         terms, before = lock.terms(message, lock.keys[0]), marked.verdict
-        verdict, _ = self.binder.seen(compressed, terms, marked.salt)
+        [decoded], [description] = self.binder.logits([compressed])
+        verdict = lock.own_verdict(decoded, description, terms, marked.salt)
         if verdict.matches < before.matches:
             warnings.warn(
                 f"{name} is a lossy file: {verdict.matches} of {verdict.bits} bits survive in it, "

@@ -1,8 +1,4 @@
-"""The one interface of verification: pictures of any kind and size in, verdicts out.
-
-What ``wrap`` returns and ``Verifier`` are both ``PictureVerifier``: they have the same methods and
-differ only in where the logits of a picture come from.
-"""
+"""The one interface of verification, of what ``wrap`` returns and of ``Verifier``."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.identification import Identification, MessageBook
 from coverlock_sdk.locking.keys import Key, Keyring
 from coverlock_sdk.locking.lock import Lock
-from coverlock_sdk.locking.verdict import Rule, Verdict
+from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_manager import plugin_manager
 
 if TYPE_CHECKING:
@@ -29,7 +25,6 @@ Decision = TypeVar("Decision", Verdict, Identification)
 One = Union[str, os.PathLike[str], bytes, "PilImage"]
 """Kinds of which it is clear that they are many pictures, or one; an array may be either."""
 
-
 Listener = Callable[[Verdict, str, str | None, Any], None]
 """Hears of every verdict, as the hook ``verdict_reached`` does: an audit log."""
 
@@ -38,20 +33,14 @@ class PictureVerifier(ABC):
     """Verifies and identifies pictures.
 
     Every method takes one picture or many: a path, the bytes of a file, a PIL image, an array, a
-    tensor, a list of these, or a 4-D array. One picture gets one answer, many get a list.
-    ``source`` is what audit logs say of where a single picture came from, as JSON; otherwise they
-    say its path, if it has one.
+    tensor, a list of these, a 4-D array, or what is ``Given``. One picture gets one answer, many
+    get a list.
     """
 
     max_pixels: int = MAX_PIXELS
     """Larger picture files are refused; set it to take others."""
 
-    def __init__(
-        self,
-        lock: Lock,
-        watermark_name: str,
-        listeners: Sequence[Listener] = (),
-    ) -> None:
+    def __init__(self, lock: Lock, watermark_name: str, listeners: Sequence[Listener] = ()) -> None:
         self.lock = lock
         self.watermark_name = watermark_name
         self.hash_name = None if lock.hash is None else lock.hash.name
@@ -68,11 +57,6 @@ class PictureVerifier(ABC):
         return self.lock.fpr
 
     @property
-    def rule(self) -> Rule:
-        """How matching bits are weighed."""
-        return self.lock.rule
-
-    @property
     def keyring(self) -> Keyring | None:
         """The keys in use, if any."""
         return self.lock.keyring
@@ -83,87 +67,50 @@ class PictureVerifier(ABC):
         return self.lock.keys
 
     @overload
-    def verify(
-        self,
-        pictures: Many,
-        messages: Any,
-        *,
-        source: Any = ...,
-        whole: Any = ...,
-    ) -> list[Verdict]: ...
+    def verify(self, pictures: Many, messages: Any) -> list[Verdict]: ...
 
     @overload
-    def verify(
-        self,
-        pictures: One,
-        messages: Any,
-        *,
-        source: Any = ...,
-        whole: Any = ...,
-    ) -> Verdict: ...
+    def verify(self, pictures: One, messages: Any) -> Verdict: ...
 
     @overload
-    def verify(
-        self,
-        pictures: Any,
-        messages: Any,
-        *,
-        source: Any = ...,
-        whole: Any = ...,
-    ) -> Any: ...
+    def verify(self, pictures: Any, messages: Any) -> Any: ...
 
-    def verify(
-        self,
-        pictures: Any,
-        messages: Any,
-        *,
-        source: Any = None,
-        whole: Callable[[int], Any] | None = None,
-    ) -> Any:
+    def verify(self, pictures: Any, messages: Any) -> Any:
         """Say of each picture whether it carries its message.
 
         ``messages`` is one message for all pictures or one each; a string is an identifier. Every
         active key is tried, and the p-value is corrected for each try. Large JPEG files are decoded
-        at a fraction of their size, and once more entirely where the verdict is close; callers who
-        decode at a fraction themselves give the rest by ``whole``, called with a number.
+        at a fraction of their size, and once more entirely where the verdict is close.
         """
-        given = Given(pictures, self.max_pixels, self._seen_at, whole)
-        verdicts = self._decided(
-            given,
-            lambda decoded, described: self.lock.verify(
-                decoded, described, messages, Looks(self, given)
-            ),
-        )
-        self.announce(verdicts, given, source)
-        return verdicts[0] if given.single else verdicts
+        given = self._given(pictures)
+
+        def judge(decoded: Logits, described: Any) -> list[Verdict]:
+            return self.lock.verify(decoded, described, messages, Looks(self, given))
+
+        return self._decided(given, judge, lambda verdict: verdict)
 
     @overload
-    def identify(
-        self, pictures: Many, messages: Any, *, source: Any = ...
-    ) -> list[Identification]: ...
+    def identify(self, pictures: Many, messages: Any) -> list[Identification]: ...
 
     @overload
-    def identify(self, pictures: One, messages: Any, *, source: Any = ...) -> Identification: ...
+    def identify(self, pictures: One, messages: Any) -> Identification: ...
 
     @overload
-    def identify(self, pictures: Any, messages: Any, *, source: Any = ...) -> Any: ...
+    def identify(self, pictures: Any, messages: Any) -> Any: ...
 
-    def identify(self, pictures: Any, messages: Any, *, source: Any = None) -> Any:
+    def identify(self, pictures: Any, messages: Any) -> Any:
         """Find which of many registered messages each picture carries, if any.
 
         ``messages`` is a ``MessageBook`` (build it once for many pictures), an array (N, bits),
         a mapping from labels to messages, or a list of identifiers. The p-value is corrected
         for the number of messages and keys.
         """
-        book = self.lock.checked_book(messages)
-        given = Given(pictures, self.max_pixels, self._seen_at)
-        found = self._decided(
-            given,
-            lambda decoded, described: self.lock.identify(
-                decoded, described, book, Looks(self, given)
-            ),
-        )
-        return self._identified(found, given, source)
+        given, book = self._given(pictures), self.lock.book(messages)
+
+        def judge(decoded: Logits, described: Any) -> list[Identification]:
+            return self.lock.identify(decoded, described, book, Looks(self, given))
+
+        return self._decided(given, judge, lambda found: found.verdict)
 
     def book(self, messages: Any) -> MessageBook:
         """Pack registered messages, or identifiers, for repeated identification."""
@@ -183,21 +130,30 @@ class PictureVerifier(ABC):
     def _seen_at(self) -> tuple[int, int] | None:
         """Height and width to which all pictures are resampled; None where they are not."""
 
+    def _given(self, pictures: Any) -> Given:
+        if isinstance(pictures, Given):
+            return pictures
+        return Given(pictures, self.max_pixels, self._seen_at)
+
     def _decided(
-        self, given: Given, judge: Callable[[Logits, Any], list[Decision]]
-    ) -> list[Decision]:
+        self,
+        given: Given,
+        judge: Callable[[Logits, Any], list[Decision]],
+        verdict_of: Callable[[Decision], Verdict],
+    ) -> Any:
         """What ``judge`` makes of logits; where it is close, of those of the whole picture."""
         decoded, described = self._logits(given)
         decisions = judge(decoded, described)
         close = [
             row
             for row, decision in enumerate(decisions)
-            if given.may_be_a_fraction(row) and _verdict(decision).is_close
+            if given.may_be_a_fraction(row) and verdict_of(decision).is_close
         ]
-        if not close:
-            return decisions
-        decoded[close], described[close] = self._logits(given.whole(close))
-        return judge(decoded, described)
+        if close:
+            decoded[close], described[close] = self._logits(given.whole(close))
+            decisions = judge(decoded, described)
+        self.announce(list(map(verdict_of, decisions)), given)
+        return decisions[0] if given.single else decisions
 
     @abstractmethod
     def decode_placed(self, picture: Picture, frame: Frame) -> Logits:
@@ -207,20 +163,15 @@ class PictureVerifier(ABC):
     def _logits(self, given: Given) -> tuple[Logits, Any]:
         """The logits of pictures, no more of which are in memory than run together."""
 
-    def _identified(self, answers: list[Identification], given: Given, source: Any) -> Any:
-        self.announce([answer.verdict for answer in answers], given, source)
-        return answers[0] if given.single else answers
-
     def announce(self, verdicts: Sequence[Verdict], given: Given, source: Any = None) -> None:
-        """Tell every listener of verdicts on the pictures that were given."""
+        """Tell every listener of verdicts on the pictures that were given.
+
+        ``source`` is what they are told of where a picture came from, as JSON; otherwise its path.
+        """
         sources = given.paths if source is None else [source] * len(given)
         for verdict, each in zip(verdicts, sources, strict=True):
             for listener in (*self._listeners, plugin_manager().announce):
                 listener(verdict, self.watermark_name, self.hash_name, each)
-
-
-def _verdict(decision: Verdict | Identification) -> Verdict:
-    return decision if isinstance(decision, Verdict) else decision.verdict
 
 
 class Looks(NamedTuple):

@@ -1,15 +1,13 @@
 """What one picture shows in one frame under one salt, and how closely that must agree.
 
-The p-value bounds unmarked pictures: matches are fair coins there. Floors bound forgeries between
-pictures that are similar, or were made so: their codes agree in more than half of their bits. A
-floor is a second test, against a forger whose every bit agrees with some probability. Stated like
-this it follows from the number of bits by itself, and bits that the decoder cannot read help nobody
-to reach it: fewer bits ask for a larger share of them.
+The p-value bounds unmarked pictures: matches are fair coins there. A floor is a second test,
+against a forger whose every bit agrees with some probability, because pictures that are similar
+have similar codes. Bits that the decoder cannot read help nobody to reach it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -42,11 +40,10 @@ SHORT_ODDS = 2.5
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a picture: the bits found, how far each can be trusted, and where."""
+    """One way to read a picture: which bits agree, how far each can be trusted, and where."""
 
-    bits: Bits
-    """What was read less what the code says: zero where the message agrees."""
-    message: Bits
+    matches: npt.NDArray[np.bool_]
+    """Which bits of the message were read."""
     confidence: Floats
     """How surely decoder and hash together have each bit right."""
     legibility: Floats
@@ -65,7 +62,7 @@ class Reading:
     def unlocked(cls, odds: Floats, message: Bits) -> Reading:
         """What the decoder reads where there is no lock."""
         sure = Calibration().confidence(odds)
-        return cls((odds > 0).astype(np.uint8), message, sure, sure, locked=False)
+        return cls((odds > 0) == message, sure, sure, locked=False)
 
     @classmethod
     def of(
@@ -78,33 +75,24 @@ class Reading:
         frame: Frame,
         tries: float,
     ) -> Reading:
-        """What decoder and hash show together; ``code`` has the message in it already."""
+        """What decoder and hash show together; ``code`` is already XORed with the message."""
         read = Calibration().confidence(odds)
         certain = image_hash.calibration.confidence(seen)
         right = read * certain + (1 - read) * (1 - certain)
-        bits = (odds > 0).astype(np.uint8) ^ code
-        zero = np.zeros_like(bits)
-        return cls(bits, zero, right, read, len(image_hash.bands), True, key, frame, tries)
+        bands = len(image_hash.bands)
+        return cls((odds > 0) == code, right, read, bands, True, key, frame, tries)
 
-    def compared(self, message: Bits) -> Reading:
-        """The same reading, held against another message."""
-        return replace(self, message=message)
-
-    @property
-    def matches(self) -> npt.NDArray[np.bool_]:
-        """Which bits agree with the message."""
-        return self.bits == self.message
-
-    def weights(self, rule: Rule) -> Weights | None:
-        """What each bit counts for under ``rule``; None when all count alike."""
-        return None if rule == "hard" else soft_weights(self.confidence)
+    def weights(self, rule: Rule) -> Weights:
+        """What each bit counts for under ``rule``."""
+        if rule == "hard":
+            return np.ones(len(self.matches), dtype=np.int64)
+        return soft_weights(self.confidence)
 
     def p_value(self, rule: Rule) -> float:
         """How likely an unmarked picture agrees with the message as well as this one does."""
-        weights = self.weights(rule)
-        return (
-            hard_p_value(self.matches) if weights is None else soft_p_value(self.matches, weights)
-        )
+        if rule == "hard":
+            return hard_p_value(self.matches)
+        return soft_p_value(self.matches, self.weights(rule))
 
 
 @dataclass(frozen=True)
@@ -128,7 +116,7 @@ class Floors:
         """
         if not reading.locked:
             return float(reading.matches.mean()), 0.0
-        weights = np.full(len(reading.bits), STEPS)
+        weights = np.full(len(reading.matches), STEPS)
         if rule == "soft":
             weights = np.rint((2 * reading.legibility - 1) * STEPS).astype(np.int64)
         pairs = [_held(reading.matches, weights, self.forger, self.odds)]

@@ -1,26 +1,21 @@
 """Registration: which part of the original frame a picture shows, found while it is verified.
 
-Every frame has a prior weight, and the weights add up to one: half for the whole picture, the rest
-for the crops that people make most, for centred crops, for small turns, and for crops anywhere on a
-fine grid. The p-value of a frame is divided by its weight (a weighted Bonferroni correction, valid
-however frames depend on each other). The fine grid carries the weights; the search visits few of
-its points: a coarse grid with the lowest band on a small thumbnail, then ever fewer frames, each
-moved to where it fits best, with more bands. It also moves frames within a cell of the grid, which
-the weights do not count: that false positives stay within their rate is therefore something to
-measure (``coverlock bench calibration``), not a theorem.
-
-A family of frames is tried only if a picture whose every bit agrees could still be accepted there.
-Short payloads therefore get a small set by themselves.
+Every frame has a prior weight, and the weights add up to one. The p-value of a frame is divided by
+its weight (a weighted Bonferroni correction, valid however frames depend on each other). A fine
+grid carries the weights; the search visits few of its points: a coarse grid with the lowest band on
+a small thumbnail, then ever fewer frames, each moved to where it fits best, with more bands. It
+also moves frames within a cell of the grid, which the weights do not count: that false positives
+stay within their rate is measured (``coverlock bench calibration``), not a theorem.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +23,7 @@ import numpy.typing as npt
 from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.frames import Frame, straightened
 from coverlock_sdk.hashing.views import Frames, View, rows_of
-from coverlock_sdk.locking.code_maps import CodeMap
+from coverlock_sdk.locking.code_maps import CodeMap, split_bands
 from coverlock_sdk.threads import one_thread
 
 STEP = 0.004
@@ -76,21 +71,8 @@ class Placed(NamedTuple):
     row: int
 
 
-class Registering(Protocol):
-    """A hash whose code can be taken of a part of the original frame."""
-
-    bands: tuple[int, ...]
-
-    def framed(self, view: View, frames: Frames, bands: int = ..., size: int = ...) -> Logits:
-        """The code (frames, dimensions of the lowest ``bands``) under each of ``frames``."""
-        ...
-
-
 class Target(Protocol):
-    """What frames are held against: signs that the numbers of a code should have, row by row.
-
-    A row is a salt of a message, or a record of a registry.
-    """
+    """Signs that the numbers of a code should have, for each salt or each registry record."""
 
     signs: list[Logits]
     """Per band (rows, numbers)."""
@@ -136,7 +118,8 @@ class Family:
     """Frames where a search begins, what each weighs, and how many go on."""
 
     frames: Frames
-    weights: Floats
+    share: float
+    """The prior weight of all of them together."""
     stage: Stage
     begin: int
     """How many frames leave the first grid."""
@@ -145,44 +128,33 @@ class Family:
     reach: tuple[float, float, float] = (1.0, 1.0, 1.0)
     """How far side, x and y may move without leaving the family."""
 
+    @property
+    def weight(self) -> float:
+        """That of one frame."""
+        return self.share / len(self.frames)
 
-@dataclass(frozen=True)
-class Fits:
+
+class Fits(NamedTuple):
     """Frames on their way to where they fit best, the row each fits, and log prior weights."""
 
     frames: Frames
     rows: npt.NDArray[np.intp]
     prior: Floats
-    low: Frames = field(repr=False)
-    high: Frames = field(repr=False)
+    low: Frames
+    high: Frames
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, places: Sequence[int] | npt.NDArray[np.intp]) -> Fits:
+    def take(self, places: Any) -> Fits:
         """Some of them, in this order."""
-        return Fits(
-            self.frames[places],
-            self.rows[places],
-            self.prior[places],
-            self.low[places],
-            self.high[places],
-        )
+        return Fits(*(part[places] for part in self))
 
     def at(self, frames: Frames) -> Fits:
         """The same moved, no further than their family allows."""
-        return replace(self, frames=np.clip(frames, self.low, self.high))
+        return self._replace(frames=np.clip(frames, self.low, self.high))
 
     @staticmethod
-    def together(parts: Sequence[Fits]) -> Fits:
+    def together(several: Iterable[Fits]) -> Fits:
         """All of several."""
-        return Fits(
-            np.concatenate([part.frames for part in parts]),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.prior for part in parts]),
-            np.concatenate([part.low for part in parts]),
-            np.concatenate([part.high for part in parts]),
-        )
+        return Fits(*map(np.concatenate, zip(*several, strict=True)))
 
     def apart(self, scores: Floats, distance: float, count: int) -> Fits:
         """The best ones first, without those close to a better one of the same row."""
@@ -209,46 +181,30 @@ def families(aspect: float = 1.0) -> tuple[Family, ...]:
         places += [Frame(float(side), float(x), float(y)) for x, y in itertools.product(line, line)]
     turned = [straightened(sign * turn, aspect) for turn in (1.0, 2.5, 4.0) for sign in (1, -1)]
     return (
-        _family(rows_of(*POPULAR), POPULAR_WEIGHT, MIDDLE, 3, 3, (STEP, STEP, STEP)),
-        _family(centred, CENTRED_WEIGHT, MIDDLE, 3, 3, (1.0, STEP, STEP)),
-        _family(rows_of(*places), ANYWHERE_WEIGHT, LOW, 12, 5),
-        _family(rows_of(*turned), TURNED_WEIGHT, LOW, 3, 1),
+        Family(rows_of(*POPULAR), POPULAR_WEIGHT, MIDDLE, 3, 3, (STEP, STEP, STEP)),
+        Family(centred, CENTRED_WEIGHT, MIDDLE, 3, 3, (1.0, STEP, STEP)),
+        Family(rows_of(*places), ANYWHERE_WEIGHT, LOW, 12, 5),
+        Family(rows_of(*turned), TURNED_WEIGHT, LOW, 3, 1),
     )
 
 
-def _family(
-    frames: Frames,
-    weight: float,
-    stage: Stage,
-    begin: int,
-    kept: int,
-    reach: tuple[float, float, float] = (1.0, 1.0, 1.0),
-) -> Family:
-    return Family(frames, np.full(len(frames), weight / len(frames)), stage, begin, kept, reach)
-
-
 LEFT, LEFT_TURNED = 2, 1
-"""How many frames, unturned and turned, are looked at with all bands.
-
-Turned ones cost more, so that a number of each which never changes keeps time from telling
-what was found.
-"""
+"""How many frames, unturned and turned, are looked at with all bands: always the same number of
+each, so that time does not tell what was found."""
 
 
 @dataclass(frozen=True)
 class Search:
     """Looks for the frames of one picture that fit a target best."""
 
-    image_hash: Registering
+    image_hash: Any
+    """A hash that registers."""
     view: View
     target: Target
 
     @one_thread
     def best(self, least_weight: float = 0.0) -> list[Placed]:
-        """A few frames, the best first.
-
-        A family none of whose frames weighs ``least_weight`` is left out.
-        """
+        """A few frames, the best first; families whose frames weigh too little are left out."""
         chosen = [
             family
             for family in families(self.view.aspect)
@@ -257,11 +213,11 @@ class Search:
         if not chosen:
             return []
         alike = itertools.groupby(chosen, lambda family: (family.stage, family.frames[0, 3] != 0))
-        fits = Fits.together([fits for _, group in alike for fits in self._begun(list(group))])
+        fits = Fits.together(fits for _, group in alike for fits in self._begun(list(group)))
         fits = self._moved(fits, MIDDLE)
         scores, turned = self._scores(fits, MIDDLE), fits.frames[:, 3] != 0
         left = [
-            fits.take(np.flatnonzero(some)).apart(scores[some], 2 * STEP, count)
+            fits.take(some).apart(scores[some], 2 * STEP, count)
             for some, count in ((~turned, LEFT), (turned, LEFT_TURNED))
             if some.any()
         ]
@@ -287,13 +243,14 @@ class Search:
 
     def _chosen(self, family: Family, every: Floats) -> Fits:
         """The best frames of a family, each with the row it fits, by how each fits every row."""
-        stage, prior = family.stage, np.log(family.weights)
-        scores: Floats = every + prior[:, None]
+        stage, prior = family.stage, math.log(family.weight)
+        scores: Floats = every + prior
         best = np.argsort(-scores, axis=None)[: 3 * family.begin]
         places, rows = np.unravel_index(best, scores.shape)
         frames = family.frames[places]
         reach = np.array([*family.reach, 100.0])
-        fits = Fits(frames, rows, prior[places], *_bounds(frames - reach, frames + reach))
+        priors = np.full(len(rows), prior)
+        fits = Fits(frames, rows, priors, *_bounds(frames - reach, frames + reach))
         fits = fits.apart(scores[places, rows], COARSE / 2 if stage is LOW else STEP, family.begin)
         if stage is not LOW:
             return fits
@@ -302,13 +259,12 @@ class Search:
 
     def _widened(self, fits: Fits) -> Fits:
         """Frames with the best of several sides."""
-        rows = np.repeat(np.arange(len(fits)), len(WIDER))
-        several = fits.take(rows)
-        moves = np.zeros((len(rows), 4))
-        moves[:, 0] = np.tile(WIDER, len(fits))
+        each = np.arange(len(fits.rows))
+        several = fits.take(np.repeat(each, len(WIDER)))
+        moves = np.outer(np.tile(WIDER, len(each)), (1, 0, 0, 0))
         several = several.at(several.frames + moves)
-        scores = self._scores(several, MIDDLE).reshape(len(fits), -1)
-        return several.take(scores.argmax(axis=1) + len(WIDER) * np.arange(len(fits)))
+        scores = self._scores(several, MIDDLE).reshape(len(each), -1)
+        return several.take(scores.argmax(axis=1) + len(WIDER) * each)
 
     def _finished(self, fits: Fits) -> list[Placed]:
         for _ in range(2):
@@ -326,8 +282,7 @@ class Search:
         codes = self.image_hash.framed(self.view, frames, stage.bands, stage.size)
         typical = np.sqrt(np.square(codes).mean(axis=1, keepdims=True))
         codes /= np.maximum(typical, np.float32(1e-9))
-        edges = np.cumsum(self.image_hash.bands[: stage.bands])[:-1]
-        return np.split(codes, edges, axis=1)
+        return split_bands(codes, self.image_hash.bands[: stage.bands])
 
     def _agreement(
         self, frames: Frames, rows: npt.NDArray[np.intp], stage: Stage
@@ -358,7 +313,7 @@ class Search:
         return fits.at(moved)
 
     def _way(self, fits: Fits, stage: Stage, axes: int) -> Frames:
-        count = len(fits)
+        count = len(fits.rows)
         tried = np.repeat(fits.frames[:, None], axes + 1, axis=1)
         for axis in range(axes):
             tried[:, axis + 1, axis] += stage.step * UNITS[axis]
@@ -389,21 +344,15 @@ def _bounds(low: Frames, high: Frames) -> tuple[Frames, Frames]:
 
 
 class PayloadTarget:
-    """The signs that a code would have if a payload carried a message, salt by salt.
-
-    ``wanted`` (salts, bits) has the signs, and how sure they are.
-    """
+    """The signs ``wanted`` (salts, bits), and how sure they are, if a payload has a message."""
 
     def __init__(self, code_map: CodeMap, wanted: Logits) -> None:
         self.rotations = code_map.rotations
         bands = len(code_map.bands)
         self.wanted = [wanted[:, band::bands] for band in range(bands)]
-        self.signs: list[Logits] = [np.sign(part) for part in self.wanted]
-        self.sure: list[Logits] = [np.abs(part) for part in self.wanted]
-        self._taken = [
-            rotation.taken(count)
-            for rotation, count in zip(self.rotations, code_map.counts(), strict=True)
-        ]
+        self.signs: list[Logits] = list(map(np.sign, self.wanted))
+        self.sure: list[Logits] = list(map(np.abs, self.wanted))
+        self._taken = [r.taken(n) for r, n in zip(self.rotations, code_map.counts(), strict=True)]
 
     def every(self, codes: Logits, band: int) -> Logits:
         """Under every salt; numbers that agree well enough count alike."""

@@ -1,21 +1,19 @@
 """The registry: what was marked, in one SQLite file that many processes may share.
 
-It hands out serials, one for each picture, and remembers the long code of every picture that was
-marked: the signs of all dimensions under a secret rotation of their own, about 160 bytes. With it,
-verification also asks that a picture is the one that was marked. 64 payload bits cannot tell a
-forgery whose code has a cosine of 0.85 with the original's from a genuine picture at 0.98; a
-thousand remembered ones can. No picture is kept.
+It hands out serials and remembers the long code of every marked picture, about 160 bytes, so that
+verification can ask whether a picture is the one that was marked. 64 payload bits cannot tell a
+forgery at a cosine of 0.85 from a genuine picture at 0.98; a thousand remembered ones can.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +24,9 @@ from coverlock_sdk.errors import RegistryError
 from coverlock_sdk.files import make_private
 from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.hashing.views import View
-from coverlock_sdk.locking.code_maps import LongCode
+from coverlock_sdk.locking.code_maps import LongCode, split_bands
 from coverlock_sdk.locking.keys import Key, require_text
 from coverlock_sdk.locking.registration import Search
-
-if TYPE_CHECKING:
-    from coverlock_sdk.locking.lock import Terms
 
 LEAST_LIKENESS = 0.88
 """The share of each band of the long code that must agree: a cosine of about 0.93."""
@@ -76,10 +71,7 @@ class Registry:
             )
 
     def issue(self, identifier: str, picture: str | None = None) -> str:
-        """A new serial of ``identifier``, such as ``order-4711/000001``.
-
-        ``picture`` notes what it is for. No two callers get the same serial.
-        """
+        """A new serial of ``identifier``, such as ``order-4711/000001``, for ``picture``."""
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             [[last]] = connection.execute(
@@ -105,16 +97,6 @@ class Registry:
             ).fetchone()
         return None if row is None else str(row[0])
 
-    def serials(self, identifier: str | None = None) -> list[str]:
-        """All serials, or those of one ``identifier``, in the order they were handed out."""
-        condition = "" if identifier is None else "WHERE identifier = ?"
-        values = () if identifier is None else (identifier,)
-        with self._connection() as connection:
-            rows = connection.execute(
-                f"SELECT serial FROM serials {condition} ORDER BY identifier, number", values
-            ).fetchall()
-        return [str(serial) for [serial] in rows]
-
     def remember(self, name: str, key: Key, image_hash: ImageHash, code: Logits) -> None:
         """Keep the long code of a picture that was marked as ``name``: its code (dimensions,)."""
         bits = LongCode.of(key, image_hash.bands).bits(code[None])[0]
@@ -130,83 +112,57 @@ class Registry:
             rows = connection.execute("SELECT DISTINCT name FROM pictures").fetchall()
         return [str(name) for [name] in rows]
 
-    def likeness(
-        self,
-        terms: Terms,
-        image_hash: ImageHash,
-        description: Any,
-        aspect: Callable[[], float] = lambda: 1.0,
-        thorough: bool = False,
-    ) -> Likeness | None:
-        """How like a picture is to the most similar one that was marked under these terms.
-
-        A hash that registers is tried in every frame, since nothing has to be paid for it: which
-        frame fits is decided without looking at the payload. None where nothing was marked.
-        ``thorough`` looks for frames even where the whole picture is alike already.
-        """
-        if terms.name is None or terms.key is None:
-            return None
-        rows = self._records(terms.key, image_hash, terms.name)
-        if not rows:
-            return None
-        long = LongCode.of(terms.key, image_hash.bands)
-        codes = self._unpacked([code for _, code in rows], long)
-        return _most_alike(long, image_hash, description, aspect, codes, thorough)[0]
-
     def found(
         self,
         key: Key,
         image_hash: ImageHash,
         description: Any,
-        aspect: Callable[[], float] = lambda: 1.0,
+        aspect: Callable[[], float],
+        name: str | None = None,
         thorough: bool = False,
     ) -> tuple[str, Likeness] | None:
         """The name of the remembered picture that one is most like, and how like it is.
 
-        ``thorough`` as in ``likeness``.
+        With ``name``, only pictures of that name are compared. A hash that registers is tried in
+        every frame, without a look at the payload, so no p-value pays for it. ``thorough`` does
+        that even where the whole picture is alike already.
         """
-        rows = self._records(key, image_hash)
-        long = LongCode.of(key, image_hash.bands)
+        names, codes, long = self._remembered(key, image_hash, name)
         best: tuple[str, Likeness] | None = None
-        for start in range(0, len(rows), TOGETHER):
-            part = rows[start : start + TOGETHER]
-            codes = self._unpacked([code for _, code in part], long)
-            likeness, row = _most_alike(long, image_hash, description, aspect, codes, thorough)
+        for start in range(0, len(names), TOGETHER):
+            part = np.unpackbits(codes[start : start + TOGETHER], axis=1)
+            likeness, row = _most_alike(long, image_hash, description, aspect, part, thorough)
             if best is None or likeness.least > best[1].least:
-                best = str(part[row][0]), likeness
+                best = names[start + row], likeness
         return best
 
     def alike(self, key: Key, image_hash: ImageHash, code: Logits) -> tuple[str, float] | None:
         """The remembered picture that a code (dimensions,) is most like, if it is worth a word."""
-        rows = self._records(key, image_hash)
-        if not rows:
+        names, codes, long = self._remembered(key, image_hash)
+        if not names:
             return None
-        long = LongCode.of(key, image_hash.bands)
-        codes = self._unpacked([code for _, code in rows], long)
-        shares = long.likeness(code[None], codes).min(axis=1)
+        shares = long.likeness(code[None], np.unpackbits(codes, axis=1)).min(axis=1)
         best = int(shares.argmax())
-        return (str(rows[best][0]), float(shares[best])) if shares[best] >= ALIKE else None
+        return (names[best], float(shares[best])) if shares[best] >= ALIKE else None
 
-    def _records(
+    def _remembered(
         self, key: Key, image_hash: ImageHash, name: str | None = None
-    ) -> list[tuple[Any, Any]]:
-        """Names and codes of what was marked with a key: all pictures, or those of one name."""
+    ) -> tuple[list[str], Bits, LongCode]:
+        """Names and packed codes of what was marked with a key: all pictures, or one name's."""
         query = "SELECT name, code FROM pictures WHERE key = ? AND hash = ?"
         values = [key.fingerprint, image_hash.name]
         if name is not None:
             query, values = f"{query} AND name = ?", [*values, name]
         with self._connection() as connection:
-            return connection.execute(query, values).fetchall()
-
-    def _unpacked(self, codes: Sequence[Any], long: LongCode) -> Bits:
-        """Remembered codes (records, widths); damaged ones are refused."""
-        size = long.width // 8
-        if any(not isinstance(code, bytes) or len(code) != size for code in codes):
+            rows = connection.execute(query, values).fetchall()
+        long = LongCode.of(key, image_hash.bands)
+        size = sum(long.widths) // 8
+        if any(not isinstance(code, bytes) or len(code) != size for _, code in rows):
             raise RegistryError(
                 f"the registry {self.path} has a damaged code: restore it from a backup"
             )
-        packed = np.frombuffer(b"".join(codes), dtype=np.uint8)
-        return np.unpackbits(packed.reshape(-1, size), axis=1)
+        packed = np.frombuffer(b"".join(code for _, code in rows), dtype=np.uint8)
+        return [str(each) for each, _ in rows], packed.reshape(-1, size), long
 
     @contextlib.contextmanager
     def _connection(
@@ -231,7 +187,7 @@ def _most_alike(
     description: Any,
     aspect: Callable[[], float],
     codes: Bits,
-    thorough: bool = False,
+    thorough: bool,
 ) -> tuple[Likeness, int]:
     """How like a picture is to the most similar of remembered ``codes``, and which that is."""
     whole = long.likeness(image_hash.code(description), codes)
@@ -239,8 +195,7 @@ def _most_alike(
     found = Likeness(tuple(map(float, whole[best])))
     if not image_hash.registers or (found.accepted and not thorough):
         return found, best
-    registering: Any = image_hash
-    search = Search(registering, View(description, aspect()), _Records(long, codes))
+    search = Search(image_hash, View(description, aspect()), _Records(long, codes))
     for frame, _, row in search.best():
         [bands] = long.likeness(image_hash.code(description, frame), codes[row : row + 1])
         here = Likeness(tuple(map(float, bands)), frame)
@@ -254,9 +209,8 @@ class _Records:
 
     def __init__(self, long: LongCode, codes: Bits) -> None:
         self._directions = long.directions
-        edges = np.cumsum([part.shape[1] for part in self._directions])[:-1]
         self.signs: list[Logits] = [
-            2 * part.astype(np.float32) - 1 for part in np.split(codes, edges, axis=1)
+            2 * part.astype(np.float32) - 1 for part in split_bands(codes, long.widths)
         ]
         self.sure: list[Logits] = [np.ones_like(part) for part in self.signs]
 

@@ -1,9 +1,8 @@
 """How likely an unmarked picture would do as well: the hard and the soft rule.
 
-For a uniformly random message the matches of an unmarked picture are independent fair coins,
-whatever its networks answer. The hard rule counts them; the soft rule weighs each by the
-confidence that decoder and hash have in it. Given the weights, the coins are still fair, and
-because weights are small integers the p-value of the weighted sum is computed exactly.
+For a uniformly random message the matches of an unmarked picture are independent fair coins. The
+hard rule counts them; the soft rule weighs each by the confidence that decoder and hash have in it.
+Weights are small integers, so the p-value of the weighted sum is computed exactly.
 """
 
 from __future__ import annotations
@@ -71,8 +70,7 @@ def soft_weights(confidence: npt.NDArray[np.float64]) -> Weights:
 def soft_tail(weights: Weights, heads: float = 0.5) -> npt.NDArray[np.float64]:
     """P(sum of ``weights`` times coins >= s) for s = 0 ... sum(weights), exactly.
 
-    Coins are fair, or show ``heads`` with another probability. The distribution is built coin by
-    coin. Only positive numbers are added, so even a tail of 1e-70 has full relative precision.
+    Only positive numbers are added, so even a tail of 1e-70 has full relative precision.
     """
     odds, length = heads / (1 - heads), 1
     distribution = np.zeros(int(weights.sum()) + 1)
@@ -91,11 +89,7 @@ def hard_p_value(matches: npt.NDArray[np.bool_]) -> float:
 
 
 def soft_p_value(matches: npt.NDArray[np.bool_], weights: Weights) -> float:
-    """The p-value of a match pattern when matches are weighed.
-
-    Fair coins miss so much or less as often as they reach what was not missed, and where little was
-    missed there is little to add up.
-    """
+    """The p-value when matches are weighed: how often fair coins miss so much, or less."""
     missed = int(weights[~matches].sum())
     chances = np.zeros(missed + 1)
     chances[0] = 1.0

@@ -17,6 +17,7 @@ from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.lock import Lock
@@ -122,7 +123,7 @@ class OpenJob:
 
         pictures, messages = [each.picture for each in good], [each.item.id for each in good]
         try:
-            verdicts = self.verifier.verify(pictures, messages, whole=whole)
+            verdicts = self.verifier.verify(Given(pictures, whole=whole), messages)
         except CoverLockError as error:
             if len(good) == 1:
                 return [replace(good[0], error=f"{good[0].item.file}: {error}").row(None)]

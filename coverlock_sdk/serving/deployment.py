@@ -92,7 +92,7 @@ class Deployment:
 
     def register(self, names: Sequence[str]) -> Deployment:
         """The same, with identifiers or serials to choose from."""
-        books = tuple(verifier.lock.checked_book(names) for verifier in self.verifiers)
+        books = tuple(verifier.lock.book(names) for verifier in self.verifiers)
         return replace(self, books=books)
 
     def verify(self, decode: Decode, identifier: str) -> Finding:

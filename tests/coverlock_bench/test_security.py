@@ -182,7 +182,7 @@ def test_the_bench_judges_as_the_product_does(additive, photos, key):
 
 def test_the_papers_method_is_a_setting(additive):
     lock = Setting.parse(PAPER).defense(fpr=1e-6).protect(additive)
-    assert (lock.rule, lock.keyring, lock.binder.rounds, lock.binder.harden) == (
+    assert (lock.lock.rule, lock.keyring, lock.binder.rounds, lock.binder.harden) == (
         "hard", None, 1, False,
     )  # fmt: skip
     assert lock.lock.floors.least(48) == 0

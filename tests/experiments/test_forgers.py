@@ -60,7 +60,7 @@ def test_the_best_change_is_the_bound(code, wanted):
     size = code.bands[0]
     reached, weights = best_change(own[:size], wanted[:size], *spectra(code)[0], length)
     assert reached == pytest.approx(bound.cosines[0], abs=1e-3)
-    moved = own[:size] + code.band_grams()[0] @ weights
+    moved = own[:size] + code.gram_of(0, 0) @ weights
     assert band_cosines(code, np.r_[moved, own[size:]], wanted)[0] == pytest.approx(
         reached, abs=1e-4
     )

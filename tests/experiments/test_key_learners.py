@@ -4,7 +4,7 @@ import pytest
 from coverlock_sdk import ImageHash, wrap
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.code_maps import CodeMap, Rotation, code_map
-from coverlock_sdk.locking.hardening import LinearHardener, Wanted
+from coverlock_sdk.locking.hardening import hardening
 from coverlock_sdk.locking.keys import Key, Keyring
 from coverlock_sdk.testing import natural_pictures
 from experiments import key_learners as learners
@@ -88,15 +88,13 @@ def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
     pictures = learners.released(octave.code(picture), locked)
     salt = int(pictures.salts[0])
     seen = locked.seen(pictures.codes)[0, salt]
-    wanted = Wanted(locked.directions(salt), np.sign(seen), 1.0)
-    done = LinearHardener(octave).residual(picture, wanted)
+    done = hardening(octave, picture, locked.directions(salt), np.sign(seen), 1.0)
     monkeypatch.setattr(learners, "ROUNDING", 0.0)
     monkeypatch.setattr(learners, "MOST_COST", 100.0)
     [added] = learners.hardened(pictures, locked, octave, 0)
     parts = np.split(added, np.cumsum(octave.bands)[:-1])
     weights = [
-        learners._root(gram, -0.5) @ part
-        for gram, part in zip(octave.band_grams(), parts, strict=True)
+        learners._root(octave.gram_of(band, band), -0.5) @ part for band, part in enumerate(parts)
     ]
     modelled = octave.pull_back(np.concatenate(weights).astype(np.float32))
     assert np.linalg.norm(modelled - done) < 0.02 * np.linalg.norm(done)

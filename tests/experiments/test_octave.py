@@ -64,7 +64,7 @@ def test_matrices_and_card_are_those_of_a_hash(run: Path, monkeypatch: pytest.Mo
     assert card["recipe"]["photos"] == card["photos"] == 8
     assert card["of_templates"] == 8
     files = {"octave.safetensors": run / "hash.safetensors", "octave.json": run / "hash.json"}
-    monkeypatch.setattr(shipped, "_resource", lambda name: files[name])
+    monkeypatch.setattr(shipped, "shipped_file", lambda name: files[name])
     monkeypatch.setattr(octave, "shipped_weights", shipped.shipped_weights.__wrapped__)
     monkeypatch.setattr(octave, "shipped_card", shipped.shipped_card.__wrapped__)
     code = octave.OctaveCode()

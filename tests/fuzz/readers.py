@@ -243,7 +243,7 @@ def registries(scratch: Path) -> Reader:
             connection.commit()
             connection.close()
         damaged = Registry(path)
-        toy_lock().book([*damaged.serials(), *damaged.names()] or ["nobody"])
+        toy_lock().book([str(damaged.issued("alice", "picture.png")), *damaged.names()])
         damaged.alike(key, image_hash, code)
         damaged.issue("alice")
 

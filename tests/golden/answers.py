@@ -31,7 +31,7 @@ from tests.toy_bundle import write_toy_bundle
 
 FILE = Path(__file__).with_name("answers.jsonl")
 
-KEY = Key(bytes(range(32)), id="golden", created="")
+KEY = Key(bytes(range(32)), id="golden")
 NAMES = ("order-4711", "order-4711/000001", "order-4712")
 CHANGES = ("none", "JPEG", "half size", "brighter", "cropped", "turned")
 

@@ -94,7 +94,7 @@ def _family(family: registration.Family) -> dict[str, Any]:
     [stage] = [name for name, stage in STAGES.items() if stage == family.stage]
     return {
         "frames": [_named(row) for row in family.frames.tolist()],
-        "weight": family.weights[0],
+        "weight": family.weight,
         "stage": stage,
         "begin": family.begin,
         "kept": family.kept,

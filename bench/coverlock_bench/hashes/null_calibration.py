@@ -36,7 +36,7 @@ def null_calibration(
     P-values are those of verification, with every salt and every part of the picture that it tries.
     """
     system = named_watermark(watermark)
-    key = Key(np.random.default_rng(seed).bytes(32), id="calibration", created="")
+    key = Key(np.random.default_rng(seed).bytes(32), id="calibration")
     arms = {
         "no lock": NoDefense().protect(system),
         "locked without a key": CoverLock(hash).protect(system),

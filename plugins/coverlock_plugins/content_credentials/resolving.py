@@ -195,7 +195,7 @@ class Resolver:
             if not near:
                 continue
             lock = replace(verifier.lock, registry=self.repository.registry)
-            book = lock.checked_book([entry.bindings.serial for entry in near])
+            book = lock.book([entry.bindings.serial for entry in near])
             [found] = lock.identify(decoded, described, book, thorough=True)
             verifier.announce([found.verdict], given)
             if found:

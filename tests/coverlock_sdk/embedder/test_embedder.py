@@ -5,12 +5,10 @@ import pytest
 from PIL import Image
 
 from coverlock_sdk import Embedder, Key, Verifier
-from coverlock_sdk.bundles import bundle_lock
-from coverlock_sdk.errors import BundleError, CoverLockError, UnhardenedWarning
+from coverlock_sdk.errors import BundleError, CoverLockError
 from coverlock_sdk.hashing.octave import OctaveCode
-from coverlock_sdk.locking.hardening import LinearHardener
 from coverlock_sdk.verifier.verifier import Settings
-from tests.toy_bundle import ProjectionHash, toy_lock, write_toy_bundle
+from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,7 @@ def test_octave_needs_no_graph_and_hardens(tmp_path, photos, key):
     bundle = write_toy_bundle(tmp_path / "bundle", embedding=True, image_hash=OctaveCode())
     embedder, lock = Embedder.open(bundle, key=key, threads=1), toy_lock(key, OctaveCode())
     ours = embedder.embed(photos[:3], "alice")
-    assert isinstance(embedder.binder._hardener, LinearHardener)
+    assert embedder.binder.harden
     assert all(lock.verify(ours, "alice"))
     assert np.abs(ours.astype(int) - lock.embed(photos[:3], "alice")).mean() < 1
 
@@ -66,16 +64,3 @@ def test_a_bundle_that_cannot_mark_says_why(tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle")
     with pytest.raises(BundleError, match=r"cannot mark pictures: it has no embed\.onnx"):
         Embedder.open(bundle)
-
-
-def test_a_network_hash_that_is_installed_without_pytorch_leaves_pictures_unhardened(
-    bundle, photos, monkeypatch
-):
-    class WithoutPyTorch(ProjectionHash):
-        def differentiable(self):
-            raise ModuleNotFoundError("No module named 'torch'")
-
-    monkeypatch.setattr(bundle_lock, "load_hash", lambda name: WithoutPyTorch())
-    with pytest.warns(UnhardenedWarning, match="'projection' has no gradients"):
-        marked = Embedder.open(bundle, threads=1).embed(photos[0], "alice")
-    assert toy_lock().verify(marked, "alice")

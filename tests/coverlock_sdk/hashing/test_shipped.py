@@ -15,7 +15,7 @@ def test_a_flat_picture_has_no_code():
 
 def test_damaged_weights_are_refused(monkeypatch, tmp_path):
     (tmp_path / "octave.safetensors").write_bytes(b"not a weight file")
-    monkeypatch.setattr(shipped, "_resource", lambda name: tmp_path / name)
+    monkeypatch.setattr(shipped, "shipped_file", lambda name: tmp_path / name)
     shipped.shipped_weights.cache_clear()
     with pytest.raises(CorruptModelError, match="reinstall"):
         shipped.shipped_weights("octave")

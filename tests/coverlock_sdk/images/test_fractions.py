@@ -8,7 +8,7 @@ from PIL import Image
 
 from coverlock_sdk import Verdict
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.conversion import read
+from coverlock_sdk.images.conversion import Given, read
 from coverlock_sdk.testing import natural_pictures
 from tests.toy_bundle import toy_lock
 
@@ -77,10 +77,10 @@ def test_whoever_decodes_at_a_fraction_gives_the_whole(large, monkeypatch):
         asked.append(row)
         return whole
 
-    assert lock.verify([part], "alice", whole=give)[0].accepted
+    assert lock.verify(Given([part], whole=give), "alice")[0].accepted
     assert asked == []  # it was not close
     monkeypatch.setattr(Verdict, "is_close", property(lambda verdict: True))
-    assert lock.verify([part], "alice", whole=give) == [lock.verify(whole, "alice")]
+    assert lock.verify(Given([part], whole=give), "alice") == [lock.verify(whole, "alice")]
     assert asked == [0]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from coverlock_sdk import CoverLock, wrap
-from coverlock_sdk.errors import UnhardenedWarning, UnregisteredWarning
+from coverlock_sdk.errors import UnregisteredWarning
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.locking.hardening import MOST_COST
 
@@ -35,7 +35,11 @@ def test_a_hardened_code_survives_more_and_costs_little(additive, photos, key, k
     assert code_errors(locks[True], marks[True]) <= 0.7 * code_errors(locks[False], marks[False])
     for before, after in zip(marks[False], marks[True], strict=True):
         assert after.verdict
-        assert after.hash_errors == 0
+        terms = locks[True].lock.terms("studio", locks[True].keys[0])
+        [described] = locks[True].logits(after.picture)[1]
+        np.testing.assert_array_equal(
+            locks[True].lock.code(described, terms, after.salt), after.code
+        )
         assert after.psnr >= before.psnr - MOST_COST - 0.02
     assert locks[False].verify(marks[True][0].picture, "studio")
 
@@ -48,20 +52,9 @@ def test_hardening_is_the_default_and_needs_no_torch(additive, photos, monkeypat
     assert (np.asarray(hardened.picture) != np.asarray(plain.picture)).any()
 
 
-def test_a_hash_without_gradients_is_not_hardened_which_is_said_once(additive, photos):
-    lock = CoverLock(hash="phash").protect(additive)
-    with pytest.warns(UnhardenedWarning, match="'phash' has no gradients"):
-        marked = lock.mark(photos[0], "studio")
-    plain = CoverLock(hash="phash", harden=False).protect(additive).mark(photos[0], "studio")
-    np.testing.assert_array_equal(marked.picture, plain.picture)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnhardenedWarning)
-        lock.mark(photos[0], "studio")
-
-
 def test_a_hash_that_cannot_register_says_once_what_that_costs(additive, photos):
     lock = wrap(additive, hash="phash")
-    with pytest.warns(UnregisteredWarning, match="crops and turns .* and no bound says how far"):
+    with pytest.warns(UnregisteredWarning, match="crops and turns .* not hardened, and no bound"):
         lock.mark(photos[0], "studio")
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnregisteredWarning)

@@ -45,13 +45,10 @@ def test_a_crop_is_recognised_by_the_registry_wherever_it_lies(
 ):
     locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
     whole = locked.embed(marked, "studio")
-    verdict = locked.verify(whole[top : top + kept, left : left + kept], "studio")
-    assert verdict.likeness > 0.88
-    likeness = locked.lock.registry.likeness(
-        locked.lock.terms("studio", key),
-        locked.lock.hash,
-        locked.logits(whole[top : top + kept, left : left + kept])[1][0],
-    )
+    crop = whole[top : top + kept, left : left + kept]
+    assert locked.verify(crop, "studio").likeness > 0.88
+    [description] = locked.logits(crop)[1]
+    _, likeness = locked.lock.registry.found(key, locked.lock.hash, description, lambda: 1.0)
     assert likeness.frame.side == pytest.approx(kept / 256, abs=0.01)
     assert likeness.frame.x == pytest.approx((left + kept / 2) / 256, abs=0.01)
     assert likeness.frame.y == pytest.approx((top + kept / 2) / 256, abs=0.01)

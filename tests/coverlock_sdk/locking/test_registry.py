@@ -15,7 +15,6 @@ def test_serials_are_handed_out_once(tmp_path):
         serials = list(pool.map(lambda _: registry.issue("order-1"), range(40)))
     assert sorted(serials) == [f"order-1/{number:06}" for number in range(1, 41)]
     assert Registry(tmp_path / "pictures.db").issue("order-1") == "order-1/000041"
-    assert registry.serials("order-2") == []
 
 
 def test_a_marked_picture_is_remembered_and_found_again(additive, photos, key, tmp_path):
