@@ -19,7 +19,6 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import (
     GAIN_MAP,
     KEPT_INFO,
-    decode_image,
     explained,
     load_image,
     refuse_animation,
@@ -139,11 +138,8 @@ def opened(
     if isinstance(source, Picture):
         return source, lambda picture: picture
     if is_path(source) or isinstance(source, bytes):
-        image = (
-            decode_image(source, max_pixels, seen_at)
-            if isinstance(source, bytes)
-            else load_image(Path(source), max_pixels, seen_at)
-        )
+        file = source if isinstance(source, bytes) else Path(source)
+        image = load_image(file, max_pixels, seen_at)
         if judged and GAIN_MAP in image.info:
             raise PictureError(
                 "the file holds a second rendition for HDR screens (a gain map), which may show "

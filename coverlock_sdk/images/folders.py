@@ -13,9 +13,8 @@ from pathlib import Path, PurePath
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import (
     HEAD_BYTES,
-    LOSSLESS_SUFFIXES,
-    LOSSY_SUFFIXES,
     PICTURE_SUFFIXES,
+    WRITTEN,
     begins_like_a_picture,
     default_output,
     require_format,
@@ -79,10 +78,8 @@ def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
     A picture's name alone decides, so its side does not change when the collection does.
     """
     paths = pictures_in(folder, deep=False)
-    training: list[Path] = []
-    validation: list[Path] = []
-    for path in paths:
-        (validation if is_held_out(path, held_out) else training).append(path)
+    validation = [path for path in paths if is_held_out(path, held_out)]
+    training = [path for path in paths if not is_held_out(path, held_out)]
     if len(training) < 2 or not validation:
         raise PictureError(f"{folder} holds too few pictures to train on ({len(paths)})")
     return training, validation
@@ -145,9 +142,7 @@ def output_paths(
     """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other.
 
     Names end as ``file_format`` says; with "keep" as the original does, or ``.png`` if nothing is
-    written in its format.
-
-    What an earlier run over the same folder wrote is not marked again.
+    written in its format. What an earlier run over the same folder wrote is not marked again.
     """
     if out is not None and out.suffix and not out.is_dir():
         if len(sources) > 1:
@@ -156,27 +151,23 @@ def output_paths(
             )
         require_format(out.suffix)
         return {sources[0]: out}
-    targets: dict[Source, Path] = {}
-    taken: set[Path] = set()
+    targets: dict[Path, Source] = {}
     for source in dict.fromkeys(sources):
         original = source.path if out is None else out / source.relative
         suffix = _suffix(source.path, file_format)
-        target = default_output(original, suffix)
-        attempt = 1
-        while target in taken:
+        target, attempt = default_output(original, suffix), 1
+        while target in targets:
             attempt += 1
             target = default_output(original.with_stem(f"{original.stem}-{attempt}"), suffix)
-        targets[source] = target
-        taken.add(target)
-    written = {target.resolve() for target in taken}
-    return {s: target for s, target in targets.items() if s.path.resolve() not in written}
+        targets[target] = source
+    written = {target.resolve() for target in targets}
+    return {s: target for target, s in targets.items() if s.path.resolve() not in written}
 
 
 def _suffix(source: Path, file_format: str) -> str:
     if file_format != KEEP:
         return FORMATS[file_format]
-    suffix = source.suffix.lower()
-    return suffix if suffix in (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES) else FORMATS["png"]
+    return source.suffix.lower() if source.suffix.lower() in WRITTEN else FORMATS["png"]
 
 
 def make_writable(folders: Iterable[Path]) -> None:

@@ -22,7 +22,6 @@ from coverlock_sdk.errors import (
 )
 from coverlock_sdk.images.codecs import (
     LOSSLESS_SUFFIXES,
-    decode_image,
     default_output,
     encode_image,
     save_image,
@@ -126,7 +125,7 @@ class PictureMarker:
     ) -> Marked:
         """What is left of a mark in the compressed file, with a warning if bits were lost."""
         lock = self.binder.lock
-        compressed = read(decode_image(content, self.max_pixels))
+        compressed = read(content, self.max_pixels)
         terms, before = lock.terms(message, lock.keys[0]), marked.verdict
         verdict, _ = self.binder.seen(compressed, terms, marked.salt)
         if verdict.matches < before.matches:
