@@ -102,7 +102,7 @@ def test_a_sound_watermark_keeps_every_promise(kit, name):
         ("deaf", "test_payload_matters", "ignores its payloads"),
         ("visible", "test_imperceptibility", "but 25 dB are needed"),
         ("list-size", "test_members", "has native_size [64, 64]: it must be a tuple"),
-        ("backwards-calibration", "test_members", "scale and power must be positive"),
+        ("backwards-calibration", "test_members", "whose scale and power are positive"),
         ("one-size", "test_any_size", "pictures of 357 x 243 pixels fail"),
         ("secret-bits", "test_answers[decode]", "or set hard_bits = True"),
         ("soft-hard-bits", "test_answers[decode]", "values other than 0 and 1"),
