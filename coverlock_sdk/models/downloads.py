@@ -51,7 +51,7 @@ def download(
     """
     what = what or public(address)
     with _explained(what, remedy), _open(address, login) as response:
-        digest = _receive(response, target, progress, MAX_BYTES if most is None else most)
+        digest = _receive(response, target, progress, most or MAX_BYTES)
     if digest != sha256:
         raise CorruptModelError(
             f"{what} is not the file that was declared (its SHA-256 differs), so nothing of it "

@@ -16,7 +16,6 @@ import pytest
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.models.assets import (
     Asset,
-    NpmAsset,
     cache_folder,
     record_digests,
     require_recorded,
@@ -224,7 +223,7 @@ def test_a_folder_that_cannot_be_written_is_named(index, asset, monkeypatch, tmp
 def npm_asset(index, monkeypatch):
     registry = f"http://{index.address.removesuffix('/simple')}/npm"
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", registry)
-    return NpmAsset(
+    return Asset(
         name="tiny",
         project="tiny",
         wheel="tiny-1.0.0.tgz",
