@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,11 @@ from PIL import Image, ImageEnhance
 
 from coverlock_sdk.arrays import Images, Pixels
 
-Distortion = Callable[[Pixels, np.random.Generator], Pixels]
-"""A change a picture may go through; the picture itself is left alone."""
+
+class Distortion(Protocol):
+    """A change a picture may go through; the picture itself is left alone."""
+
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels: ...
 
 
 def _to_bytes(values: npt.NDArray[np.floating]) -> Pixels:

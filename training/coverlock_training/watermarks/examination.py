@@ -51,7 +51,7 @@ def examine(
         torch.cat([clean, distorted]).numpy(), torch.cat([messages, messages]).numpy()
     )
     robustness = {
-        name: _accuracy(logits_after(partial(distortion, rng)), messages)
+        name: _accuracy(logits_after(partial(distortion, rng=rng)), messages)
         for name, distortion in EVALUATION.items()
     }
     return calibration, robustness
