@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from coverlock_sdk.arrays import Bits, Floats, Images, Logits
+from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.frames import WHOLE, Frame
 
@@ -182,10 +182,6 @@ class ProtectedWatermark(ABC):
     @abstractmethod
     def verify(self, pictures: Any, messages: Any) -> Any:
         """Say whether a picture carries its message: a ``Verdict``, or a list of them for many."""
-
-    def scores(self, pictures: Any) -> Floats | None:
-        """How genuine each picture is, from 0 to 1, if the defence filters by a score."""
-        return None
 
 
 class Defense(ABC):

@@ -17,7 +17,6 @@ from coverlock_sdk.errors import (
     LookalikeWarning,
     LossyFormatWarning,
     PictureError,
-    UnmarkableError,
     WeakMarkWarning,
 )
 from coverlock_sdk.images.codecs import (
@@ -151,13 +150,13 @@ def _outputs(given: Given) -> list[Path | None]:
 def _require_a_mark(marked: Marked) -> None:
     """Refuse a picture that cannot carry a mark, and warn of a weak one or one like another."""
     if marked.is_faint:
-        raise UnmarkableError(
+        raise PictureError(
             "the picture is nearly empty, so anything could pass for it and verification would "
             "refuse it: use a picture with more to see"
         )
     verdict = marked.verdict
     if not verdict.accepted and marked.picture.is_grey:
-        raise UnmarkableError(
+        raise PictureError(
             f"{verdict.matches} of {verdict.bits} bits come back from this grey picture: the "
             "watermark writes in colour, so convert the picture to RGB and mark that"
         )

@@ -22,7 +22,6 @@ from coverlock_sdk.errors import (
     MessageError,
     PictureError,
     PluginError,
-    UnmarkableError,
     WeakMarkWarning,
 )
 from coverlock_sdk.images.picture import LUMA
@@ -252,7 +251,7 @@ def test_a_nearly_empty_picture_is_refused(additive, key):
     verdict = locked.verify(blank, "studio")
     assert not verdict
     assert "nearly empty" in str(verdict)
-    with pytest.raises(UnmarkableError, match="nearly empty"):
+    with pytest.raises(PictureError, match="nearly empty"):
         locked.embed(blank, "studio")
 
 
@@ -274,7 +273,7 @@ def test_a_grey_picture_that_the_watermark_cannot_mark_is_refused_and_not_writte
     picture.save(tmp_path / "colour.png")
     picture.convert("L").save(tmp_path / "grey.png")
     picture.convert("L").convert("RGB").save(tmp_path / "converted.png")
-    with pytest.raises(UnmarkableError, match="convert the picture to RGB"):
+    with pytest.raises(PictureError, match="convert the picture to RGB"):
         locked.embed(tmp_path / "grey.png", "studio")
     assert not (tmp_path / "grey.marked.png").exists()
     for name in ("colour", "converted"):
