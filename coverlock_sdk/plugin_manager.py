@@ -21,17 +21,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import pluggy
-from packaging.requirements import InvalidRequirement, Requirement
 
-from coverlock_sdk import hookspecs
-from coverlock_sdk.contract import (
-    Attack,
-    Defense,
-    ImageHash,
-    NetworkAttack,
-    OracleAttack,
-    Watermark,
-)
+from coverlock_sdk import contract, hookspecs
 from coverlock_sdk.errors import CoverLockError, PluginError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -41,7 +32,6 @@ PLUGINS = "coverlock"
 """The entry-point group of plugins, which are imported when somebody asks for what they offer."""
 LISTENERS = "coverlock.listeners"
 """The entry-point group of modules with ``verdict_reached``, imported at the first verdict."""
-DISTRIBUTION = "coverlock-sdk"
 BUILTIN = "builtin"
 """The plugin of the SDK itself, which COVERLOCK_PLUGINS cannot leave out."""
 APPLICATION = "this application"
@@ -59,10 +49,10 @@ ROLES = {
 }
 
 MADE: dict[str, tuple[type, ...]] = {
-    "watermark": (Watermark,),
-    "hash": (ImageHash,),
-    "defense": (Defense,),
-    "attack": (Attack, NetworkAttack, OracleAttack),
+    "watermark": (contract.Watermark,),
+    "hash": (contract.ImageHash,),
+    "defense": (contract.Defense,),
+    "attack": (contract.Attack, contract.NetworkAttack, contract.OracleAttack),
 }
 """Roles whose plugins are made when somebody asks for them, and what they are."""
 
@@ -126,10 +116,14 @@ class PluginManager:
         return self._offer(role, name)[0].distribution
 
     def _offer(self, role: str, name: str) -> tuple[Plugin, Any]:
-        for rank, entry_point in enumerate((BUILTIN, name, _family(name), None)):
+        for entry_point in (BUILTIN, name, name.partition("-")[0], None):
             self._load(PLUGINS, entry_point)
-            every = self._offers[role].get(name, [])
-            offers = [offer for offer in every if self._rank(offer[0], name) == rank]
+            offers = [
+                offer
+                for offer in self._offers[role].get(name, [])
+                if entry_point in (None, offer[0].name)
+                or (entry_point == BUILTIN and offer[0].distribution == APPLICATION)
+            ]
             if len(offers) == 1:
                 return offers[0]
             if offers:
@@ -139,12 +133,6 @@ class PluginManager:
                     "uninstall one of them or name the other in COVERLOCK_PLUGINS"
                 )
         raise UnknownNameError(self._explain_unknown(role, name))
-
-    def _rank(self, plugin: Plugin, name: str) -> int:
-        """How soon a plugin is asked for ``name``: see the top of this file."""
-        if plugin.name == BUILTIN or plugin.distribution == APPLICATION:
-            return 0
-        return {_family(name): 2, name: 1}.get(plugin.name, 3)
 
     def create(self, role: str, name: str, options: dict[str, Any]) -> Any:
         """Call the factory registered for ``role`` under ``name``."""
@@ -189,9 +177,7 @@ class PluginManager:
                     self._admit(Plugin(entry.name, package, group), partial(self._imported, entry))
 
     def _imported(self, entry_point: metadata.EntryPoint) -> Any:
-        """The module of an entry point, if it was written for this version."""
-        if entry_point.dist and entry_point.dist.name != DISTRIBUTION:
-            _require_our_version(entry_point.dist.requires or [])
+        """The module of an entry point; one that would wait for verdicts in vain is refused."""
         module = entry_point.load()
         deaf = entry_point.group == PLUGINS and entry_point.value not in self._listeners
         if deaf and hasattr(module, "verdict_reached"):
@@ -282,10 +268,6 @@ def _require_known_hooks(hooks: pluggy.PluginManager, plugin: str) -> None:
             raise PluginError(f"it implements '{caller.name}', which is not a hook{hint}")
 
 
-def _family(name: str) -> str:
-    return name.partition("-")[0]
-
-
 def _nearest(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     return f"; did you mean '{close[0]}'?" if close else ""
@@ -311,16 +293,3 @@ def _refuse_wrong_options(
                 f"the option '{parameter.name}' of {plugin} is a number such as {usual}, "
                 f"not '{value}'"
             )
-
-
-def _require_our_version(requirements: list[str]) -> None:
-    """Refuse a plugin whose distribution asks for another version of the SDK."""
-    own = metadata.version(DISTRIBUTION)
-    for line in requirements:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
-        wanted = requirement.specifier
-        if requirement.name == DISTRIBUTION and not wanted.contains(own, True):
-            raise PluginError(f"it was written for {DISTRIBUTION}{wanted}, this is {own}")

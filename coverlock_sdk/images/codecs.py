@@ -27,7 +27,6 @@ WRITTEN: dict[str, dict[str, Any]] = {
     ".tif": {"compression": "tiff_deflate"},
     ".tiff": {"compression": "tiff_deflate"},
     ".webp": {"lossless": True, "exact": True},
-    ".bmp": {},
     ".jpg": {"quality": 95, "subsampling": 0},
     ".jpeg": {"quality": 95, "subsampling": 0},
     ".avif": {"quality": 90},
@@ -37,16 +36,13 @@ LOSSLESS_SUFFIXES = tuple(suffix for suffix in WRITTEN if "quality" not in WRITT
 PICTURE_SUFFIXES = (*WRITTEN, ".gif", ".heic", ".heif")
 """What is read; HEIC, which phones save, only where pillow-heif is installed."""
 
-HEAD_BYTES = 16
-"""How many bytes of a file are enough to tell its format."""
-FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "AVIF", "HEIF")
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "AVIF", "HEIF")
 """What Pillow may open. It knows dozens more, and one of them starts Ghostscript."""
-_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 _HELD_MODES = {
     **dict.fromkeys((".webp", ".avif"), ("RGB", "RGBA")),
-    **dict.fromkeys((".bmp", ".jpg", ".jpeg"), ("L", "RGB")),
+    **dict.fromkeys((".jpg", ".jpeg"), ("L", "RGB")),
 }
 """What formats hold; Pillow would quietly convert the rest."""
 
@@ -81,13 +77,6 @@ def load_image(
         raise PictureError(f"{source} cannot be read ({error.strerror or error})") from None
     except ValueError:  # a NUL, which no name of a file has
         raise PictureError(f"{str(source)!r} is not the name of a file") from None
-
-
-def begins_like_a_picture(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a picture."""
-    in_box = head[4:8] == b"ftyp" and head[8:12] in (*_HEIF_BRANDS, b"avif", b"avis")
-    in_riff = head[:4] == b"RIFF" and head[8:12] == b"WEBP"
-    return head.startswith(_BEGINNINGS) or in_box or in_riff
 
 
 def _decode(
@@ -145,7 +134,7 @@ def _open(file: BinaryIO, name: str) -> PilImage:
         return open_image(file)
     except UnidentifiedImageError:
         file.seek(0)
-        head = file.read(HEAD_BYTES)
+        head = file.read(12)
         if head[4:8] != b"ftyp" or head[8:12] not in _HEIF_BRANDS:
             raise
     with needs(f"{name} is a HEIC picture and", "pillow-heif", "heic", PictureError):
@@ -157,7 +146,7 @@ def _open(file: BinaryIO, name: str) -> PilImage:
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn whatever Pillow raises into one sentence: each of its decoders has its own errors."""
+    """Turn whatever Pillow raises into one sentence."""
     try:
         yield
     except PictureError:
@@ -167,7 +156,10 @@ def explained(name: str) -> Iterator[None]:
             f"{name} would decode to more than {MOST_PIXELS:,} pixels and was not opened"
         ) from None
     except UnidentifiedImageError:
-        raise PictureError(f"{name} is not a picture, or its format is unknown") from None
+        raise PictureError(
+            f"{name} is not a picture, or in none of the formats that are read "
+            "(JPEG, PNG, WebP, AVIF, TIFF, GIF, HEIC)"
+        ) from None
     except MemoryError:
         raise PictureError(f"{name} does not fit into memory") from None
     except Exception as error:
@@ -261,10 +253,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def refuse_animation(image: PilImage) -> None:
-    """Refuse a file of several frames, which is not one picture.
-
-    Pillow looks for a second frame only: counting them takes hours on a file made for that.
-    """
+    """Refuse a file of several frames, without counting them, which can take hours."""
     one_photo = image.format in ("MPO", "HEIF")  # to which phones add a preview
     if getattr(image, "is_animated", False) and not one_photo:
         raise PictureError(
@@ -279,7 +268,7 @@ def _refuse_partial_gif(image: PilImage) -> None:
         raise PictureError("the frame of the GIF file does not fill it: save it again")
 
 
-PNG, JPEG, BMP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"BM"
+PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 GAIN_MAP = "gain_map"
 """Entry in an image's ``info``: its file holds another rendition, for HDR screens."""
 
@@ -297,29 +286,17 @@ _CROPPED = re.compile(rb"\0\0\0.clap", re.DOTALL)
 def inspected(file: BinaryIO) -> dict[str, Any]:
     """What Pillow does not say of a file, by entry of an image's ``info``; or a refusal."""
     file.seek(0)
-    head = file.read(74)
+    head = file.read(12)
     file.seek(0)
     found: dict[str, Any] = {}
     if head.startswith(PNG):
         found = _of_png(file)
-    elif head.startswith(BMP):
-        _require_plain_bmp(head)
     elif head.startswith(JPEG):
         found = _of_jpeg(file.read())
     elif head[4:8] == b"ftyp":
         found = _of_boxes(file.read())
     file.seek(0)
     return found
-
-
-def _require_plain_bmp(head: bytes) -> None:
-    """Refuse what browsers show of a BMP file and Pillow does not: a profile, hidden alpha."""
-    size, bits, compression = struct.unpack_from("<I10xHI", head, 14)
-    if size >= 124 and head[70:74] in (b"DEBM", b"KNIL"):
-        raise PictureError("a BMP file with a colour profile is not read: save it as PNG")
-    has_alpha = size >= 56 and head[66:70] != bytes(4)
-    if has_alpha and (bits, compression) in ((16, 0), (16, 3), (32, 0)):
-        raise PictureError("a BMP file with this kind of transparency is not read: save it as PNG")
 
 
 def _of_jpeg(content: bytes) -> dict[str, Any]:

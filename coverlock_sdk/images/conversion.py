@@ -10,9 +10,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL import Image
+from PIL.Image import Image as PilImage
 
 from coverlock_sdk.arrays import AnyArray
 from coverlock_sdk.errors import PictureError
@@ -26,9 +28,6 @@ from coverlock_sdk.images.codecs import (
 )
 from coverlock_sdk.images.colours import require_opaque, shown
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture, require_size
-
-if TYPE_CHECKING:
-    from PIL.Image import Image as PilImage
 
 Restore = Callable[[Picture], Any]
 """Gives a picture back as the kind that was read; files come back as PIL images."""
@@ -153,7 +152,7 @@ def opened(
         return picture, lambda other: _tensor_like(source, restore(other)).to(source.dtype)
     if isinstance(source, np.ndarray):
         return _from_array(source)
-    if type(source).__module__.startswith("PIL.") or hasattr(source, "getbands"):
+    if isinstance(source, PilImage):
         with explained("the image"):
             upright = upright_image(source)
         return _from_pil(upright)
@@ -165,15 +164,15 @@ def opened(
 
 def _from_pil(source: PilImage) -> tuple[Picture, Restore]:
     """The picture of an upright image."""
-    from PIL import Image
-
     with explained("the image"):
         refuse_animation(source)
         image = shown(source)
         values = np.asarray(image)
     values = values[..., None] if values.ndim == 2 else values
     if image.mode.startswith("I"):
-        values = _sixteen_bit(values)
+        if values.min(initial=0) < 0 or values.max(initial=0) > 65535:
+            raise PictureError("a 32-bit integer picture has values beyond 16 bits: convert it")
+        values = values.astype(np.uint16)
     has_alpha = image.mode in ("LA", "RGBA")
     pixels, alpha = (values[..., :-1], values[..., -1:]) if has_alpha else (values, None)
     info: dict[Any, Any] = {key: image.info[key] for key in KEPT_INFO if key in image.info}
@@ -185,12 +184,6 @@ def _from_pil(source: PilImage) -> tuple[Picture, Restore]:
         return result
 
     return require_opaque(Picture(np.ascontiguousarray(pixels), alpha)), restore
-
-
-def _sixteen_bit(values: AnyArray) -> AnyArray:
-    if values.size and (values.min() < 0 or values.max() > 65535):
-        raise PictureError("a 32-bit integer picture has values beyond 16 bits: convert it first")
-    return values.astype(np.uint16)
 
 
 def _from_array(values: AnyArray) -> tuple[Picture, Restore]:
@@ -206,19 +199,16 @@ def _from_array(values: AnyArray) -> tuple[Picture, Restore]:
             f"a float array of shape {values.shape} is not a picture: "
             "float pictures are channels-first, (3, H, W) or (N, 3, H, W)"
         )
-    if not np.isfinite(values).all():
-        raise PictureError("the picture contains NaN or infinite values")
     low, high = float(values.min()), float(values.max())
-    if low < -1e-3 or high > 1 + 1e-3:
+    if not -1e-3 <= low <= high <= 1 + 1e-3:  # as NaN is not
         raise PictureError(
             f"float pictures are in [0, 1], but this one reaches from {low:.4g} to {high:.4g}"
         )
     pixels = np.clip(np.moveaxis(values.astype(np.float32), 0, -1), 0, 1)
 
-    def restore(picture: Picture) -> AnyArray:
-        return np.ascontiguousarray(np.moveaxis(picture.pixels, -1, 0).astype(values.dtype))
-
-    return Picture(pixels), restore
+    return Picture(pixels), lambda other: np.ascontiguousarray(
+        np.moveaxis(other.pixels, -1, 0).astype(values.dtype)
+    )
 
 
 def _from_integers(values: AnyArray) -> tuple[Picture, Restore]:

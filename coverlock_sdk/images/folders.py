@@ -5,17 +5,14 @@ from __future__ import annotations
 import glob
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath
 
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import (
-    HEAD_BYTES,
     PICTURE_SUFFIXES,
     WRITTEN,
-    begins_like_a_picture,
     default_output,
     require_format,
 )
@@ -91,13 +88,9 @@ def is_held_out(path: Path, share: float = HELD_OUT) -> bool:
     return draw < share
 
 
-def is_picture(name: str, first_bytes: Callable[[], bytes]) -> bool:
-    """Whether a file of a folder is a picture: its suffix tells or, without one, its content.
-
-    ``first_bytes`` is called only where the name does not tell.
-    """
-    suffix = PurePath(name).suffix.lower()
-    return suffix in PICTURE_SUFFIXES or (not suffix and begins_like_a_picture(first_bytes()))
+def is_picture(path: PurePath) -> bool:
+    """Whether a file of a folder is a picture, by its suffix."""
+    return path.suffix.lower() in PICTURE_SUFFIXES
 
 
 def is_hidden(relative: PurePath) -> bool:
@@ -113,22 +106,12 @@ def _sorted_out(folder: Path, deep: bool) -> tuple[list[Path], int]:
     entries = folder.rglob("*") if deep else folder.iterdir()
     shown = sorted(path for path in entries if not is_hidden(path.relative_to(folder)))
     files = [path for path in shown if not path.is_dir()]
-    pictures = [path for path in files if is_picture(path.name, partial(_head, path))]
+    pictures = [path for path in files if is_picture(path)]
     others = len(files) - len(pictures)
     if not pictures:
         beside = f", only {others} other file{'s' * (others > 1)}" if others else ""
         raise PictureError(f"the folder {folder} contains no pictures{beside}")
     return pictures, others
-
-
-def _head(path: Path) -> bytes:
-    try:
-        if not path.is_file():  # a pipe would keep its reader waiting
-            return b""
-        with path.open("rb") as file:
-            return file.read(HEAD_BYTES)
-    except OSError:
-        return b""
 
 
 KEEP = "keep"
@@ -154,7 +137,8 @@ def output_paths(
     targets: dict[Path, Source] = {}
     for source in dict.fromkeys(sources):
         original = source.path if out is None else out / source.relative
-        suffix = _suffix(source.path, file_format)
+        suffix = source.path.suffix.lower() if file_format == KEEP else FORMATS[file_format]
+        suffix = suffix if suffix in WRITTEN else FORMATS["png"]
         target, attempt = default_output(original, suffix), 1
         while target in targets:
             attempt += 1
@@ -162,12 +146,6 @@ def output_paths(
         targets[target] = source
     written = {target.resolve() for target in targets}
     return {s: target for target, s in targets.items() if s.path.resolve() not in written}
-
-
-def _suffix(source: Path, file_format: str) -> str:
-    if file_format != KEEP:
-        return FORMATS[file_format]
-    return source.suffix.lower() if source.suffix.lower() in WRITTEN else FORMATS["png"]
 
 
 def make_writable(folders: Iterable[Path]) -> None:

@@ -217,10 +217,8 @@ def _widened(residual: Images, width: int) -> Images:
 
 def stacked_views(pictures: Sequence[Picture], size: tuple[int, int]) -> Images:
     """What a network of input ``size`` sees of ``pictures``: (N, 3, *size) in [0, 1]."""
-    views = np.empty((len(pictures), 3, *size), dtype=np.float32)
-    for row, picture in enumerate(pictures):
-        views[row] = picture.view(size)
-    return views
+    views = [picture.view(size) for picture in pictures]
+    return np.array(views, dtype=np.float32).reshape(len(views), 3, *size)
 
 
 def require_size(height: int, width: int, max_pixels: int = MOST_PIXELS) -> None:

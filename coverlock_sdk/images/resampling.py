@@ -40,9 +40,8 @@ def window_matrix(source: int, target: int, zoom: float) -> FloatArray:
 LIFT_DAMPING = 0.1
 """How much of an exact lift is given up for fidelity.
 
-Undamped, a lifted residual comes back exactly but is visibly stronger than it was; interpolation
-weakens it, fine detail most, until decoders fail. At 0.1 a lifted mark has about the PSNR it had
-at the native size and decodes nearly as well.
+Undamped, a lifted residual is visibly stronger than it was; at 0.1 it has about the PSNR it had at
+the native size and decodes nearly as well.
 """
 
 

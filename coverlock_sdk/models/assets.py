@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import tarfile
 import tempfile
 import zipfile
@@ -34,16 +33,10 @@ RECORD = "digests.json"
 
 
 def cache_folder() -> Path:
-    """Where fetched files live: ``COVERLOCK_MODELS``, else the user's cache folder."""
+    """Where fetched files live: ``COVERLOCK_MODELS``, else ``~/.cache/coverlock``."""
     if chosen := os.environ.get("COVERLOCK_MODELS"):
         return Path(chosen).expanduser()
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "coverlock"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "coverlock"
-    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local) / "coverlock"
-    return Path.home() / ".cache" / "coverlock"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coverlock"
 
 
 class Fetchable(Protocol):
@@ -52,21 +45,17 @@ class Fetchable(Protocol):
     @property
     def name(self) -> str:
         """What ``coverlock fetch`` calls it."""
-        ...
 
     @property
     def description(self) -> str:
         """What it is and under which licence, in one line."""
-        ...
 
     @property
     def is_present(self) -> bool:
         """Whether it has been fetched already."""
-        ...
 
     def fetch(self, progress: Progress | None = None) -> Path:
         """Download it, and return the folder that holds it."""
-        ...
 
 
 @dataclass(frozen=True)

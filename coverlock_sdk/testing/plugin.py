@@ -27,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--watermark",
         dest=WATERMARK,
         metavar="NAME",
+        required=True,
         help="the installed watermark to check",
     )
     group.addoption(
@@ -36,19 +37,6 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         type=Path,
         help="photos to check it on, instead of synthetic pictures",
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a command line that says too little, before anything runs."""
-    if not hasattr(config.option, WATERMARK) or config.option.help:
-        return
-    if config.getoption(WATERMARK) is None:
-        raise pytest.UsageError(
-            "which watermark? Add --watermark NAME; 'coverlock plugins' lists the names"
-        )
-    folder = config.getoption(IMAGES)
-    if folder is not None and not folder.is_dir():
-        raise pytest.UsageError(f"--images: {folder} is not a folder")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

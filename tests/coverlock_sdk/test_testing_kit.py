@@ -108,8 +108,8 @@ def test_a_sound_watermark_keeps_every_promise(kit, name):
         ("soft-hard-bits", "test_answers[decode]", "values other than 0 and 1"),
         ("colour", "test_greyscale", "put part of the mark into luminance"),
         ("nothing", "test_answers[embed]", "None (is a 'return' missing?) from embed"),
-        ("unwritable-card", "test_card", "Object of type set is not JSON serializable"),
-        ("wrong-layer", "test_feature_layer", "did you mean 'blocks.0'?"),
+        ("unwritable-card", "test_members", "Object of type set is not JSON serializable"),
+        ("wrong-layer", "test_feature_layer", "is no module inside decoder_module()"),
     ],
 )
 def test_exactly_the_broken_promise_is_reported(kit, name, promise, advice):

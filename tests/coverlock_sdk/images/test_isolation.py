@@ -131,7 +131,6 @@ FORMATS = [("PNG", mode) for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"
     ("TIFF", "RGB"),
     ("WEBP", "RGBA"),
     ("GIF", "P"),
-    ("BMP", "RGB"),
 ]
 
 

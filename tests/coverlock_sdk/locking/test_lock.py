@@ -377,10 +377,10 @@ def test_marking_promises_what_verification_keeps_under_several_keys(additive, p
 
 
 def test_paths_that_would_share_an_output_are_refused(additive, photos, tmp_path):
-    for name in ("a.png", "a.bmp"):
+    for name in ("a.png", "a.tiff"):
         Image.fromarray(photos[0]).save(tmp_path / name)
     with pytest.raises(PictureError, match="2 pictures would all be written to"):
-        wrap(additive).embed([tmp_path / "a.png", tmp_path / "a.bmp"], "studio")
+        wrap(additive).embed([tmp_path / "a.png", tmp_path / "a.tiff"], "studio")
     assert not (tmp_path / "a.marked.png").exists()
 
 
