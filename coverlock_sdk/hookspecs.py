@@ -1,13 +1,4 @@
-"""Every hook of CoverLock SDK. A plugin implements the ones it needs.
-
-Mark a function with ``@hookimpl`` and give it the name of a hook::
-
-    from coverlock_sdk import hookimpl
-
-    @hookimpl
-    def register_watermarks(register):
-        register(MyWatermark)
-"""
+"""Every hook of CoverLock SDK; a plugin marks the ones that it implements with ``@hookimpl``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from collections.abc import Callable
@@ -34,10 +33,7 @@ def load_watermark(watermark: str | Watermark, **options: Any) -> Watermark:
     """A watermark by its plugin name, or a ``Watermark`` of your own."""
     made: Watermark = _loaded("watermark", watermark, options)
     _require_members(made, "name", "bits", "native_size", "calibration", "hard_bits")
-    _require_method(made, "embed", "images", "payloads")
-    _require_method(made, "decode", "images")
-    _require_method(made, "decoder_module")
-    _require_method(made, "encoder_module")
+    _require_methods(made, "embed", "decode", "decoder_module", "encoder_module")
     return made
 
 
@@ -45,9 +41,7 @@ def load_hash(image_hash: str | ImageHash = DEFAULT_HASH, **options: Any) -> Ima
     """An image hash by name, an ``ImageHash`` of your own, or the default hash."""
     made: ImageHash = _loaded("hash", image_hash, options)
     _require_members(made, "name", "input_size", "calibration")
-    _require_method(made, "logits", "images")
-    _require_method(made, "module")
-    _require_method(made, "differentiable")
+    _require_methods(made, "logits", "module", "differentiable")
     return made
 
 
@@ -132,17 +126,10 @@ def _require_members(plugin: Any, *names: str) -> None:
             raise PluginError(f"{type(plugin).__name__} has {name} {value}: {wanted}")
 
 
-def _require_method(plugin: Any, name: str, *arguments: str) -> None:
-    method, call = getattr(plugin, name), f"{name}({', '.join(arguments)})"
-    if not callable(method) or hasattr(method, "forward"):  # a network is callable too
-        raise PluginError(
-            f"'{plugin.name}' has {name} as a {type(method).__name__}: make it a method, {call}"
-        )
-    if inspect.iscoroutinefunction(method):
-        raise PluginError(f"'{plugin.name}' has an async {name}: make it a plain method")
-    try:
-        inspect.signature(method).bind(*arguments)
-    except TypeError as error:
-        raise PluginError(f"'{plugin.name}' cannot be called as {call}: {error}") from None
-    except ValueError:  # a built-in function tells nothing about its arguments
-        return
+def _require_methods(plugin: Any, *names: str) -> None:
+    for name in names:
+        method = getattr(plugin, name)
+        if not callable(method) or hasattr(method, "forward"):  # a network is callable too
+            raise PluginError(
+                f"'{plugin.name}' has {name} as a {type(method).__name__}: make it a method"
+            )

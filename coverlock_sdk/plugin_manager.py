@@ -75,9 +75,8 @@ class PluginManager:
 
     def __init__(self, only: frozenset[str] | None = None) -> None:
         self._offers: dict[str, dict[str, list[tuple[Plugin, Any]]]] = {role: {} for role in ROLES}
-        installed = [
-            e for group in (PLUGINS, LISTENERS) for e in metadata.entry_points(group=group)
-        ]
+        every = metadata.entry_points()
+        installed = [*every.select(group=PLUGINS), *every.select(group=LISTENERS)]
         allowed = [e for e in installed if only is None or e.name in (*only, BUILTIN)]
         self._waiting = sorted(allowed, key=lambda entry_point: entry_point.name)
         self._listeners = {e.value for e in allowed if e.group == LISTENERS}

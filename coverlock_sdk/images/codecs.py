@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import struct
 import warnings
@@ -38,7 +39,6 @@ PICTURE_SUFFIXES = (*WRITTEN, ".gif", ".heic", ".heif")
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "AVIF", "HEIF")
 """What Pillow may open. It knows dozens more, and one of them starts Ghostscript."""
-_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 _HELD_MODES = {
     **dict.fromkeys((".webp", ".avif"), ("RGB", "RGBA")),
@@ -113,13 +113,9 @@ def _decode(
 
 def _reduce(image: PilImage, seen_at: tuple[int, int]) -> None:
     """Let a large JPEG be decoded at a fraction of its size, which skips most of the work."""
-    if image.format not in ("JPEG", "MPO") or image.mode not in ("L", "RGB"):
-        return
-    needed = ENOUGH * max(seen_at)  # of either side, because it may lie on its side
-    for scale in (8, 4, 2):
-        if min(image.size) >= scale * needed:
-            image.draft(image.mode, (image.width // scale, image.height // scale))
-            return
+    if image.format in ("JPEG", "MPO") and image.mode in ("L", "RGB"):
+        needed = math.ceil(ENOUGH * max(seen_at))  # of either side: it may lie on its side
+        image.draft(image.mode, (needed, needed))
 
 
 def open_image(file: BinaryIO | Path) -> PilImage:
@@ -134,8 +130,7 @@ def _open(file: BinaryIO, name: str) -> PilImage:
         return open_image(file)
     except UnidentifiedImageError:
         file.seek(0)
-        head = file.read(12)
-        if head[4:8] != b"ftyp" or head[8:12] not in _HEIF_BRANDS:
+        if file.read(11)[4:] not in (b"ftyphei", b"ftyphev", b"ftypmif", b"ftypmsf"):
             raise
     with needs(f"{name} is a HEIC picture and", "pillow-heif", "heic", PictureError):
         from pillow_heif import register_heif_opener
@@ -279,7 +274,6 @@ _RESERVED = (b"icc_profile", b"srgb", b"gamma", b"chromaticity", b"transparency"
 _SRGB_CODE = bytes((1, 13, 0, 1))
 _PROFILE = b"ICC_PROFILE\0"
 _GAIN_MAPS = (b"hdrgm:", b"hdrgainmap", b"iso:ts:21496:-1")
-_BRANDS = 64  # bytes at the beginning of a HEIF or AVIF file that name its features
 _CROPPED = re.compile(rb"\0\0\0.clap", re.DOTALL)
 
 
@@ -365,7 +359,7 @@ def _require_srgb(primaries: int, transfer: int) -> None:
 
 def _of_boxes(content: bytes) -> dict[str, Any]:
     found = _gain_map(content)
-    if b"tmap" in content[:_BRANDS]:
+    if b"tmap" in content[:64]:  # where a HEIF or AVIF file names its features
         found[GAIN_MAP] = True
     if content[8:12] in (b"avif", b"avis"):
         if _CROPPED.search(content):

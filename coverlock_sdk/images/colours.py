@@ -30,8 +30,6 @@ ALIKE = 0.8
 Of 1,000 COCO photos, each taken for Display P3, Adobe RGB or ProPhoto RGB, the least alike was
 left with 0.98, 0.91 and 0.85. In 20,000 pairs of different ones, none was more than 0.16 alike.
 """
-MOSTLY = 0.5
-"""Mean opacity below which a picture is mostly transparent."""
 
 _SIDE, _BLOCK = 128, 8
 _NOISE = 1e-4  # variance, in squares of the range from black to white, that nobody sees
@@ -49,8 +47,11 @@ def shown(image: PilImage) -> PilImage:
         return plain
     profile = open_profile(content)
     if plain.mode.startswith("I"):
-        plain = _at_eight_bits(plain)
-    if not profile.fits(plain.mode) or profile.is_srgb:
+        plain = Image.fromarray((np.asarray(plain) // 257).clip(0, 255).astype(np.uint8))
+        plain.info = dict(image.info)
+    grey = plain.mode in ("L", "LA")
+    fits = profile.space == b"RGB " or (profile.space == b"GRAY" and grey)  # as for viewers
+    if not fits or profile.is_srgb:
         return plain
     seen = profile.applied(plain)
     if likeness(_small(seen), _small(plain)) < ALIKE:
@@ -67,7 +68,7 @@ def require_opaque(picture: Picture) -> Picture:
         return picture
     over_white = np.tensordot(LUMA, picture.view((_SIDE, _SIDE)), axes=1)
     opacity = Picture(picture.alpha).view((_SIDE, _SIDE))[0]
-    if opacity.mean() < MOSTLY:
+    if opacity.mean() < 0.5:
         raise PictureError("the picture is mostly transparent: lay it over a background first")
     if likeness(over_white, over_white - (1 - opacity)) < ALIKE:
         raise PictureError(
@@ -78,10 +79,9 @@ def require_opaque(picture: Picture) -> Picture:
 
 
 def likeness(one: Images, other: Images) -> float:
-    """How alike two grey views (128, 128) are, in what is coarse and in what is fine: the lower.
+    """How alike two grey views (128, 128) are, from about 0 to 1: the lower of two correlations.
 
-    Fine is what remains of blocks of 8 x 8 without their mean, and coarse is those means. Overall
-    brightness does not count. Equal views are 1, unrelated ones about 0.
+    One is of the means of blocks of 8 x 8, the other of what remains of the blocks without them.
     """
     blocks = [
         view.reshape(_SIDE // _BLOCK, _BLOCK, _SIDE // _BLOCK, _BLOCK) for view in (one, other)
@@ -117,13 +117,6 @@ def _plain_mode(image: PilImage) -> PilImage:
     return image.convert("L" if image.mode == "1" else "RGB")
 
 
-def _at_eight_bits(image: PilImage) -> PilImage:
-    levels = (np.asarray(image) // 257).clip(0, 255).astype(np.uint8)
-    grey = Image.fromarray(levels)
-    grey.info = dict(image.info)
-    return grey
-
-
 @lru_cache(maxsize=1)
 def _srgb_profile() -> bytes:
     content = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -152,17 +145,17 @@ class Profile:
     def __init__(self, content: bytes) -> None:
         try:
             self.space = content[16:20]
-            self._tags = _tags(content)
+            tags = _tags(content)
             self._profile = ImageCms.ImageCmsProfile(io.BytesIO(content))
         except (struct.error, OSError):
             raise PictureError(f"the picture's colour profile is damaged: {_ADVICE}") from None
-        if self.space in (b"RGB ", b"GRAY"):
-            self._require_plain_curves()
-
-    def fits(self, mode: str) -> bool:
-        """Whether viewers apply it to a picture of this mode; they leave others as they are."""
-        grey = mode in ("L", "LA")
-        return self.space == b"RGB " or (self.space == b"GRAY" and grey)
+        names = {b"RGB ": (b"rTRC", b"gTRC", b"bTRC"), b"GRAY": (b"kTRC",)}.get(self.space, ())
+        if names and _TABLES & tags.keys():  # which viewers read differently
+            raise PictureError(f"the picture's colour profile is one of tables: {_ADVICE}")
+        if not all(name in tags and _rises_like_a_power(tags[name]) for name in names):
+            raise PictureError(
+                f"the picture's colour profile changes its tones beyond recognition: {_ADVICE}"
+            )
 
     @cached_property
     def is_srgb(self) -> bool:
@@ -193,16 +186,6 @@ class Profile:
             raise PictureError(f"the picture's colour profile is damaged: {_ADVICE}") from None
         assert seen is not None
         return seen
-
-    def _require_plain_curves(self) -> None:
-        """Refuse tables, which viewers read differently, and curves that show another picture."""
-        if _TABLES & set(self._tags):
-            raise PictureError(f"the picture's colour profile is one of tables: {_ADVICE}")
-        names = (b"kTRC",) if self.space == b"GRAY" else (b"rTRC", b"gTRC", b"bTRC")
-        if not all(name in self._tags and _rises_like_a_power(self._tags[name]) for name in names):
-            raise PictureError(
-                f"the picture's colour profile changes its tones beyond recognition: {_ADVICE}"
-            )
 
 
 @lru_cache(maxsize=16)

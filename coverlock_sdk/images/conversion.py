@@ -36,9 +36,8 @@ Restore = Callable[[Picture], Any]
 class Given:
     """What a caller gave: one picture or many. Iterating reads them one by one.
 
-    Files of more than ``max_pixels`` are refused. Large JPEG files may be decoded at a fraction of
-    their size, if ``seen_at`` is the size to which pictures will be resampled. ``whole`` gives a
-    picture by its number, where those given were made from such a fraction.
+    ``seen_at`` is the size to which pictures will be resampled: large JPEG files may be decoded at
+    a fraction of theirs. ``whole`` gives a picture by its number, where those given were.
     """
 
     def __init__(

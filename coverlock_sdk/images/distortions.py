@@ -142,10 +142,7 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Rescaling:
-    """Shown at ``scale`` and captured, then enlarged again: detail is lost, the size is not.
-
-    A display reduces bilinearly and an editor enlarges bicubically, so the filters differ.
-    """
+    """Shown at ``scale`` (bilinearly) and captured, then enlarged again (bicubically)."""
 
     scale: float
 

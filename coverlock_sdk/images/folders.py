@@ -70,10 +70,7 @@ def pictures_in(folder: Path, deep: bool = True) -> list[Path]:
 
 
 def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
-    """The pictures of ``folder`` for training, and the share of them held out for validation.
-
-    A picture's name alone decides, so its side does not change when the collection does.
-    """
+    """The pictures of ``folder`` for training, and the share of them held out for validation."""
     paths = pictures_in(folder, deep=False)
     validation = [path for path in paths if is_held_out(path, held_out)]
     training = [path for path in paths if not is_held_out(path, held_out)]
@@ -94,10 +91,7 @@ def is_picture(path: PurePath) -> bool:
 
 
 def is_hidden(relative: PurePath) -> bool:
-    """Whether a file of a folder is hidden, or lies in a hidden folder.
-
-    macOS leaves such files beside pictures: ``._a.jpg`` holds the attributes of ``a.jpg``.
-    """
+    """Whether a file is hidden or in a hidden folder, as macOS leaves (``._a.jpg``)."""
     return any(part.startswith(".") for part in relative.parts)
 
 

@@ -48,10 +48,9 @@ the native size and decodes nearly as well.
 @lru_cache(maxsize=32)
 @one_thread
 def lift_matrix(small: int, large: int) -> FloatArray:
-    """Weights (large, small) that undo ``resample_matrix(large, small)``, as far as is worth it.
+    """Weights (large, small): the damped pseudo-inverse of ``resample_matrix(large, small)``.
 
-    It is the damped pseudo-inverse: of all residuals on the large axis that come back (nearly)
-    as asked when it is resampled again, the one with the least energy.
+    Of all residuals that come back (nearly) as asked, it gives the one with the least energy.
     """
     shrink = resample_matrix(large, small).astype(np.float64)
     gram = shrink @ shrink.T

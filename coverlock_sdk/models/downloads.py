@@ -46,8 +46,7 @@ def download(
 ) -> None:
     """Bring the file at ``address`` to ``target``, if its digest is ``sha256``.
 
-    ``what`` names the file in errors. ``login`` is an address whose user name and password are
-    sent, to its own server only.
+    ``what`` names the file in errors; ``login`` is an address with a password for its own server.
     """
     what = what or public(address)
     with _explained(what, remedy), _open(address, login) as response:

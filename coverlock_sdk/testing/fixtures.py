@@ -16,7 +16,7 @@ from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.images.folders import find_pictures
+from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing.pictures import natural_pictures
@@ -30,7 +30,6 @@ CHANCE = 0.6
 """Share of right bits below which a decoder is no better than guessing."""
 
 Photos = Callable[[int, tuple[int, int]], Pixels]
-Record = Callable[[str, object], None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def photos(request: pytest.FixtureRequest) -> Photos:
     if folder is None:
         return natural_pictures
     try:
-        files = [source.path for source in find_pictures([str(folder)])]
+        files = pictures_in(folder)
     except CoverLockError as error:
         pytest.exit(f"--images: {error}", returncode=4)
 
