@@ -40,47 +40,37 @@ if TYPE_CHECKING:
     from coverlock_sdk.verifier.verifier import Verifier as Verifier
 
 _HOMES = {
-    "Attack": "contract",
-    "Calibration": "calibration",
-    "CoverLock": "locking.coverlock",
-    "CoverLockError": "errors",
-    "Defense": "contract",
-    "Embedder": "embedder",
-    "Identification": "locking.identification",
-    "ImageHash": "contract",
-    "Key": "locking.keys",
-    "Keyring": "locking.keys",
-    "LockedWatermark": "locking.locked_watermark",
-    "Marked": "locking.embedding",
-    "NetworkAttack": "contract",
-    "NoDefense": "locking.coverlock",
-    "OracleAttack": "contract",
-    "Registry": "locking.registry",
-    "PictureVerifier": "locking.picture_verifier",
-    "ProtectedWatermark": "contract",
-    "Settings": "verifier.verifier",
-    "Verdict": "locking.verdict",
-    "Verifier": "verifier.verifier",
-    "Watermark": "contract",
-    "hookimpl": "hookspecs",
-    "load_attack": "loading",
-    "load_defense": "loading",
-    "load_distortion": "loading",
-    "load_hash": "loading",
-    "load_watermark": "loading",
-    "wrap": "locking.coverlock",
+    "calibration": ("Calibration",),
+    "contract": (
+        *("Attack", "NetworkAttack", "OracleAttack"),
+        *("Defense", "ImageHash", "ProtectedWatermark", "Watermark"),
+    ),
+    "embedder": ("Embedder",),
+    "errors": ("CoverLockError",),
+    "hookspecs": ("hookimpl",),
+    "loading": ("load_attack", "load_defense", "load_distortion", "load_hash", "load_watermark"),
+    "locking.coverlock": ("CoverLock", "NoDefense", "wrap"),
+    "locking.embedding": ("Marked",),
+    "locking.identification": ("Identification",),
+    "locking.keys": ("Key", "Keyring"),
+    "locking.locked_watermark": ("LockedWatermark",),
+    "locking.picture_verifier": ("PictureVerifier",),
+    "locking.registry": ("Registry",),
+    "locking.verdict": ("Verdict",),
+    "verifier.verifier": ("Settings", "Verifier"),
 }
+"""Modules, and the public names that each of them has."""
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(name for names in _HOMES.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'coverlock_sdk' has no attribute '{name}'")
-    value = getattr(import_module(f"coverlock_sdk.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    for home, names in _HOMES.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(f"coverlock_sdk.{home}"), name)
+            return value
+    raise AttributeError(f"module 'coverlock_sdk' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *__all__])

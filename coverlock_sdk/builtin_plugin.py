@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from coverlock_sdk.hookspecs import hookimpl
 from coverlock_sdk.images.distortions import EVALUATION, HARDER
@@ -20,8 +19,10 @@ def register_hashes(register: Callable[..., None]) -> None:
 @hookimpl
 def register_defenses(register: Callable[..., None]) -> None:
     """CoverLock, and the absence of any defence."""
-    register(_coverlock, "coverlock")
-    register(_no_defense, "none")
+    from coverlock_sdk.locking.coverlock import CoverLock, NoDefense
+
+    register(CoverLock)
+    register(NoDefense)
 
 
 @hookimpl
@@ -29,15 +30,3 @@ def register_distortions(register: Callable[..., None]) -> None:
     """The paper's six evaluation distortions, and harder ones."""
     for name, distortion in {**EVALUATION, **HARDER}.items():
         register(distortion, name)
-
-
-def _coverlock(**options: Any) -> Any:
-    from coverlock_sdk.locking.coverlock import CoverLock
-
-    return CoverLock(**options)
-
-
-def _no_defense(**options: Any) -> Any:
-    from coverlock_sdk.locking.coverlock import NoDefense
-
-    return NoDefense(**options)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from coverlock_sdk.arrays import Bits, Floats, Images, Logits
+from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.frames import WHOLE, Frame
 
@@ -35,7 +35,7 @@ Differentiable = Callable[[Images], tuple[Logits, Gradient]]
 class Watermark(ABC):
     """What a vendor implements: an encoder E(x, p) and a decoder D(x).
 
-    A complete plugin::
+    For example::
 
         class MyMark(Watermark):
             name, bits, native_size = "my-mark", 64, (256, 256)
@@ -45,11 +45,6 @@ class Watermark(ABC):
 
             def decode(self, images):
                 return my_logits(images)
-
-
-        @hookimpl
-        def register_watermarks(register):
-            register(MyMark)
     """
 
     name: str
@@ -59,11 +54,7 @@ class Watermark(ABC):
     """Length of a payload."""
 
     native_size: tuple[int, int] | None
-    """Height and width the networks work at; the SDK resamples other pictures to it.
-
-    None means that the watermark takes pictures of any size as they are. All pictures of one call
-    have the same size.
-    """
+    """Height and width the networks work at; None if they take pictures of any size as they are."""
 
     calibration: Calibration = Calibration()
     """How far this decoder's logits can be trusted; fit it with ``coverlock calibrate``."""
@@ -75,10 +66,7 @@ class Watermark(ABC):
     """How the weights were made, for reports: anything that JSON can hold."""
 
     feature_layer: str | None = None
-    """Name of the module inside ``decoder_module()`` whose input the audit analyses as features.
-
-    None leaves the choice to the audit: the last linear, pooling or convolution layer that runs.
-    """
+    """Name of the module inside ``decoder_module()`` whose input the audit analyses as features."""
 
     @abstractmethod
     def embed(self, images: Images, payloads: Bits) -> Images:
@@ -89,18 +77,16 @@ class Watermark(ABC):
         """Return the logits (N, bits) of the payloads that ``images`` seem to carry."""
 
     def decoder_module(self) -> torch.nn.Module | None:
-        """The decoder as a PyTorch module (N, 3, *native_size) -> (N, bits), if there is one.
+        """The decoder as a PyTorch module (N, 3, *native_size) -> (N, bits), in eval mode.
 
-        It is in eval mode and returns logits. With ``hard_bits`` it returns -1 and 1.
-        Export and feature analysis need it; embedding and verification do not.
+        It returns logits or, with ``hard_bits``, -1 and 1. Only export and the audit need it.
         """
         return None
 
     def encoder_module(self) -> torch.nn.Module | None:
-        """The encoder as a PyTorch module, if there is one; only export needs it.
+        """The encoder as a PyTorch module, which only export needs.
 
-        It takes pictures (N, 3, *native_size) and payloads (N, bits) as floats of 0 and 1, and
-        returns marked pictures.
+        It takes pictures (N, 3, *native_size) and payloads (N, bits) as floats of 0 and 1.
         """
         return None
 
@@ -129,22 +115,18 @@ class ImageHash(ABC):
         """Return the hash logits (N, dimensions) of each of ``images`` (N, 3, *input_size)."""
 
     def code(self, description: Any, frame: Frame = WHOLE) -> Logits:
-        """The logits (1, dimensions) of one picture, from its description.
+        """The logits (1, dimensions) of one picture, from its logits.
 
-        A picture's description is its logits or, if the hash registers, the picture at
-        ``input_size``.
+        A hash that registers gets the picture at ``input_size`` instead.
         """
         return np.asarray(description)[None]
 
     def module(self) -> torch.nn.Module | None:
-        """What describes pictures (N, 3, *input_size) as a PyTorch module, if there is one.
-
-        Only export needs it.
-        """
+        """What describes pictures (N, 3, *input_size) as a PyTorch module; only export needs it."""
         return None
 
     def differentiable(self) -> Differentiable | None:
-        """``logits`` with gradients, by which studies attack the hash; linear ones need none."""
+        """``logits`` with gradients, without which embedding does not harden pictures."""
         return None
 
     @property
@@ -179,10 +161,6 @@ class ProtectedWatermark(ABC):
     @abstractmethod
     def verify(self, pictures: Any, messages: Any) -> Any:
         """Say whether a picture carries its message: a ``Verdict``, or a list of them for many."""
-
-    def scores(self, pictures: Any) -> Floats | None:
-        """How genuine each picture is, from 0 to 1, if the defence filters by a score."""
-        return None
 
 
 class Defense(ABC):

@@ -74,10 +74,6 @@ class WeakMarkWarning(UserWarning):
     """A marked picture would not be accepted by verification as it stands."""
 
 
-class UnmarkableError(CoverLockError):
-    """No mark on this picture would verify; the message says why, and nothing was written."""
-
-
 class LookalikeWarning(UserWarning):
     """A picture is much like one that was marked before, so a forgery between them may pass."""
 

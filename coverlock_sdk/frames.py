@@ -38,12 +38,8 @@ class Frame(NamedTuple):
 WHOLE = Frame()
 
 
-def upright_stretch(turn: float, aspect: float = 1.0) -> float:
-    """How much wider than a turned picture the upright frame is that just holds it."""
-    angle = math.radians(abs(turn))
-    return math.cos(angle) + math.sin(angle) * max(aspect, 1 / aspect)
-
-
 def straightened(turn: float, aspect: float = 1.0) -> Frame:
     """What is left of a picture that was turned and cut to its proportions without corners."""
-    return Frame(side=1 / upright_stretch(turn, aspect), turn=turn, aspect=aspect)
+    angle = math.radians(abs(turn))
+    stretch = math.cos(angle) + math.sin(angle) * max(aspect, 1 / aspect)
+    return Frame(side=1 / stretch, turn=turn, aspect=aspect)

@@ -1,13 +1,4 @@
-"""Every hook of CoverLock SDK. A plugin implements the ones it needs.
-
-Mark a function with ``@hookimpl`` and give it the name of a hook::
-
-    from coverlock_sdk import hookimpl
-
-    @hookimpl
-    def register_watermarks(register):
-        register(MyWatermark)
-"""
+"""Every hook of CoverLock SDK; a plugin marks the ones that it implements with ``@hookimpl``."""
 
 from __future__ import annotations
 
@@ -30,8 +21,7 @@ hookspec = pluggy.HookspecMarker("coverlock")
 hookimpl = pluggy.HookimplMarker("coverlock")
 
 Register = Callable[..., None]
-"""``register(factory, name=None)``: the name defaults to ``factory.name``. The SDK calls the
-factory, with the user's options, when somebody asks for that name."""
+"""``register(factory, name=None)``: the SDK calls the factory when somebody asks for its name."""
 
 
 @hookspec
@@ -66,11 +56,7 @@ def register_assets(register: Callable[[Fetchable], None]) -> None:
 
 @hookspec
 def register_networks(register: Callable[[Callable[[], Any], str], None]) -> None:
-    """Add networks for ``coverlock train watermark NAME``: ``register(make, "my-mark")``.
-
-    ``make()`` returns a ``coverlock_training.watermarks.trainable.Trainable``: how to build the
-    network, and its recipe.
-    """
+    """Add networks for ``coverlock train watermark NAME``; the factory makes a ``Trainable``."""
 
 
 @hookspec
@@ -78,8 +64,7 @@ def register_importers(register: Callable[[Callable[..., Path], str], None]) -> 
     """Add converters for ``coverlock import NAME FILE...``: ``register(convert, "my-mark")``.
 
     A converter reads somebody else's checkpoint (weights only, never code), writes safetensors,
-    and returns their path. The SDK calls it once per file, with the user's options, as in
-    ``coverlock import my-mark:bits=64 FILE``.
+    and returns their path. It gets each file, and the user's options.
     """
 
 
@@ -87,8 +72,7 @@ def register_importers(register: Callable[[Callable[..., Path], str], None]) -> 
 def register_routes(register: Callable[[Callable[..., Routes], str], None]) -> None:
     """Add routes to the service: ``register(make, "my-api")`` makes ``serve --routes my-api`` work.
 
-    ``make`` gets the user's options, as in ``--routes my-api:folder=x``, and returns ``Routes``,
-    which add themselves to the service's FastAPI application.
+    ``make`` gets the user's options and returns ``Routes``, which add themselves to the service.
     """
 
 
@@ -105,6 +89,5 @@ def verdict_reached(verdict: Verdict, watermark: str, hash: str | None, source: 
     then imports that module and nothing else of the package.
 
     ``hash`` is None without a lock. ``source`` is the picture's path, if it has one; in a service
-    it holds the caller, the message and the digest of the file. The SDK logs an exception in this
-    hook and carries on.
+    it holds the caller, the message and the digest of the file.
     """

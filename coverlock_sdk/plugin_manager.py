@@ -13,23 +13,16 @@ import inspect
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from coverlock_sdk import hookspecs
-from coverlock_sdk.contract import (
-    Attack,
-    Defense,
-    ImageHash,
-    NetworkAttack,
-    OracleAttack,
-    Watermark,
-)
+from coverlock_sdk import contract, hookspecs
 from coverlock_sdk.errors import CoverLockError, PluginError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -39,11 +32,9 @@ PLUGINS = "coverlock"
 """The entry-point group of plugins, which are imported when somebody asks for what they offer."""
 LISTENERS = "coverlock.listeners"
 """The entry-point group of modules with ``verdict_reached``, imported at the first verdict."""
-LISTENING = "verdict_reached"
-
-DISTRIBUTION = "coverlock-sdk"
 BUILTIN = "builtin"
 """The plugin of the SDK itself, which COVERLOCK_PLUGINS cannot leave out."""
+APPLICATION = "this application"
 
 ROLES = {
     "watermark": "register_watermarks",
@@ -58,10 +49,10 @@ ROLES = {
 }
 
 MADE: dict[str, tuple[type, ...]] = {
-    "watermark": (Watermark,),
-    "hash": (ImageHash,),
-    "defense": (Defense,),
-    "attack": (Attack, NetworkAttack, OracleAttack),
+    "watermark": (contract.Watermark,),
+    "hash": (contract.ImageHash,),
+    "defense": (contract.Defense,),
+    "attack": (contract.Attack, contract.NetworkAttack, contract.OracleAttack),
 }
 """Roles whose plugins are made when somebody asks for them, and what they are."""
 
@@ -83,16 +74,16 @@ class PluginManager:
     """All plugins of one process. Loading never raises: what fails is kept, with its reason."""
 
     def __init__(self, only: frozenset[str] | None = None) -> None:
-        self._hooks = _hook_caller()
-        self._listeners = _hook_caller()
         self._offers: dict[str, dict[str, list[tuple[Plugin, Any]]]] = {role: {} for role in ROLES}
-        self._waiting = {group: _entry_points(group, only) for group in (PLUGINS, LISTENERS)}
-        self._heard = {entry.value for entry in self._waiting[LISTENERS]}
+        every = metadata.entry_points()
+        installed = [*every.select(group=PLUGINS), *every.select(group=LISTENERS)]
+        allowed = [e for e in installed if only is None or e.name in (*only, BUILTIN)]
+        self._waiting = sorted(allowed, key=lambda entry_point: entry_point.name)
+        self._listeners = {e.value for e in allowed if e.group == LISTENERS}
         self._loading = threading.RLock()
         self._plugins: list[Plugin] = []
-        self._own: list[Plugin] = []
-        installed = {entry.name for entries in self._waiting.values() for entry in entries}
-        for name in sorted((only or frozenset()) - installed):
+        self._hooks: list[tuple[Plugin, pluggy.HookRelay]] = []
+        for name in sorted((only or frozenset()) - {e.name for e in installed}):
             missing = f"named in COVERLOCK_PLUGINS, but no installed package has a plugin '{name}'"
             self._plugins.append(Plugin(name, "not installed", failure=missing))
 
@@ -105,11 +96,8 @@ class PluginManager:
 
     def add(self, name: str, plugin: Any) -> None:
         """Admit a plugin object of the running application, as if it had been installed."""
-        entry = Plugin(name, "this application")
-        self._own.append(entry)
-        self._admit(entry, self._hooks, lambda: plugin)
-        if entry.failure is None and hasattr(plugin, LISTENING):
-            self._listeners.register(plugin, name=name)
+        entry = Plugin(name, APPLICATION)
+        self._admit(entry, lambda: plugin)
         if entry.failure:
             raise PluginError(f"plugin '{name}' cannot be used: {entry.failure}")
 
@@ -127,10 +115,14 @@ class PluginManager:
         return self._offer(role, name)[0].distribution
 
     def _offer(self, role: str, name: str) -> tuple[Plugin, Any]:
-        for rank, entry_point in enumerate((BUILTIN, name, _family(name), None)):
+        for entry_point in (BUILTIN, name, name.partition("-")[0], None):
             self._load(PLUGINS, entry_point)
-            every = self._offers[role].get(name, [])
-            offers = [offer for offer in every if self._rank(offer[0], name) == rank]
+            offers = [
+                offer
+                for offer in self._offers[role].get(name, [])
+                if entry_point in (None, offer[0].name)
+                or (entry_point == BUILTIN and offer[0].distribution == APPLICATION)
+            ]
             if len(offers) == 1:
                 return offers[0]
             if offers:
@@ -140,12 +132,6 @@ class PluginManager:
                     "uninstall one of them or name the other in COVERLOCK_PLUGINS"
                 )
         raise UnknownNameError(self._explain_unknown(role, name))
-
-    def _rank(self, plugin: Plugin, name: str) -> int:
-        """How soon a plugin is asked for ``name``: see the top of this file."""
-        if plugin.name == BUILTIN or any(plugin is own for own in self._own):
-            return 0
-        return {_family(name): 2, name: 1}.get(plugin.name, 3)
 
     def create(self, role: str, name: str, options: dict[str, Any]) -> Any:
         """Call the factory registered for ``role`` under ``name``."""
@@ -163,121 +149,88 @@ class PluginManager:
     def add_commands(self, cli: Any) -> None:
         """Let every plugin add its commands to the command line."""
         self._load(PLUGINS)
-        for plugin in self._plugins:
-            if plugin.failure is None and plugin.group == PLUGINS:
-                self._call(plugin, "register_commands", cli=cli)
+        for plugin, hook in list(self._hooks):
+            if plugin.group == PLUGINS:
+                with self._apart(plugin):
+                    hook.register_commands(cli=cli)
 
     def announce(self, verdict: Verdict, watermark: str, hash: str | None, source: Any) -> None:
         """Tell every listener about a verdict; an exception in one is logged and not passed on."""
         self._load(LISTENERS)
-        try:
-            self._listeners.hook.verdict_reached(
-                verdict=verdict, watermark=watermark, hash=hash, source=source
-            )
-        except Exception:
-            logger.exception("a plugin failed in verdict_reached")
+        for plugin, hook in self._hooks:
+            if plugin.group == LISTENERS or plugin.distribution == APPLICATION:
+                try:
+                    hook.verdict_reached(
+                        verdict=verdict, watermark=watermark, hash=hash, source=source
+                    )
+                except Exception:
+                    logger.exception("plugin '%s' failed in verdict_reached", plugin.name)
 
     def _load(self, group: str, name: str | None = None) -> None:
         """Import what is left of a group: the entry points called ``name``, or all of them."""
         with self._loading:
-            for entry_point in list(self._waiting[group]):
-                if name in (None, entry_point.name):
-                    self._waiting[group].remove(entry_point)
-                    self._admit_entry_point(entry_point)
+            for entry in list(self._waiting):
+                if entry.group == group and name in (None, entry.name):
+                    self._waiting.remove(entry)
+                    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "unknown"
+                    self._admit(Plugin(entry.name, package, group), partial(self._imported, entry))
 
-    def _admit_entry_point(self, entry_point: metadata.EntryPoint) -> None:
-        distribution = entry_point.dist
-        plugin = Plugin(entry_point.name, "unknown", entry_point.group)
-        if distribution is not None:
-            plugin.distribution = f"{distribution.name} {distribution.version}"
-            if distribution.name != DISTRIBUTION:
-                plugin.failure = _version_mismatch(distribution.requires or [])
-        if plugin.failure:
-            self._plugins.append(plugin)
-        elif plugin.group == LISTENERS:
-            self._admit(plugin, self._listeners, entry_point.load)
-        else:
-            self._admit(plugin, self._hooks, entry_point.load)
-            if plugin.failure is None and entry_point.value not in self._heard:
-                self._refuse_unheard(plugin)
-        if plugin.failure:
-            logger.warning("plugin '%s' was skipped: %s", plugin.name, plugin.failure)
+    def _imported(self, entry_point: metadata.EntryPoint) -> Any:
+        """The module of an entry point; one that would wait for verdicts in vain is refused."""
+        module = entry_point.load()
+        deaf = entry_point.group == PLUGINS and entry_point.value not in self._listeners
+        if deaf and hasattr(module, "verdict_reached"):
+            raise PluginError(
+                "it implements 'verdict_reached', which is called in the entry-point group "
+                f"'{LISTENERS}' only: name its module there too"
+            )
+        return module
 
-    def _admit(self, plugin: Plugin, hooks: pluggy.PluginManager, load: Callable[[], Any]) -> None:
+    def _admit(self, plugin: Plugin, load: Callable[[], Any]) -> None:
+        """Register what a plugin offers; each has hooks of its own, so that none harms others."""
         self._plugins.append(plugin)
-        try:
+        with self._apart(plugin):
+            hooks = pluggy.PluginManager("coverlock")
+            hooks.add_hookspecs(hookspecs)
             hooks.register(load(), name=plugin.name)
-            self._refuse_wrong_hooks(plugin, hooks)
-        except Exception as error:
-            plugin.failure = f"{type(error).__name__}: {error}"
-            self._withdraw(plugin, hooks)
-            return
-        if hooks is self._hooks:
-            for role, hook in ROLES.items():
-                self._call(plugin, hook, register=self._registrar(plugin, role))
+            _require_known_hooks(hooks, plugin.name)
+            self._hooks.append((plugin, hooks.hook))
+            for role, hook in ROLES.items() if plugin.group == PLUGINS else ():
+                getattr(hooks.hook, hook)(register=partial(self._register, plugin, role))
 
-    def _registrar(self, plugin: Plugin, role: str) -> Callable[..., None]:
-        def register(offer: Any, name: str | None = None) -> None:
+    @contextmanager
+    def _apart(self, plugin: Plugin) -> Iterator[None]:
+        """Keep why a plugin failed, and take back everything that it had registered."""
+        try:
+            yield
+        except Exception as error:
+            kind = "" if isinstance(error, PluginError) else f"{type(error).__name__}: "
+            plugin.failure = f"{kind}{error}"
+            logger.warning("plugin '%s' was skipped: %s", plugin.name, plugin.failure)
+            plugin.registered.clear()
+            self._hooks = [each for each in self._hooks if each[0] is not plugin]
+            for role, offers in self._offers.items():
+                kept = {
+                    name: [o for o in each if o[0] is not plugin] for name, each in offers.items()
+                }
+                self._offers[role] = {name: each for name, each in kept.items() if each}
+
+    def _register(self, plugin: Plugin, role: str, offer: Any, name: str | None = None) -> None:
+        """What hooks get as ``register``."""
+        if role in MADE and (isinstance(offer, MADE[role]) or not callable(offer)):
             kind = type(offer).__name__
-            ready_made = TypeError(
+            raise PluginError(
                 f"an object of {kind} was registered as a {role}: register the class {kind}, "
                 "or a function that makes one"
             )
-            if role in MADE and isinstance(offer, MADE[role]):
-                raise ready_made
-            name = name or getattr(offer, "name", None)
-            if not isinstance(name, str) or not name:
-                raise TypeError(
-                    f"{offer!r} was registered as a {role} without a name: add it, as in "
-                    "register(what, 'name')"
-                )
-            if role in MADE and not callable(offer):
-                raise ready_made
-            self._offers[role].setdefault(name, []).append((plugin, offer))
-            plugin.registered.setdefault(role, []).append(name)
-
-        return register
-
-    def _call(self, plugin: Plugin, hook: str, **arguments: Any) -> None:
-        """Call ``hook`` of this plugin alone, so that one that raises harms no other."""
-        others = [p for n, p in self._hooks.list_name_plugin() if n != plugin.name and p]
-        try:
-            self._hooks.subset_hook_caller(hook, others)(**arguments)
-        except Exception as error:
-            plugin.failure = f"{hook} raised {type(error).__name__}: {error}"
-            self._withdraw(plugin, self._hooks)
-
-    def _withdraw(self, plugin: Plugin, hooks: pluggy.PluginManager) -> None:
-        """Take back everything a failing plugin had registered."""
-        plugin.registered.clear()
-        for offers in self._offers.values():
-            for name in list(offers):
-                offers[name] = [offer for offer in offers[name] if offer[0] is not plugin]
-                if not offers[name]:
-                    del offers[name]
-        if hooks.has_plugin(plugin.name):
-            hooks.unregister(name=plugin.name)
-
-    def _refuse_wrong_hooks(self, plugin: Plugin, hooks: pluggy.PluginManager) -> None:
-        callers = hooks.get_hookcallers(hooks.get_plugin(plugin.name)) or []
-        if not callers:
+        name = name or getattr(offer, "name", None)
+        if not isinstance(name, str) or not name:
             raise PluginError(
-                "it implements no hook: @hookimpl is missing, or another module has its name"
+                f"{offer!r} was registered as a {role} without a name: add it, as in "
+                "register(what, 'name')"
             )
-        for caller in callers:
-            if not caller.has_spec():
-                known = [name for name in vars(hookspecs) if hasattr(hooks.hook, name)]
-                hint = _nearest(caller.name, known)
-                raise PluginError(f"it implements '{caller.name}', which is not a hook{hint}")
-
-    def _refuse_unheard(self, plugin: Plugin) -> None:
-        """A plugin that waits for verdicts in the wrong group would wait for ever."""
-        if hasattr(self._hooks.get_plugin(plugin.name), LISTENING):
-            plugin.failure = (
-                f"it implements '{LISTENING}', which is called in the entry-point group "
-                f"'{LISTENERS}' only: name its module there too"
-            )
-            self._withdraw(plugin, self._hooks)
+        self._offers[role].setdefault(name, []).append((plugin, offer))
+        plugin.registered.setdefault(role, []).append(name)
 
     def _explain_unknown(self, role: str, name: str) -> str:
         available = self.names(role)
@@ -301,20 +254,17 @@ def plugin_manager() -> PluginManager:
     return PluginManager(only)
 
 
-def _hook_caller() -> pluggy.PluginManager:
-    hooks = pluggy.PluginManager("coverlock")
-    hooks.add_hookspecs(hookspecs)
-    return hooks
-
-
-def _entry_points(group: str, only: frozenset[str] | None) -> list[metadata.EntryPoint]:
-    """The entry points of a group by name, or only those that are allowed."""
-    found = sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
-    return [entry for entry in found if only is None or entry.name in (*only, BUILTIN)]
-
-
-def _family(name: str) -> str:
-    return name.partition("-")[0]
+def _require_known_hooks(hooks: pluggy.PluginManager, plugin: str) -> None:
+    callers = hooks.get_hookcallers(hooks.get_plugin(plugin)) or []
+    if not callers:
+        raise PluginError(
+            "it implements no hook: @hookimpl is missing, or another module has its name"
+        )
+    known = [name for name in vars(hookspecs) if hasattr(hooks.hook, name)]
+    for caller in callers:
+        if not caller.has_spec():
+            hint = _nearest(caller.name, known)
+            raise PluginError(f"it implements '{caller.name}', which is not a hook{hint}")
 
 
 def _nearest(name: str, known: list[str]) -> str:
@@ -342,22 +292,3 @@ def _refuse_wrong_options(
                 f"the option '{parameter.name}' of {plugin} is a number such as {usual}, "
                 f"not '{value}'"
             )
-
-
-def _own_version() -> str:
-    return metadata.version(DISTRIBUTION)
-
-
-def _version_mismatch(requirements: list[str]) -> str | None:
-    """Why a distribution's stated requirement on the SDK is not met, or None where it is."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    for line in requirements:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
-        wanted = requirement.specifier
-        if requirement.name == DISTRIBUTION and not wanted.contains(_own_version(), True):
-            return f"it was written for {DISTRIBUTION}{wanted}, this is {_own_version()}"
-    return None

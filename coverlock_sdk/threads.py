@@ -42,11 +42,7 @@ one_thread = OneThread()
 
 
 def let_idle_threads_sleep() -> None:
-    """Make PyTorch's threads sleep while they wait, unless the environment says otherwise.
-
-    By default they spin, which slows down everything else on the machine. It must be called before
-    PyTorch is imported; the command line does.
-    """
+    """Make PyTorch's threads sleep instead of spin while they wait; call it before the import."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 

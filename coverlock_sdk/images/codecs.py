@@ -8,45 +8,43 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import struct
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
+
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from PIL.Image import Image as PilImage
 
 from coverlock_sdk.errors import DepthWarning, PictureError, needs
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS, require_size
 
-if TYPE_CHECKING:
-    from PIL.Image import Image as PilImage
+WRITTEN: dict[str, dict[str, Any]] = {
+    ".png": {"compress_level": 1},  # the usual 6 saves 2 % of a photo in four times the time
+    ".tif": {"compression": "tiff_deflate"},
+    ".tiff": {"compression": "tiff_deflate"},
+    ".webp": {"lossless": True, "exact": True},
+    ".jpg": {"quality": 95, "subsampling": 0},
+    ".jpeg": {"quality": 95, "subsampling": 0},
+    ".avif": {"quality": 90},
+}
+"""Suffixes that pictures are saved with, and Pillow's options; those with a quality are lossy."""
+LOSSLESS_SUFFIXES = tuple(suffix for suffix in WRITTEN if "quality" not in WRITTEN[suffix])
+PICTURE_SUFFIXES = (*WRITTEN, ".gif", ".heic", ".heif")
+"""What is read; HEIC, which phones save, only where pillow-heif is installed."""
 
-
-LOSSLESS_SUFFIXES = (".png", ".tif", ".tiff", ".webp", ".bmp")
-LOSSY_SUFFIXES = (".jpg", ".jpeg", ".avif")
-HEIF_SUFFIXES = (".heic", ".heif")
-"""What phones save; such files are read where pillow-heif is installed, and never written."""
-PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES, ".gif", *HEIF_SUFFIXES)
-
-HEAD_BYTES = 16
-"""How many bytes of a file are enough to tell its format."""
-FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "AVIF", "HEIF")
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "AVIF", "HEIF")
 """What Pillow may open. It knows dozens more, and one of them starts Ghostscript."""
-_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*")
-_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 _HELD_MODES = {
-    ".webp": ("RGB", "RGBA"),
-    ".avif": ("RGB", "RGBA"),
-    ".bmp": ("L", "RGB"),
-    ".jpg": ("L", "RGB"),
-    ".jpeg": ("L", "RGB"),
+    **dict.fromkeys((".webp", ".avif"), ("RGB", "RGBA")),
+    **dict.fromkeys((".jpg", ".jpeg"), ("L", "RGB")),
 }
 """What formats hold; Pillow would quietly convert the rest."""
-
-PNG_LEVEL = 1
-"""How hard PNG files are compressed; the usual 6 saves 2 % of a photo in four times the time."""
 
 ENOUGH = 2.5
 """How many times the size that networks see a picture is decoded at, at least.
@@ -59,53 +57,40 @@ KEPT_INFO = ("icc_profile", "exif", "dpi")
 
 
 def load_image(
-    path: Path, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
+    source: Path | bytes, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
 ) -> PilImage:
-    """Decode a picture file, upright, or say in one sentence why that is impossible.
+    """Decode a picture file or its content, upright; nothing of more than ``max_pixels``.
 
     ``seen_at`` is the height and width to which the picture will be resampled, if that is all it
     is needed for: a large JPEG is then decoded at a half, a quarter or an eighth of its size.
     """
+    if isinstance(source, bytes):
+        return _decode(io.BytesIO(source), "the picture", max_pixels, seen_at)
     try:
-        if path.is_dir():
-            raise PictureError(f"{path} is a folder: name a picture file")
-        with path.open("rb") as file:
-            return _decode(file, path.stat().st_size, str(path), max_pixels, seen_at)
+        if source.is_dir():
+            raise PictureError(f"{source} is a folder: name a picture file")
+        with source.open("rb") as file:
+            return _decode(file, str(source), max_pixels, seen_at)
     except FileNotFoundError:
-        raise PictureError(f"{path} does not exist") from None
-    except PermissionError:
-        raise PictureError(f"{path} cannot be read: permission denied") from None
+        raise PictureError(f"{source} does not exist") from None
     except OSError as error:
-        raise PictureError(f"{path} cannot be read ({error.strerror or error})") from None
+        raise PictureError(f"{source} cannot be read ({error.strerror or error})") from None
     except ValueError:  # a NUL, which no name of a file has
-        raise PictureError(f"{str(path)!r} is not the name of a file") from None
-
-
-def begins_like_a_picture(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a picture."""
-    in_box = head[4:8] == b"ftyp" and head[8:12] in (*_HEIF_BRANDS, b"avif", b"avis")
-    in_riff = head[:4] == b"RIFF" and head[8:12] == b"WEBP"
-    return head.startswith(_BEGINNINGS) or in_box or in_riff
-
-
-def decode_image(
-    content: bytes, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
-) -> PilImage:
-    """Decode the content of a picture file, like ``load_image``; nothing above ``max_pixels``."""
-    return _decode(io.BytesIO(content), len(content), "the picture", max_pixels, seen_at)
+        raise PictureError(f"{str(source)!r} is not the name of a file") from None
 
 
 def _decode(
-    file: BinaryIO, size: int, name: str, max_pixels: int, seen_at: tuple[int, int] | None
+    file: BinaryIO, name: str, max_pixels: int, seen_at: tuple[int, int] | None
 ) -> PilImage:
-    if size == 0:
+    if not file.read(1):
         raise PictureError(f"{name} is empty (0 bytes)")
     with explained(name):
-        extra = inspected(file)
+        found = inspected(file)
+        code_points = found.pop("code points", None)
         image = _open(file, name)
-        if "nclx" in extra and not image.info.get("icc_profile"):
-            extra["cicp"] = extra["nclx"]
-        image.info.update(extra)
+        image.info.update(found)
+        if code_points and not image.info.get("icc_profile"):
+            _require_srgb(*code_points)
         require_size(image.height, image.width, max_pixels)
         refuse_animation(image)
         _refuse_partial_gif(image)
@@ -128,33 +113,24 @@ def _decode(
 
 def _reduce(image: PilImage, seen_at: tuple[int, int]) -> None:
     """Let a large JPEG be decoded at a fraction of its size, which skips most of the work."""
-    if image.format not in ("JPEG", "MPO") or image.mode not in ("L", "RGB"):
-        return
-    needed = ENOUGH * max(seen_at)  # of either side, because it may lie on its side
-    for scale in (8, 4, 2):
-        if min(image.size) >= scale * needed:
-            image.draft(image.mode, (image.width // scale, image.height // scale))
-            return
+    if image.format in ("JPEG", "MPO") and image.mode in ("L", "RGB"):
+        needed = math.ceil(ENOUGH * max(seen_at))  # of either side: it may lie on its side
+        image.draft(image.mode, (needed, needed))
 
 
 def open_image(file: BinaryIO | Path) -> PilImage:
     """Pillow's ``Image.open``, for those of our ``FORMATS`` that this Pillow knows."""
-    from PIL import Image
-
     Image.init()
     return Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN])
 
 
 def _open(file: BinaryIO, name: str) -> PilImage:
     """Open an image; a format of phones that Pillow does not know is left to pillow-heif."""
-    from PIL import UnidentifiedImageError
-
     try:
         return open_image(file)
     except UnidentifiedImageError:
         file.seek(0)
-        head = file.read(HEAD_BYTES)
-        if head[4:8] != b"ftyp" or head[8:12] not in _HEIF_BRANDS:
+        if file.read(11)[4:] not in (b"ftyphei", b"ftyphev", b"ftypmif", b"ftypmsf"):
             raise
     with needs(f"{name} is a HEIC picture and", "pillow-heif", "heic", PictureError):
         from pillow_heif import register_heif_opener
@@ -165,9 +141,7 @@ def _open(file: BinaryIO, name: str) -> PilImage:
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn whatever Pillow raises into one sentence: each of its decoders has its own errors."""
-    from PIL import Image, UnidentifiedImageError
-
+    """Turn whatever Pillow raises into one sentence."""
     try:
         yield
     except PictureError:
@@ -177,7 +151,10 @@ def explained(name: str) -> Iterator[None]:
             f"{name} would decode to more than {MOST_PIXELS:,} pixels and was not opened"
         ) from None
     except UnidentifiedImageError:
-        raise PictureError(f"{name} is not a picture, or its format is unknown") from None
+        raise PictureError(
+            f"{name} is not a picture, or in none of the formats that are read "
+            "(JPEG, PNG, WebP, AVIF, TIFF, GIF, HEIC)"
+        ) from None
     except MemoryError:
         raise PictureError(f"{name} does not fit into memory") from None
     except Exception as error:
@@ -195,8 +172,6 @@ def upright_image(image: PilImage) -> PilImage:
 
     Where its EXIF cannot be read, the image comes back as it is and without it.
     """
-    from PIL import ExifTags, Image, ImageOps
-
     image.load()
     exif = Image.Exif()
     try:
@@ -233,30 +208,18 @@ def encode_image(image: PilImage, suffix: str, quality: int | None = None) -> by
 
     ``quality`` is for lossy formats, from 1 to 100.
     """
-    from PIL import Image
-
     suffix = suffix.lower()
     require_format(suffix)
-    if quality is not None and suffix not in LOSSY_SUFFIXES:
-        raise PictureError(f"'{suffix}' is written without loss and has no quality to choose")
-    if suffix in _HELD_MODES and image.mode not in _HELD_MODES[suffix]:
+    options = dict(WRITTEN[suffix])
+    if quality is not None:
+        if suffix in LOSSLESS_SUFFIXES:
+            raise PictureError(f"'{suffix}' is written without loss and has no quality to choose")
+        options["quality"] = quality
+    if image.mode not in _HELD_MODES.get(suffix, (image.mode,)):
         raise PictureError(
             f"a picture of mode {image.mode} cannot be saved as '{suffix}' without loss: use .png"
         )
-    options: dict[str, Any] = {}
-    if suffix in (".jpg", ".jpeg"):
-        options = {"quality": quality or 95, "subsampling": 0}
-    elif suffix == ".webp":
-        options = {"lossless": True, "exact": True}
-    elif suffix in (".tif", ".tiff"):
-        options = {"compression": "tiff_deflate"}
-    elif suffix == ".avif":
-        options = {"quality": quality or 90}
-    elif suffix == ".png":
-        options = {"compress_level": PNG_LEVEL}
-    for entry in KEPT_INFO:
-        if image.info.get(entry):
-            options[entry] = image.info[entry]
+    options |= {entry: image.info[entry] for entry in KEPT_INFO if image.info.get(entry)}
     file = io.BytesIO()
     try:
         image.save(file, format=Image.registered_extensions()[suffix], **options)
@@ -270,9 +233,10 @@ def encode_image(image: PilImage, suffix: str, quality: int | None = None) -> by
 
 def require_format(suffix: str) -> None:
     """Refuse a suffix of a file format that marked pictures are not written in."""
-    known = (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES)
-    if suffix.lower() not in known:
-        raise PictureError(f"pictures cannot be saved as '{suffix}': use one of {', '.join(known)}")
+    if suffix.lower() not in WRITTEN:
+        raise PictureError(
+            f"pictures cannot be saved as '{suffix}': use one of {', '.join(WRITTEN)}"
+        )
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -284,10 +248,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def refuse_animation(image: PilImage) -> None:
-    """Refuse a file of several frames, which is not one picture.
-
-    Pillow looks for a second frame only: counting them takes hours on a file made for that.
-    """
+    """Refuse a file of several frames, without counting them, which can take hours."""
     one_photo = image.format in ("MPO", "HEIF")  # to which phones add a preview
     if getattr(image, "is_animated", False) and not one_photo:
         raise PictureError(
@@ -302,49 +263,34 @@ def _refuse_partial_gif(image: PilImage) -> None:
         raise PictureError("the frame of the GIF file does not fill it: save it again")
 
 
-PNG, JPEG, BMP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"BM"
+PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 GAIN_MAP = "gain_map"
 """Entry in an image's ``info``: its file holds another rendition, for HDR screens."""
 
 _COLOUR_CHUNKS = (b"cICP", b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"tRNS", b"eXIf")
-_SRGB = (b"\0", b"\1", b"\2", b"\3")
-"""What an sRGB chunk may hold; browsers ignore other ones, and Pillow does not."""
+_TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt")
+_RESERVED = (b"icc_profile", b"srgb", b"gamma", b"chromaticity", b"transparency", b"exif")
+"""Keywords of comments that Pillow puts in the place of what other chunks say."""
+_SRGB_CODE = bytes((1, 13, 0, 1))
 _PROFILE = b"ICC_PROFILE\0"
 _GAIN_MAPS = (b"hdrgm:", b"hdrgainmap", b"iso:ts:21496:-1")
-_BRANDS = 64  # bytes at the beginning of a HEIF or AVIF file that name its features
 _CROPPED = re.compile(rb"\0\0\0.clap", re.DOTALL)
 
 
 def inspected(file: BinaryIO) -> dict[str, Any]:
-    """What an image's ``info`` should say and Pillow does not; ``file`` is left at its beginning.
-
-    ``cicp`` are code points for primaries and transfer curve, which PNG prefers to a profile; in
-    AVIF and HEIF files they are ``nclx``, and a profile is preferred.
-    """
-    head = file.read(74)
+    """What Pillow does not say of a file, by entry of an image's ``info``; or a refusal."""
+    file.seek(0)
+    head = file.read(12)
+    file.seek(0)
     found: dict[str, Any] = {}
     if head.startswith(PNG):
         found = _of_png(file)
-    elif head.startswith(BMP):
-        _require_plain_bmp(head)
     elif head.startswith(JPEG):
-        file.seek(0)
         found = _of_jpeg(file.read())
     elif head[4:8] == b"ftyp":
-        file.seek(0)
         found = _of_boxes(file.read())
     file.seek(0)
     return found
-
-
-def _require_plain_bmp(head: bytes) -> None:
-    """Refuse what browsers show of a BMP file and Pillow does not: a profile, hidden alpha."""
-    size, bits, compression = struct.unpack_from("<I10xHI", head, 14)
-    if size >= 124 and head[70:74] in (b"DEBM", b"KNIL"):
-        raise PictureError("a BMP file with a colour profile is not read: save it as PNG")
-    has_alpha = size >= 56 and head[66:70] != bytes(4)
-    if has_alpha and (bits, compression) in ((16, 0), (16, 3), (32, 0)):
-        raise PictureError("a BMP file with this kind of transparency is not read: save it as PNG")
 
 
 def _of_jpeg(content: bytes) -> dict[str, Any]:
@@ -383,7 +329,10 @@ def _of_png(file: BinaryIO) -> dict[str, Any]:
         length, kind = struct.unpack(">I4s", header)
         pixels |= kind == b"IDAT"
         if kind not in _COLOUR_CHUNKS:
-            file.seek(length + 4, 1)
+            keyword = file.read(min(length, 80)) if kind in _TEXT_CHUNKS else b""
+            if keyword.partition(b"\0")[0] in _RESERVED:
+                raise PictureError("a comment in the PNG file poses as its colours: save it again")
+            file.seek(length + 4 - len(keyword), 1)
             continue
         if kind in seen or pixels:
             raise PictureError(
@@ -392,21 +341,25 @@ def _of_png(file: BinaryIO) -> dict[str, Any]:
             )
         seen[kind] = file.read(length)
         file.seek(4, 1)
-    if seen.get(b"sRGB", b"\0") not in _SRGB:
+    if seen.get(b"sRGB", b"\0") not in (b"\0", b"\1", b"\2", b"\3"):  # browsers ignore others
         raise PictureError("the PNG file has a damaged sRGB chunk: save it again")
-    code = seen.get(b"cICP", b"")
-    if not code:
-        return {}
-    if len(code) != 4 or code[2:] != b"\0\1":
-        raise PictureError("the PNG file has code points that do not fit PNG: save it again")
-    if code[0] == 2 or code[1] in (1, 2, 6, 14, 15):
-        raise PictureError("viewers differ on the code points of the PNG file: save it again")
-    return {"cicp": (code[0], code[1])}
+    if b"cICP" in seen and (b"iCCP" in seen or seen[b"cICP"] != _SRGB_CODE):
+        raise PictureError("the PNG file has code points that are not sRGB's alone: convert it")
+    return {}
+
+
+def _require_srgb(primaries: int, transfer: int) -> None:
+    """Refuse code points (ITU-T H.273) of other colours than those that viewers take for sRGB."""
+    if primaries not in (1, 2) or transfer not in (1, 2, 6, 13, 14, 15):
+        raise PictureError(
+            f"the picture has other colours than those of sRGB (code points {primaries}, "
+            f"{transfer}): convert it to sRGB first"
+        )
 
 
 def _of_boxes(content: bytes) -> dict[str, Any]:
     found = _gain_map(content)
-    if b"tmap" in content[:_BRANDS]:
+    if b"tmap" in content[:64]:  # where a HEIF or AVIF file names its features
         found[GAIN_MAP] = True
     if content[8:12] in (b"avif", b"avis"):
         if _CROPPED.search(content):
@@ -417,7 +370,7 @@ def _of_boxes(content: bytes) -> dict[str, Any]:
     if len(codes) > 1:
         raise PictureError("the file names several colour spaces: save it again")
     if codes:
-        found["nclx"] = struct.unpack(">HH", codes.pop())
+        found["code points"] = struct.unpack(">HH", codes.pop())
     return found
 
 

@@ -6,7 +6,7 @@ refused, because a verdict on one would be taken for a verdict on the other.
 
 A colour profile decides what a viewer shows, so a wild one can show a picture that nobody marked.
 Pictures may bring what cameras, phones and editors write: three primaries, and tone curves that
-rise about as a power does. CMYK needs tables, so those are judged by what they show.
+rise about as a power does. CMYK is refused, because what it shows depends on tables.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ from __future__ import annotations
 import io
 import struct
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL import Image, ImageCms
+from PIL.Image import Image as PilImage
 
 from coverlock_sdk.arrays import AnyArray, Images
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.picture import LUMA, Picture
-
-if TYPE_CHECKING:
-    from PIL.Image import Image as PilImage
-
 
 ALIKE = 0.8
 """Likeness of two views of one picture, at least.
@@ -32,12 +30,9 @@ ALIKE = 0.8
 Of 1,000 COCO photos, each taken for Display P3, Adobe RGB or ProPhoto RGB, the least alike was
 left with 0.98, 0.91 and 0.85. In 20,000 pairs of different ones, none was more than 0.16 alike.
 """
-MOSTLY = 0.5
-"""Mean opacity below which a picture is mostly transparent."""
 
 _SIDE, _BLOCK = 128, 8
 _NOISE = 1e-4  # variance, in squares of the range from black to white, that nobody sees
-_COLOUR_INFO = ("icc_profile", "gamma", "chromaticity", "srgb", "cicp")
 
 
 def shown(image: PilImage) -> PilImage:
@@ -46,23 +41,24 @@ def shown(image: PilImage) -> PilImage:
     A picture of another colour space leaves with the profile of sRGB; others keep what they have.
     """
     plain = _plain_mode(image)
-    content = declared_profile(plain)
-    profile = open_profile(content) if content else None
-    if profile is not None and plain.mode.startswith("I"):
-        plain = _at_eight_bits(plain)
-    if profile is None or not profile.fits(plain.mode) or profile.is_srgb:
-        return plain.convert("RGB") if plain.mode == "CMYK" else plain
-    others = [_small(plain)]
-    if plain.mode == "CMYK":
-        others.append(_small(profile.applied(plain, 1)))  # viewers choose either intent
+    content = plain.info.get("icc_profile")
+    if not content:
+        _require_usual_gamma(plain.info)
+        return plain
+    profile = open_profile(content)
+    if plain.mode.startswith("I"):
+        plain = Image.fromarray((np.asarray(plain) // 257).clip(0, 255).astype(np.uint8))
+        plain.info = dict(image.info)
+    grey = plain.mode in ("L", "LA")
+    fits = profile.space == b"RGB " or (profile.space == b"GRAY" and grey)  # as for viewers
+    if not fits or profile.is_srgb:
+        return plain
     seen = profile.applied(plain)
-    if min(likeness(_small(seen), other) for other in others) < ALIKE:
+    if likeness(_small(seen), _small(plain)) < ALIKE:
         raise PictureError(
-            "the picture looks different where its colour profile is ignored: "
-            "convert it to sRGB first"
+            f"the picture looks different where its colour profile is ignored: {_ADVICE}"
         )
-    seen.info = {key: value for key, value in plain.info.items() if key not in _COLOUR_INFO}
-    seen.info["icc_profile"] = _srgb_profile()
+    seen.info = {**plain.info, "icc_profile": _srgb_profile()}
     return seen
 
 
@@ -72,7 +68,7 @@ def require_opaque(picture: Picture) -> Picture:
         return picture
     over_white = np.tensordot(LUMA, picture.view((_SIDE, _SIDE)), axes=1)
     opacity = Picture(picture.alpha).view((_SIDE, _SIDE))[0]
-    if opacity.mean() < MOSTLY:
+    if opacity.mean() < 0.5:
         raise PictureError("the picture is mostly transparent: lay it over a background first")
     if likeness(over_white, over_white - (1 - opacity)) < ALIKE:
         raise PictureError(
@@ -83,10 +79,9 @@ def require_opaque(picture: Picture) -> Picture:
 
 
 def likeness(one: Images, other: Images) -> float:
-    """How alike two grey views (128, 128) are, in what is coarse and in what is fine: the lower.
+    """How alike two grey views (128, 128) are, from about 0 to 1: the lower of two correlations.
 
-    Fine is what remains of blocks of 8 x 8 without their mean, and coarse is those means. Overall
-    brightness does not count. Equal views are 1, unrelated ones about 0.
+    One is of the means of blocks of 8 x 8, the other of what remains of the blocks without them.
     """
     blocks = [
         view.reshape(_SIDE // _BLOCK, _BLOCK, _SIDE // _BLOCK, _BLOCK) for view in (one, other)
@@ -103,39 +98,27 @@ def _agreement(a: Images, b: Images) -> float:
 
 
 def _small(image: PilImage) -> Images:
-    from PIL import Image
-
-    opaque = image.convert("RGB") if image.mode == "CMYK" else image
-    grey = opaque.convert("L").resize((_SIDE, _SIDE), Image.Resampling.BOX)
+    grey = image.convert("L").resize((_SIDE, _SIDE), Image.Resampling.BOX)
     return np.asarray(grey, dtype=np.float32) / np.float32(255)
 
 
 def _plain_mode(image: PilImage) -> PilImage:
-    """Bring an image to L, LA, RGB, RGBA, CMYK or 16-bit grey without losing what can be seen."""
+    """Bring an image to L, LA, RGB, RGBA or 16-bit grey without losing what can be seen."""
     if image.mode == "F":
         raise PictureError("a floating-point (mode F) image has no defined white: convert it first")
+    if image.mode == "CMYK":
+        raise PictureError("a CMYK picture has no colours of its own: convert it to sRGB first")
     if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
         if image.mode.startswith("I"):
             raise PictureError("16-bit grey with a transparent level is not read: use 8 bits")
         return image.convert("LA" if image.mode in ("1", "L", "La") else "RGBA")
-    if image.mode in ("L", "LA", "RGB", "RGBA", "CMYK") or image.mode.startswith("I"):
+    if image.mode in ("L", "LA", "RGB", "RGBA") or image.mode.startswith("I"):
         return image
     return image.convert("L" if image.mode == "1" else "RGB")
 
 
-def _at_eight_bits(image: PilImage) -> PilImage:
-    from PIL import Image
-
-    levels = (np.asarray(image) // 257).clip(0, 255).astype(np.uint8)
-    grey = Image.fromarray(levels)
-    grey.info = dict(image.info)
-    return grey
-
-
 @lru_cache(maxsize=1)
 def _srgb_profile() -> bytes:
-    from PIL import ImageCms
-
     content = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     date = struct.pack(">6H", 2000, 1, 1, 0, 0, 0)  # so that the same picture gives the same file
     return content[:24] + date + content[36:]
@@ -149,20 +132,8 @@ SAME = 2
 """Levels by which a profile may move colours and still be called sRGB."""
 
 SRGB_PRIMARIES = (0.3127, 0.3290, 0.64, 0.33, 0.30, 0.60, 0.15, 0.06)
-P3_PRIMARIES = (0.3127, 0.3290, 0.680, 0.320, 0.265, 0.690, 0.150, 0.060)
 """Chromaticities (x, y) of white, red, green and blue, in the order of PNG's cHRM."""
-CODED_PRIMARIES = {
-    5: (0.3127, 0.3290, 0.64, 0.33, 0.29, 0.60, 0.15, 0.06),
-    6: (0.3127, 0.3290, 0.630, 0.340, 0.310, 0.595, 0.155, 0.070),
-    12: P3_PRIMARIES,
-}
-"""The same by code point, for those that viewers tell from sRGB: old television and Display P3."""
-SRGB_CURVE = (2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)
 
-_D50 = np.array([0.9642, 1.0, 0.8249])
-_BRADFORD = np.array(
-    [[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]]
-)
 _TABLES = {b"A2B0", b"A2B1", b"A2B2", b"D2B0", b"D2B1", b"D2B2", b"D2B3"}
 _PARAMETERS = {0: 1, 3: 5, 4: 7}
 _ADVICE = "convert the picture to sRGB first"
@@ -172,29 +143,23 @@ class Profile:
     """A profile that a picture may bring, and what it does to pixels."""
 
     def __init__(self, content: bytes) -> None:
-        from PIL import ImageCms
-
         try:
             self.space = content[16:20]
-            self._tags = _tags(content)
+            tags = _tags(content)
             self._profile = ImageCms.ImageCmsProfile(io.BytesIO(content))
         except (struct.error, OSError):
             raise PictureError(f"the picture's colour profile is damaged: {_ADVICE}") from None
-        if self.space in (b"RGB ", b"GRAY"):
-            self._require_plain_curves()
-        self._transforms: dict[tuple[str, int], Any] = {}
-
-    def fits(self, mode: str) -> bool:
-        """Whether viewers apply it to a picture of this mode; they leave others as they are."""
-        grey = ("L", "LA")
-        modes = {b"RGB ": (*grey, "RGB", "RGBA"), b"GRAY": grey, b"CMYK": ("CMYK",)}
-        return mode in modes.get(self.space, ())
+        names = {b"RGB ": (b"rTRC", b"gTRC", b"bTRC"), b"GRAY": (b"kTRC",)}.get(self.space, ())
+        if names and _TABLES & tags.keys():  # which viewers read differently
+            raise PictureError(f"the picture's colour profile is one of tables: {_ADVICE}")
+        if not all(name in tags and _rises_like_a_power(tags[name]) for name in names):
+            raise PictureError(
+                f"the picture's colour profile changes its tones beyond recognition: {_ADVICE}"
+            )
 
     @cached_property
     def is_srgb(self) -> bool:
         """Whether it leaves colours where they are."""
-        from PIL import Image
-
         if self.space != b"RGB ":
             return False
         steps = np.linspace(0, 255, 9).round().astype(np.uint8)
@@ -202,47 +167,25 @@ class Profile:
         seen = np.asarray(self.applied(Image.fromarray(colours)))
         return int(np.abs(seen.astype(int) - colours).max()) <= SAME
 
-    def applied(self, image: PilImage, intent: int = 0) -> PilImage:
+    def applied(self, image: PilImage) -> PilImage:
         """``image`` in sRGB, as it is shown; alpha stays as it is, and grey stays grey."""
         if self.space == b"GRAY":
-            seen = self._transformed(image.getchannel("L"), "RGB", intent).getchannel("G")
+            seen = self._transformed(image.getchannel("L"), "RGB").getchannel("G")
             if image.mode == "LA":
                 seen.putalpha(image.getchannel("A"))
             return seen
-        if self.space == b"CMYK":
-            return self._transformed(image, "RGB", intent)
-        colour = (
-            image
-            if image.mode in ("RGB", "RGBA")
-            else image.convert("RGBA" if image.mode == "LA" else "RGB")
-        )
-        return self._transformed(colour, colour.mode, intent)
+        colour = image.convert("RGBA" if image.mode.endswith("A") else "RGB")
+        return self._transformed(colour, colour.mode)
 
-    def _transformed(self, image: PilImage, mode: str, intent: int) -> PilImage:
-        from PIL import ImageCms
-
-        key = image.mode, intent
+    def _transformed(self, image: PilImage, mode: str) -> PilImage:
+        srgb = ImageCms.createProfile("sRGB")
         try:
-            if key not in self._transforms:
-                srgb = ImageCms.createProfile("sRGB")
-                self._transforms[key] = ImageCms.buildTransform(
-                    self._profile, srgb, image.mode, mode, ImageCms.Intent(intent)
-                )
-            seen = ImageCms.applyTransform(image, self._transforms[key])
+            transform = ImageCms.buildTransform(self._profile, srgb, image.mode, mode)
+            seen = ImageCms.applyTransform(image, transform)
         except ImageCms.PyCMSError:
             raise PictureError(f"the picture's colour profile is damaged: {_ADVICE}") from None
         assert seen is not None
         return seen
-
-    def _require_plain_curves(self) -> None:
-        """Refuse tables, which viewers read differently, and curves that show another picture."""
-        if _TABLES & set(self._tags):
-            raise PictureError(f"the picture's colour profile is one of tables: {_ADVICE}")
-        names = (b"kTRC",) if self.space == b"GRAY" else (b"rTRC", b"gTRC", b"bTRC")
-        if not all(name in self._tags and _rises_like_a_power(self._tags[name]) for name in names):
-            raise PictureError(
-                f"the picture's colour profile changes its tones beyond recognition: {_ADVICE}"
-            )
 
 
 @lru_cache(maxsize=16)
@@ -251,67 +194,13 @@ def open_profile(content: bytes) -> Profile:
     return Profile(content)
 
 
-def declared_profile(image: PilImage) -> bytes | None:
-    """The profile that the file of ``image`` names, by the precedence that browsers follow."""
-    info = image.info
-    if "cicp" in info:
-        return _coded_profile(*info["cicp"])
-    if info.get("icc_profile"):
-        content: bytes = info["icc_profile"]
-        return content
+def _require_usual_gamma(info: dict[Any, Any]) -> None:
+    """Refuse what only PNG files say by numbers: any colours but those that stand for sRGB."""
     if "srgb" in info or not info.get("gamma"):
-        return None
-    if abs(info["gamma"] - 1 / 2.2) < 1e-3 and "chromaticity" not in info:
-        return None  # what programs write that mean sRGB
-    exponent = 1 / info["gamma"]
-    if not EXPONENTS[0] <= exponent <= EXPONENTS[1]:
-        raise PictureError(f"the picture's gamma changes it beyond recognition: {_ADVICE}")
-    return matrix_profile(info.get("chromaticity", SRGB_PRIMARIES), (exponent,))
-
-
-def _coded_profile(primaries: int, transfer: int) -> bytes | None:
-    """The profile of code points (ITU-T H.273), which PNG and AVIF files may have instead."""
-    if transfer in (1, 2, 6, 13, 14, 15):  # viewers take all these curves for that of sRGB
-        if primaries in (1, 2):
-            return None
-        if primaries in CODED_PRIMARIES:
-            return matrix_profile(CODED_PRIMARIES[primaries], SRGB_CURVE)
-    raise PictureError(
-        f"the picture has colours for HDR or film (code points {primaries}, {transfer}): {_ADVICE}"
-    )
-
-
-def matrix_profile(primaries: tuple[float, ...], curve: tuple[float, ...]) -> bytes:
-    """A profile made from chromaticities (x, y) of white, red, green and blue, and a tone curve.
-
-    The curve is an exponent, or the five parameters of a power with a straight beginning.
-    """
-    white, *colours = (
-        np.array([x / y, 1, (1 - x - y) / y])
-        for x, y in zip(primaries[::2], primaries[1::2], strict=True)
-    )
-    scale = np.diag((_BRADFORD @ _D50) / (_BRADFORD @ white))
-    adapted = np.linalg.inv(_BRADFORD) @ scale @ _BRADFORD @ np.stack(colours, axis=1)
-    red, green, blue = (adapted * np.linalg.solve(adapted, _D50)).T
-    kind = struct.pack(">4s4xHxx", b"para", 0 if len(curve) == 1 else 3)
-    tags = {b"wtpt": _xyz(_D50), b"rXYZ": _xyz(red), b"gXYZ": _xyz(green), b"bXYZ": _xyz(blue)}
-    tags |= dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), kind + _fixed(curve))
-    table, body, start = b"", b"", 132 + 12 * len(tags)
-    for name, content in tags.items():
-        table += struct.pack(">4sII", name, start + len(body), len(content))
-        body += content
-    size = start + len(body)
-    header = struct.pack(">I4xI4s4s4s", size, 0x04200000, b"mntr", b"RGB ", b"XYZ ")
-    header += struct.pack(">6H4s28x", 2000, 1, 1, 0, 0, 0, b"acsp") + _fixed(_D50)
-    return header.ljust(128, b"\0") + struct.pack(">I", len(tags)) + table + body
-
-
-def _fixed(values: Any) -> bytes:
-    return np.round(np.asarray(values) * 65536).astype(">i4").tobytes()
-
-
-def _xyz(values: AnyArray) -> bytes:
-    return b"XYZ \0\0\0\0" + _fixed(values)
+        return
+    primaries = info.get("chromaticity", SRGB_PRIMARIES)
+    if abs(info["gamma"] - 1 / 2.2) > 1e-3 or not np.allclose(primaries, SRGB_PRIMARIES, atol=2e-3):
+        raise PictureError(f"the picture has a gamma or primaries of its own: {_ADVICE}")
 
 
 def _tags(content: bytes) -> dict[bytes, bytes]:

@@ -10,16 +10,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL import Image
+from PIL.Image import Image as PilImage
 
 from coverlock_sdk.arrays import AnyArray
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import (
     GAIN_MAP,
     KEPT_INFO,
-    decode_image,
     explained,
     load_image,
     refuse_animation,
@@ -28,9 +29,6 @@ from coverlock_sdk.images.codecs import (
 from coverlock_sdk.images.colours import require_opaque, shown
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture, require_size
 
-if TYPE_CHECKING:
-    from PIL.Image import Image as PilImage
-
 Restore = Callable[[Picture], Any]
 """Gives a picture back as the kind that was read; files come back as PIL images."""
 
@@ -38,9 +36,8 @@ Restore = Callable[[Picture], Any]
 class Given:
     """What a caller gave: one picture or many. Iterating reads them one by one.
 
-    Files of more than ``max_pixels`` are refused. Large JPEG files may be decoded at a fraction of
-    their size, if ``seen_at`` is the size to which pictures will be resampled. ``whole`` gives a
-    picture by its number, where those given were made from such a fraction.
+    ``seen_at`` is the size to which pictures will be resampled: large JPEG files may be decoded at
+    a fraction of theirs. ``whole`` gives a picture by its number, where those given were.
     """
 
     def __init__(
@@ -139,11 +136,8 @@ def opened(
     if isinstance(source, Picture):
         return source, lambda picture: picture
     if is_path(source) or isinstance(source, bytes):
-        image = (
-            decode_image(source, max_pixels, seen_at)
-            if isinstance(source, bytes)
-            else load_image(Path(source), max_pixels, seen_at)
-        )
+        file = source if isinstance(source, bytes) else Path(source)
+        image = load_image(file, max_pixels, seen_at)
         if judged and GAIN_MAP in image.info:
             raise PictureError(
                 "the file holds a second rendition for HDR screens (a gain map), which may show "
@@ -157,7 +151,7 @@ def opened(
         return picture, lambda other: _tensor_like(source, restore(other)).to(source.dtype)
     if isinstance(source, np.ndarray):
         return _from_array(source)
-    if type(source).__module__.startswith("PIL.") or hasattr(source, "getbands"):
+    if isinstance(source, PilImage):
         with explained("the image"):
             upright = upright_image(source)
         return _from_pil(upright)
@@ -169,15 +163,15 @@ def opened(
 
 def _from_pil(source: PilImage) -> tuple[Picture, Restore]:
     """The picture of an upright image."""
-    from PIL import Image
-
     with explained("the image"):
         refuse_animation(source)
         image = shown(source)
         values = np.asarray(image)
     values = values[..., None] if values.ndim == 2 else values
     if image.mode.startswith("I"):
-        values = _sixteen_bit(values)
+        if values.min(initial=0) < 0 or values.max(initial=0) > 65535:
+            raise PictureError("a 32-bit integer picture has values beyond 16 bits: convert it")
+        values = values.astype(np.uint16)
     has_alpha = image.mode in ("LA", "RGBA")
     pixels, alpha = (values[..., :-1], values[..., -1:]) if has_alpha else (values, None)
     info: dict[Any, Any] = {key: image.info[key] for key in KEPT_INFO if key in image.info}
@@ -189,12 +183,6 @@ def _from_pil(source: PilImage) -> tuple[Picture, Restore]:
         return result
 
     return require_opaque(Picture(np.ascontiguousarray(pixels), alpha)), restore
-
-
-def _sixteen_bit(values: AnyArray) -> AnyArray:
-    if values.size and (values.min() < 0 or values.max() > 65535):
-        raise PictureError("a 32-bit integer picture has values beyond 16 bits: convert it first")
-    return values.astype(np.uint16)
 
 
 def _from_array(values: AnyArray) -> tuple[Picture, Restore]:
@@ -210,19 +198,16 @@ def _from_array(values: AnyArray) -> tuple[Picture, Restore]:
             f"a float array of shape {values.shape} is not a picture: "
             "float pictures are channels-first, (3, H, W) or (N, 3, H, W)"
         )
-    if not np.isfinite(values).all():
-        raise PictureError("the picture contains NaN or infinite values")
     low, high = float(values.min()), float(values.max())
-    if low < -1e-3 or high > 1 + 1e-3:
+    if not -1e-3 <= low <= high <= 1 + 1e-3:  # as NaN is not
         raise PictureError(
             f"float pictures are in [0, 1], but this one reaches from {low:.4g} to {high:.4g}"
         )
     pixels = np.clip(np.moveaxis(values.astype(np.float32), 0, -1), 0, 1)
 
-    def restore(picture: Picture) -> AnyArray:
-        return np.ascontiguousarray(np.moveaxis(picture.pixels, -1, 0).astype(values.dtype))
-
-    return Picture(pixels), restore
+    return Picture(pixels), lambda other: np.ascontiguousarray(
+        np.moveaxis(other.pixels, -1, 0).astype(values.dtype)
+    )
 
 
 def _from_integers(values: AnyArray) -> tuple[Picture, Restore]:

@@ -8,29 +8,35 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageEnhance
 
-Picture = npt.NDArray[np.uint8]
+from coverlock_sdk.arrays import Images, Pixels
 
 
 class Distortion(Protocol):
-    """A change a picture may go through: 8-bit RGB in, 8-bit RGB out."""
+    """A change a picture may go through; the picture itself is left alone."""
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
-        """Return the distorted picture; ``picture`` itself is left alone."""
-        ...
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels: ...
 
 
-def _to_bytes(values: npt.NDArray[np.floating]) -> Picture:
-    rounded: Picture = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+def _to_bytes(values: npt.NDArray[np.floating]) -> Pixels:
+    rounded: Pixels = np.clip(np.rint(values), 0, 255).astype(np.uint8)
     return rounded
+
+
+def _middle(picture: Pixels, height: int, width: int) -> Pixels:
+    top, left = (picture.shape[0] - height) // 2, (picture.shape[1] - width) // 2
+    return picture[top : top + height, left : left + width]
+
+
+def _resized(image: Image.Image, scale: float, by: Image.Resampling) -> Image.Image:
+    return image.resize([max(1, round(side * scale)) for side in image.size], by)
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class GaussianNoise:
 
     sigma: float
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         noise = rng.standard_normal(picture.shape, dtype=np.float32)
         return _to_bytes(picture + noise * np.float32(self.sigma * 255))
 
@@ -50,7 +56,7 @@ class Brightness:
 
     factor: float
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         return np.asarray(ImageEnhance.Brightness(Image.fromarray(picture)).enhance(self.factor))
 
 
@@ -60,7 +66,7 @@ class Contrast:
 
     factor: float
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         return np.asarray(ImageEnhance.Contrast(Image.fromarray(picture)).enhance(self.factor))
 
 
@@ -70,28 +76,21 @@ class GaussianBlur:
 
     sigma: float
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         radius = max(1, math.ceil(4 * self.sigma))
         kernel = np.exp(-0.5 * (np.arange(-radius, radius + 1) / self.sigma) ** 2)
         kernel = (kernel / kernel.sum()).astype(np.float32)
-        blurred = picture.astype(np.float32)
-        for axis in (0, 1):
-            blurred = _convolve(blurred, kernel, axis)
-        return _to_bytes(blurred)
+        down = _convolved(picture.astype(np.float32), kernel)
+        return _to_bytes(_convolved(down.swapaxes(0, 1), kernel).swapaxes(0, 1))
 
 
-def _convolve(
-    values: npt.NDArray[np.float32], kernel: npt.NDArray[np.float32], axis: int
-) -> npt.NDArray[np.float32]:
+def _convolved(values: Images, kernel: Images) -> Images:
+    """Along the first axis."""
     radius = len(kernel) // 2
-    padding = [(radius, radius) if a == axis else (0, 0) for a in range(values.ndim)]
-    padded = np.pad(values, padding, mode="symmetric")
-    length = values.shape[axis]
+    padded = np.pad(values, ((radius, radius), (0, 0), (0, 0)), mode="symmetric")
     total = np.zeros_like(values)
     for offset, weight in enumerate(kernel):
-        window = [slice(None)] * values.ndim
-        window[axis] = slice(offset, offset + length)
-        total += weight * padded[tuple(window)]
+        total += weight * padded[offset : offset + len(values)]
     return total
 
 
@@ -101,7 +100,7 @@ class Jpeg:
 
     quality: int
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         file = io.BytesIO()
         Image.fromarray(picture).save(file, format="JPEG", quality=self.quality)
         return np.asarray(Image.open(file))
@@ -109,23 +108,19 @@ class Jpeg:
 
 @dataclass(frozen=True)
 class Crop:
-    """Keep ``area`` of the picture's area, its proportions unchanged.
-
-    Without ``anywhere`` the centre is kept. The result is smaller, as a real crop is;
-    verification brings it back to the size its networks want.
-    """
+    """Keep ``area`` of the picture's area, its proportions unchanged: the centre, or anywhere."""
 
     area: float
     anywhere: bool = False
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         height, width = picture.shape[:2]
         side = math.sqrt(self.area)
         kept_height, kept_width = max(1, round(height * side)), max(1, round(width * side))
-        top, left = (height - kept_height) // 2, (width - kept_width) // 2
-        if self.anywhere:
-            top = int(rng.integers(height - kept_height + 1))
-            left = int(rng.integers(width - kept_width + 1))
+        if not self.anywhere:
+            return _middle(picture, kept_height, kept_width)
+        top = int(rng.integers(height - kept_height + 1))
+        left = int(rng.integers(width - kept_width + 1))
         return picture[top : top + kept_height, left : left + kept_width]
 
 
@@ -135,32 +130,26 @@ class Rotation:
 
     degrees: float
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         height, width = picture.shape[:2]
         turned = Image.fromarray(picture).rotate(self.degrees, Image.Resampling.BICUBIC)
         angle = math.radians(abs(self.degrees))
         elongation = max(height, width) / min(height, width)
         inside = 1 / (math.cos(angle) + elongation * math.sin(angle))
         # The outermost pixels are half empty after turning.
-        kept_height, kept_width = int((height - 2) * inside), int((width - 2) * inside)
-        top, left = (height - kept_height) // 2, (width - kept_width) // 2
-        return np.asarray(turned)[top : top + kept_height, left : left + kept_width]
+        return _middle(np.asarray(turned), int((height - 2) * inside), int((width - 2) * inside))
 
 
 @dataclass(frozen=True)
 class Rescaling:
-    """Shown at ``scale`` and captured, then enlarged again: detail is lost, the size is not.
-
-    A display reduces bilinearly and an editor enlarges bicubically, so the filters differ.
-    """
+    """Shown at ``scale`` (bilinearly) and captured, then enlarged again (bicubically)."""
 
     scale: float
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
-        height, width = picture.shape[:2]
-        shown = (max(1, round(width * self.scale)), max(1, round(height * self.scale)))
-        captured = Image.fromarray(picture).resize(shown, Image.Resampling.BILINEAR)
-        return np.asarray(captured.resize((width, height), Image.Resampling.BICUBIC))
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
+        image = Image.fromarray(picture)
+        captured = _resized(image, self.scale, Image.Resampling.BILINEAR)
+        return np.asarray(captured.resize(image.size, Image.Resampling.BICUBIC))
 
 
 @dataclass(frozen=True)
@@ -170,10 +159,8 @@ class Sharing:
     scale: float
     quality: int
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
-        height, width = picture.shape[:2]
-        size = max(1, round(width * self.scale)), max(1, round(height * self.scale))
-        smaller = Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS)
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
+        smaller = _resized(Image.fromarray(picture), self.scale, Image.Resampling.LANCZOS)
         return Jpeg(self.quality)(np.asarray(smaller), rng)
 
 
@@ -181,7 +168,7 @@ class Sharing:
 class Flip:
     """Left and right exchanged."""
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         return np.ascontiguousarray(picture[:, ::-1])
 
 
@@ -195,7 +182,7 @@ class ColourJitter:
     strength: float
     hue: float
 
-    def __call__(self, picture: Picture, rng: np.random.Generator) -> Picture:
+    def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels:
         image = Image.fromarray(picture)
         for change in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
             image = change(image).enhance(1 + rng.uniform(-self.strength, self.strength))
@@ -205,48 +192,38 @@ class ColourJitter:
         return np.asarray(Image.merge("HSV", (turned, saturation, value)).convert("RGB"))
 
 
-EVALUATION: Mapping[str, Distortion] = MappingProxyType(
-    {
-        "noise": GaussianNoise(0.05),
-        "brightness": Brightness(1.2),
-        "blur": GaussianBlur(1.0),
-        "jpeg": Jpeg(70),
-        "contrast": Contrast(1.2),
-        "crop": Crop(0.80),
-    }
-)
+EVALUATION: dict[str, Distortion] = {
+    "noise": GaussianNoise(0.05),
+    "brightness": Brightness(1.2),
+    "blur": GaussianBlur(1.0),
+    "jpeg": Jpeg(70),
+    "contrast": Contrast(1.2),
+    "crop": Crop(0.80),
+}
 """The paper's six evaluation distortions (table 3), by name and in its order."""
 
-HARDER: Mapping[str, Distortion] = MappingProxyType(
-    {
-        "jpeg-30": Jpeg(30),
-        "crop-50": Crop(0.50),
-        "rotation": Rotation(5),
-        "screenshot": Rescaling(0.6),
-        "sharing": Sharing(0.6, quality=60),
-        "flip": Flip(),
-        "colour": ColourJitter(0.3, hue=0.05),
-    }
-)
+HARDER: dict[str, Distortion] = {
+    "jpeg-30": Jpeg(30),
+    "crop-50": Crop(0.50),
+    "rotation": Rotation(5),
+    "screenshot": Rescaling(0.6),
+    "sharing": Sharing(0.6, quality=60),
+    "flip": Flip(),
+    "colour": ColourJitter(0.3, hue=0.05),
+}
 """What the paper does not evaluate, but pictures meet all the same."""
 
-
-Draw = Callable[[np.random.Generator], Distortion]
-
-TRAINING: Mapping[str, Draw] = MappingProxyType(
-    {
-        "jpeg": lambda rng: Jpeg(int(rng.integers(45, 91))),
-        "blur": lambda rng: GaussianBlur(rng.uniform(0.3, 2.0)),
-        "noise": lambda rng: GaussianNoise(rng.uniform(0.005, 0.02)),
-        "crop": lambda rng: Crop(rng.uniform(0.70, 0.95), anywhere=True),
-        "brightness": lambda rng: Brightness(rng.uniform(0.7, 1.3)),
-        "contrast": lambda rng: Contrast(rng.uniform(0.7, 1.3)),
-    }
+TRAINING: tuple[Callable[[np.random.Generator], Distortion], ...] = (
+    lambda rng: Jpeg(int(rng.integers(45, 91))),
+    lambda rng: GaussianBlur(rng.uniform(0.3, 2.0)),
+    lambda rng: GaussianNoise(rng.uniform(0.005, 0.02)),
+    lambda rng: Crop(rng.uniform(0.70, 0.95), anywhere=True),
+    lambda rng: Brightness(rng.uniform(0.7, 1.3)),
+    lambda rng: Contrast(rng.uniform(0.7, 1.3)),
 )
 """The training distribution of appendix B.3: each entry draws one distortion of its kind."""
 
 
 def draw_training_distortion(rng: np.random.Generator) -> Distortion:
     """One distortion from the training distribution, every kind equally likely."""
-    kinds = list(TRAINING.values())
-    return kinds[int(rng.integers(len(kinds)))](rng)
+    return TRAINING[int(rng.integers(len(TRAINING)))](rng)

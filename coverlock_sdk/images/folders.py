@@ -5,18 +5,14 @@ from __future__ import annotations
 import glob
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath
 
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import (
-    HEAD_BYTES,
-    LOSSLESS_SUFFIXES,
-    LOSSY_SUFFIXES,
     PICTURE_SUFFIXES,
-    begins_like_a_picture,
+    WRITTEN,
     default_output,
     require_format,
 )
@@ -74,15 +70,10 @@ def pictures_in(folder: Path, deep: bool = True) -> list[Path]:
 
 
 def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
-    """The pictures of ``folder`` for training, and the share of them held out for validation.
-
-    A picture's name alone decides, so its side does not change when the collection does.
-    """
+    """The pictures of ``folder`` for training, and the share of them held out for validation."""
     paths = pictures_in(folder, deep=False)
-    training: list[Path] = []
-    validation: list[Path] = []
-    for path in paths:
-        (validation if is_held_out(path, held_out) else training).append(path)
+    validation = [path for path in paths if is_held_out(path, held_out)]
+    training = [path for path in paths if not is_held_out(path, held_out)]
     if len(training) < 2 or not validation:
         raise PictureError(f"{folder} holds too few pictures to train on ({len(paths)})")
     return training, validation
@@ -94,20 +85,13 @@ def is_held_out(path: Path, share: float = HELD_OUT) -> bool:
     return draw < share
 
 
-def is_picture(name: str, first_bytes: Callable[[], bytes]) -> bool:
-    """Whether a file of a folder is a picture: its suffix tells or, without one, its content.
-
-    ``first_bytes`` is called only where the name does not tell.
-    """
-    suffix = PurePath(name).suffix.lower()
-    return suffix in PICTURE_SUFFIXES or (not suffix and begins_like_a_picture(first_bytes()))
+def is_picture(path: PurePath) -> bool:
+    """Whether a file of a folder is a picture, by its suffix."""
+    return path.suffix.lower() in PICTURE_SUFFIXES
 
 
 def is_hidden(relative: PurePath) -> bool:
-    """Whether a file of a folder is hidden, or lies in a hidden folder.
-
-    macOS leaves such files beside pictures: ``._a.jpg`` holds the attributes of ``a.jpg``.
-    """
+    """Whether a file is hidden or in a hidden folder, as macOS leaves (``._a.jpg``)."""
     return any(part.startswith(".") for part in relative.parts)
 
 
@@ -116,22 +100,12 @@ def _sorted_out(folder: Path, deep: bool) -> tuple[list[Path], int]:
     entries = folder.rglob("*") if deep else folder.iterdir()
     shown = sorted(path for path in entries if not is_hidden(path.relative_to(folder)))
     files = [path for path in shown if not path.is_dir()]
-    pictures = [path for path in files if is_picture(path.name, partial(_head, path))]
+    pictures = [path for path in files if is_picture(path)]
     others = len(files) - len(pictures)
     if not pictures:
         beside = f", only {others} other file{'s' * (others > 1)}" if others else ""
         raise PictureError(f"the folder {folder} contains no pictures{beside}")
     return pictures, others
-
-
-def _head(path: Path) -> bytes:
-    try:
-        if not path.is_file():  # a pipe would keep its reader waiting
-            return b""
-        with path.open("rb") as file:
-            return file.read(HEAD_BYTES)
-    except OSError:
-        return b""
 
 
 KEEP = "keep"
@@ -145,9 +119,7 @@ def output_paths(
     """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other.
 
     Names end as ``file_format`` says; with "keep" as the original does, or ``.png`` if nothing is
-    written in its format.
-
-    What an earlier run over the same folder wrote is not marked again.
+    written in its format. What an earlier run over the same folder wrote is not marked again.
     """
     if out is not None and out.suffix and not out.is_dir():
         if len(sources) > 1:
@@ -156,27 +128,18 @@ def output_paths(
             )
         require_format(out.suffix)
         return {sources[0]: out}
-    targets: dict[Source, Path] = {}
-    taken: set[Path] = set()
+    targets: dict[Path, Source] = {}
     for source in dict.fromkeys(sources):
         original = source.path if out is None else out / source.relative
-        suffix = _suffix(source.path, file_format)
-        target = default_output(original, suffix)
-        attempt = 1
-        while target in taken:
+        suffix = source.path.suffix.lower() if file_format == KEEP else FORMATS[file_format]
+        suffix = suffix if suffix in WRITTEN else FORMATS["png"]
+        target, attempt = default_output(original, suffix), 1
+        while target in targets:
             attempt += 1
             target = default_output(original.with_stem(f"{original.stem}-{attempt}"), suffix)
-        targets[source] = target
-        taken.add(target)
-    written = {target.resolve() for target in taken}
-    return {s: target for s, target in targets.items() if s.path.resolve() not in written}
-
-
-def _suffix(source: Path, file_format: str) -> str:
-    if file_format != KEEP:
-        return FORMATS[file_format]
-    suffix = source.suffix.lower()
-    return suffix if suffix in (*LOSSLESS_SUFFIXES, *LOSSY_SUFFIXES) else FORMATS["png"]
+        targets[target] = source
+    written = {target.resolve() for target in targets}
+    return {s: target for target, s in targets.items() if s.path.resolve() not in written}
 
 
 def make_writable(folders: Iterable[Path]) -> None:

@@ -31,11 +31,8 @@ LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """How much red, green and blue contribute to grey: ITU-R BT.601, as in JPEG and Pillow."""
 
 ROUND_UP_FROM = 0.5 - 2**-10
-"""Fractions from which on a resampled value is rounded up.
-
-Values half-way between two levels are common where a size is halved, and the order in which a
-machine sums would decide them. A margin wider than such errors makes all machines agree.
-"""
+"""Fractions from which on a resampled value is rounded up: half-way values are common, and a
+margin wider than the errors of summing makes all machines agree on them."""
 
 _STRIP_ROWS = 64  # pictures are processed in strips, so that memory stays near the file's own
 
@@ -217,10 +214,8 @@ def _widened(residual: Images, width: int) -> Images:
 
 def stacked_views(pictures: Sequence[Picture], size: tuple[int, int]) -> Images:
     """What a network of input ``size`` sees of ``pictures``: (N, 3, *size) in [0, 1]."""
-    views = np.empty((len(pictures), 3, *size), dtype=np.float32)
-    for row, picture in enumerate(pictures):
-        views[row] = picture.view(size)
-    return views
+    views = [picture.view(size) for picture in pictures]
+    return np.array(views, dtype=np.float32).reshape(len(views), 3, *size)
 
 
 def require_size(height: int, width: int, max_pixels: int = MOST_PIXELS) -> None:
@@ -249,10 +244,8 @@ def put_back(picture: Picture, size: tuple[int, int] | None, frame: Frame) -> Pi
 
 
 def placed(view: Images, frame: Frame) -> Images:
-    """The original frame (3, H, W) as far as ``view`` (3, H, W) shows it.
-
-    Around it the outermost pixels go on. A decoder that expects bits in certain places finds them
-    there, which it does not in a crop that fills its whole view.
+    """The original frame (3, H, W) as far as ``view`` (3, H, W) shows it, so that bits are in their
+    places; around it the outermost pixels go on.
     """
     if frame.turn:
         return _turned(view, frame)

@@ -9,7 +9,6 @@ seen alike wherever it is verified.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,41 +28,29 @@ def resample_matrix(source: int, target: int) -> FloatArray:
 
 def window_matrix(source: int, target: int, zoom: float) -> FloatArray:
     """Weights (target, source) that bring the central share ``zoom`` of an axis to ``target``."""
-    start, window = (1 - zoom) * source / 2, np.float64(zoom * source)
-    matrix: FloatArray = triangle_filter(np.arange(source), np.arange(target), start, window)
-    return matrix.astype(np.float32)
-
-
-def triangle_filter(source: Any, target: Any, start: Any, window: Any) -> Any:
-    """Weights (..., target, source) that bring a window of the source axis to the target's length.
-
-    ``source`` and ``target`` count the samples of either axis. All four are arrays of NumPy or
-    tensors of PyTorch; ``start`` and ``window``, in samples, may hold many windows at once.
-    When shrinking, the triangle is widened by the scale, which is the antialiasing.
-    """
-    scale = window / len(target)
-    centres = start + (target[:, None] + 0.5) * scale
-    distances = abs(source + 0.5 - centres) / scale.clip(min=1.0)
+    scale = zoom * source / target
+    centres = (1 - zoom) * source / 2 + (np.arange(target)[:, None] + 0.5) * scale
+    # When shrinking, the triangle is widened by the scale, which is the antialiasing.
+    distances = abs(np.arange(source) + 0.5 - centres) / max(scale, 1.0)
     weights = (1.0 - distances).clip(min=0.0)
-    return weights / weights.sum(axis=-1, keepdims=True)
+    matrix: FloatArray = (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+    return matrix
 
 
 LIFT_DAMPING = 0.1
 """How much of an exact lift is given up for fidelity.
 
-Undamped, a lifted residual comes back exactly but is visibly stronger than it was; interpolation
-weakens it, fine detail most, until decoders fail. At 0.1 a lifted mark has about the PSNR it had
-at the native size and decodes nearly as well.
+Undamped, a lifted residual is visibly stronger than it was; at 0.1 it has about the PSNR it had at
+the native size and decodes nearly as well.
 """
 
 
 @lru_cache(maxsize=32)
 @one_thread
 def lift_matrix(small: int, large: int) -> FloatArray:
-    """Weights (large, small) that undo ``resample_matrix(large, small)``, as far as is worth it.
+    """Weights (large, small): the damped pseudo-inverse of ``resample_matrix(large, small)``.
 
-    It is the damped pseudo-inverse: of all residuals on the large axis that come back (nearly)
-    as asked when it is resampled again, the one with the least energy.
+    Of all residuals that come back (nearly) as asked, it gives the one with the least energy.
     """
     shrink = resample_matrix(large, small).astype(np.float64)
     gram = shrink @ shrink.T

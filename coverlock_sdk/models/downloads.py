@@ -46,12 +46,11 @@ def download(
 ) -> None:
     """Bring the file at ``address`` to ``target``, if its digest is ``sha256``.
 
-    ``what`` names the file in errors. ``login`` is an address whose user name and password are
-    sent, to its own server only.
+    ``what`` names the file in errors; ``login`` is an address with a password for its own server.
     """
     what = what or public(address)
     with _explained(what, remedy), _open(address, login) as response:
-        digest = _receive(response, target, progress, MAX_BYTES if most is None else most)
+        digest = _receive(response, target, progress, most or MAX_BYTES)
     if digest != sha256:
         raise CorruptModelError(
             f"{what} is not the file that was declared (its SHA-256 differs), so nothing of it "
@@ -90,18 +89,14 @@ def _explained(what: str, remedy: str) -> Iterator[None]:
 
 def _open(address: str, login: str) -> http.client.HTTPResponse:
     request = urllib.request.Request(public(address), headers={"User-Agent": "coverlock-sdk"})
-    given = urlsplit(login)
-    if given.username is not None and _server(address) == _server(login):
+    given, asked = urlsplit(login), urlsplit(public(address))
+    host = given.netloc.rpartition("@")[2]
+    if given.username is not None and (given.scheme, host) == (asked.scheme, asked.netloc):
         pair = f"{unquote(given.username)}:{unquote(given.password or '')}"
         token = base64.b64encode(pair.encode()).decode()
         request.add_unredirected_header("Authorization", f"Basic {token}")
     response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
     return response
-
-
-def _server(address: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(address)
-    return parts.scheme, parts.hostname, parts.port
 
 
 def _receive(

@@ -12,17 +12,17 @@ import pytest
 from PIL import Image, ImageOps
 
 from coverlock_sdk import plugin_calls
-from coverlock_sdk.arrays import AnyArray, Bits, Images, Logits, Pixels
+from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
 from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.images.folders import find_pictures
+from coverlock_sdk.images.folders import pictures_in
 from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing.pictures import natural_pictures
 from coverlock_sdk.testing.plugin import IMAGES, WATERMARK
 
-__all__ = ["answer", "answers", "legible", "loaded", "marked", "photos", "sound", "watermark"]
+__all__ = ["legible", "loaded", "marked", "photos", "watermark"]
 
 MIN_ACCURACY = 0.95
 """Mean share of right bits in pictures that were saved with 8 bits and otherwise left alone."""
@@ -30,27 +30,6 @@ CHANCE = 0.6
 """Share of right bits below which a decoder is no better than guessing."""
 
 Photos = Callable[[int, tuple[int, int]], Pixels]
-Record = Callable[[str, object], None]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What one method of the plugin answers when the kit calls it as the SDK would."""
-
-    method: str
-    shape: tuple[int, ...]
-    """The shape that the contract wants."""
-    value: Any
-    error: Exception | None
-    overwritten: list[str]
-    """The arguments that were different afterwards."""
-
-    @property
-    def array(self) -> AnyArray:
-        """What was returned; the test is skipped where that is no array."""
-        if not isinstance(self.value, np.ndarray):
-            pytest.skip(f"{self.method} returns no array: see test_runs")
-        return self.value
 
 
 @dataclass(frozen=True)
@@ -84,7 +63,7 @@ def photos(request: pytest.FixtureRequest) -> Photos:
     if folder is None:
         return natural_pictures
     try:
-        files = [source.path for source in find_pictures([str(folder)])]
+        files = pictures_in(folder)
     except CoverLockError as error:
         pytest.exit(f"--images: {error}", returncode=4)
 
@@ -106,46 +85,20 @@ def loaded(watermark: Any) -> Watermark:
 
 
 @pytest.fixture(scope="session")
-def answers(loaded: Watermark, photos: Photos) -> dict[str, Answer]:
-    """The first answer of each method."""
-    images = as_floats(photos(2, plugin_calls.working_size(loaded)))
-    payloads = random_payloads(loaded, 2)
-    return {
-        "embed": _ask(loaded.embed, images.shape, images=images, payloads=payloads),
-        "decode": _ask(loaded.decode, payloads.shape, images=images),
-    }
-
-
-@pytest.fixture(params=["embed", "decode"])
-def answer(request: pytest.FixtureRequest, answers: dict[str, Answer]) -> Answer:
-    """The answer of one method that did not raise."""
-    answer = answers[request.param]
-    if answer.error:
-        pytest.skip(f"{answer.method} raises: see test_runs")
-    return answer
-
-
-@pytest.fixture(scope="session")
-def marked(loaded: Watermark, answers: dict[str, Answer], photos: Photos) -> Marked:
+def marked(loaded: Watermark, photos: Photos) -> Marked:
     """Eight marked pictures; skipped while what the methods return cannot be used."""
     try:
         return mark(loaded, photos(8, plugin_calls.working_size(loaded)))
-    except CoverLockError as error:
-        pytest.skip(f"{error}: repair that first")
+    except CoverLockError:
+        pytest.skip("what the methods return must be repaired first: see test_answers")
 
 
 @pytest.fixture(scope="session")
-def sound(loaded: Watermark, marked: Marked) -> Watermark:
-    """The watermark, once what it returns can be used."""
-    return loaded
-
-
-@pytest.fixture(scope="session")
-def legible(sound: Watermark, marked: Marked) -> Watermark:
+def legible(loaded: Watermark, marked: Marked) -> Watermark:
     """The watermark, once its payload can be read with the right sign."""
-    if marked.accuracy < CHANCE or not payload_matters(sound, marked):
+    if marked.accuracy < CHANCE or not payload_matters(loaded, marked):
         pytest.skip("the payload cannot be read at all: repair that first")
-    return sound
+    return loaded
 
 
 def promise(kept: bool | np.bool_, otherwise: str) -> None:
@@ -184,14 +137,3 @@ def as_floats(pictures: Pixels) -> Images:
 def share_right(logits: Logits, payloads: Bits) -> float:
     """Mean share of right bits."""
     return float(((logits > 0) == (payloads > 0)).mean())
-
-
-def _ask(method: Callable[..., Any], shape: tuple[int, ...], **given: AnyArray) -> Answer:
-    arguments = {name: array.copy() for name, array in given.items()}
-    value, failure = None, None
-    try:
-        value = method(*arguments.values())
-    except Exception as error:
-        failure = error
-    overwritten = [name for name in given if not np.array_equal(given[name], arguments[name])]
-    return Answer(method.__name__, shape, value, failure, overwritten)

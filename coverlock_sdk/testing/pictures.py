@@ -20,8 +20,7 @@ def natural_pictures(
     """``count`` pictures (N, H, W, 3) of ``size`` (height, width), the same for the same seed.
 
     Discs of all scales hide one another as objects do (the dead-leaves model), each with a colour
-    and a roughness of its own, under uneven light. Edges, flat areas, texture and the falling
-    spectrum are like those of photos, which white noise or gradients are not.
+    and a roughness of its own, under uneven light.
     """
     pictures = [_natural_picture(size, np.random.RandomState([seed, i])) for i in range(count)]
     return np.stack(pictures) if pictures else np.empty((0, *size, 3), dtype=np.uint8)

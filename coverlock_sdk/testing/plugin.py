@@ -1,4 +1,4 @@
-"""What pytest has to know before it finds the kit: its options, and the figures at the end.
+"""What pytest has to know before it finds the kit: its options.
 
 pytest loads this module in every session of an environment that has the SDK, so it imports next
 to nothing and stays silent unless ``coverlock_sdk.testing`` is on the command line.
@@ -13,8 +13,6 @@ import pytest
 KIT = "coverlock_sdk.testing"
 WATERMARK, IMAGES = "coverlock_watermark", "coverlock_images"
 """What the options are called inside pytest."""
-FIGURE = "coverlock figure: "
-"""Prefix of the test properties that are shown at the end of a run."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -24,43 +22,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         return
     group = parser.getgroup("coverlock", "CoverLock conformance kit")
     group.addoption(
-        "--watermark",
-        dest=WATERMARK,
-        metavar="NAME",
-        help="the installed watermark to check",
+        "--watermark", dest=WATERMARK, metavar="NAME", required=True, help="the one to check"
     )
-    group.addoption(
-        "--images",
-        dest=IMAGES,
-        metavar="FOLDER",
-        type=Path,
-        help="photos to check it on, instead of synthetic pictures",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a command line that says too little, before anything runs."""
-    if not hasattr(config.option, WATERMARK) or config.option.help:
-        return
-    if config.getoption(WATERMARK) is None:
-        raise pytest.UsageError(
-            "which watermark? Add --watermark NAME; 'coverlock plugins' lists the names"
-        )
-    folder = config.getoption(IMAGES)
-    if folder is not None and not folder.is_dir():
-        raise pytest.UsageError(f"--images: {folder} is not a folder")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what was measured on the way, whether or not it was good enough."""
-    figures = {
-        name.removeprefix(FIGURE): value
-        for reports in terminalreporter.stats.values()
-        for report in reports
-        for name, value in getattr(report, "user_properties", ())
-        if name.startswith(FIGURE)
-    }
-    if figures:
-        terminalreporter.section("CoverLock conformance kit: measured")
-        for name, value in figures.items():
-            terminalreporter.line(f"{name:<44}{value}")
+    photos = "photos to check it on, instead of synthetic pictures"
+    group.addoption("--images", dest=IMAGES, metavar="FOLDER", type=Path, help=photos)

@@ -173,7 +173,6 @@ BROKEN = {  # what each subject makes of the pictures it is given and of the ans
     "random": {"embed": lambda images, marked: np.clip(marked + noise(marked.shape, 0.004), 0, 1)},
     "random-decoder": {"decode": lambda images, logits: logits + noise(logits.shape, 0.5)},
     "wrong-shape": {"decode": lambda images, logits: logits[:, :-1]},
-    "wrong-type": {"decode": lambda images, logits: logits.astype(np.float64)},
     "not-a-number": {"embed": lambda images, marked: marked / NAN},
     "out-of-range": {"embed": lambda images, marked: out_of_range(marked)},
     "raising": {"embed": refuse},

@@ -14,12 +14,6 @@ from PIL import Image
 from coverlock_bench.attacks import disguises
 from coverlock_bench.attacks.disguises import DISGUISES, encoded
 from coverlock_sdk import Verdict, Verifier, wrap
-from coverlock_sdk.images.colours import (
-    P3_PRIMARIES,
-    SRGB_CURVE,
-    SRGB_PRIMARIES,
-    matrix_profile,
-)
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.testing import natural_pictures
@@ -349,22 +343,21 @@ def test_a_marked_picture_that_shows_another_is_not_accepted(accepted, lock, tmp
     assert not accepted.evaluate(f"Boolean({ACCEPTED})")
 
 
+SRGB_CURVE = disguises.table_curve(disguises.light(np.arange(1024) / 1023))
+P3 = disguises.curves_profile(SRGB_CURVE, disguises.DISPLAY_P3)
 SHOWN_FILES = {
     "plain.png": lambda p: encoded(p),
-    "srgb.png": lambda p: encoded(p, icc_profile=matrix_profile(SRGB_PRIMARIES, SRGB_CURVE)),
-    "p3.png": lambda p: encoded(p, icc_profile=matrix_profile(P3_PRIMARIES, SRGB_CURVE)),
-    "p3.jpg": lambda p: encoded(p, "JPEG", icc_profile=matrix_profile(P3_PRIMARIES, SRGB_CURVE)),
-    "p3.webp": lambda p: encoded(
-        p, "WEBP", lossless=True, icc_profile=matrix_profile(P3_PRIMARIES, SRGB_CURVE)
-    ),
-    "gamma-1.8.png": lambda p: disguises.png(p, disguises.gamma_chunk(1 / 1.8)),
+    "srgb.png": lambda p: encoded(p, icc_profile=disguises.curves_profile(SRGB_CURVE)),
+    "p3.png": lambda p: encoded(p, icc_profile=P3),
+    "p3.jpg": lambda p: encoded(p, "JPEG", icc_profile=P3),
+    "p3.webp": lambda p: encoded(p, "WEBP", lossless=True, icc_profile=P3),
     "gamma-2.2.png": lambda p: disguises.png(p, disguises.gamma_chunk(0.45455)),
-    "code-points.png": lambda p: disguises.png(p, disguises.chunk(b"cICP", bytes((12, 13, 0, 1)))),
+    "code-points.png": lambda p: disguises.png(p, disguises.chunk(b"cICP", bytes((1, 13, 0, 1)))),
     "grey.png": lambda p: encoded(
         p[..., 0], icc_profile=disguises.grey_profile(disguises.power_curve(1.8))
     ),
     "grey-with-rgb.jpg": lambda p: encoded(
-        p[..., 0], "JPEG", icc_profile=matrix_profile(SRGB_PRIMARIES, (1.8,))
+        p[..., 0], "JPEG", icc_profile=disguises.curves_profile(disguises.power_curve(1.8))
     ),
     "deep.png": lambda p: disguises.png(p.astype(int) * 257, depth=16),
     "alpha.png": lambda p: encoded(np.dstack([p, np.full_like(p[..., 0], 240)])),

@@ -63,7 +63,7 @@ def picture_files() -> list[bytes]:
         "deep": Image.fromarray(colour[..., 0].astype(np.uint16) * 257),
     }
     encoded = [
-        *((image, kind, {}) for kind in ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "AVIF")),
+        *((image, kind, {}) for kind in ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "AVIF")),
         (image, "JPEG", {"exif": exif, "progressive": True, "subsampling": 2}),
         (image, "WEBP", {"lossless": True, "exif": exif}),
         (image, "TIFF", {"compression": "tiff_lzw"}),
@@ -76,7 +76,7 @@ def picture_files() -> list[bytes]:
         *((other[kind], "TIFF", {}) for kind in ("RGBA", "CMYK", "bits", "deep")),
         (other["CMYK"], "JPEG", {}),
         (other["palette"], "GIF", {}),
-        (other["palette"], "BMP", {}),
+        (other["palette"], "GIF", {}),
     ]
     files = []
     for picture, kind, options in encoded:

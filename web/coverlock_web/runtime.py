@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from coverlock_sdk.models.assets import NpmAsset
+from coverlock_sdk.models.assets import Asset
 
 VERSION = "1.30.0"
 MODULE = "ort.wasm.bundle.min.mjs"
 BINARY = "ort-wasm-simd-threaded.wasm"
 
-RUNTIME = NpmAsset(
+RUNTIME = Asset(
     name="onnxruntime-web",
     project="onnxruntime-web",
     wheel=f"onnxruntime-web-{VERSION}.tgz",

@@ -20,6 +20,8 @@ from coverlock_sdk.arrays import AnyArray
 
 SRGB = ((0.4360, 0.2225, 0.0139), (0.3851, 0.7169, 0.0971), (0.1431, 0.0606, 0.7139))
 """Colorants of sRGB under the white of profiles."""
+DISPLAY_P3 = ((0.5151, 0.2412, -0.0011), (0.2920, 0.6922, 0.0419), (0.1571, 0.0666, 0.7841))
+"""The same of Display P3."""
 
 
 def encoded(picture: Picture8 | Image.Image, kind: str = "PNG", **options: Any) -> bytes:
@@ -64,35 +66,16 @@ def colorant(values: tuple[float, ...]) -> bytes:
     return b"XYZ \0\0\0\0" + b"".join(struct.pack(">i", round(65536 * value)) for value in values)
 
 
-def curves_profile(curve: bytes) -> bytes:
-    """The primaries of sRGB with another tone curve."""
+def curves_profile(curve: bytes, colorants: tuple[tuple[float, ...], ...] = SRGB) -> bytes:
+    """A tone curve on the primaries of sRGB, or on others."""
     names = (b"rXYZ", b"gXYZ", b"bXYZ")
-    colorants = {name: colorant(values) for name, values in zip(names, SRGB, strict=True)}
-    return icc_profile(colorants | dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), curve))
+    primaries = {name: colorant(values) for name, values in zip(names, colorants, strict=True)}
+    return icc_profile(primaries | dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), curve))
 
 
 def grey_profile(curve: bytes) -> bytes:
     """A profile of grey pictures."""
     return icc_profile({b"kTRC": curve}, b"GRAY")
-
-
-def cmyk_profile(first: bytes, second: bytes = b"") -> bytes:
-    """Curves of ink for the perceptual intent, and for the colorimetric one."""
-    tables = {b"A2B0": _ink_table(first)} | ({b"A2B1": _ink_table(second)} if second else {})
-    return icc_profile(tables, b"CMYK", b"Lab ")
-
-
-INK, NO_INK = bytes(range(256)), bytes(range(255, -1, -1))
-
-
-def _ink_table(curve: bytes) -> bytes:
-    """Grey by how much ink there is, as a table of two nodes per ink."""
-    inks = np.stack(np.meshgrid(*[[0, 1]] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
-    lightness = 255 * (1 - (inks[:, :3].sum(axis=1) / 3 + inks[:, 3]).clip(0, 1))
-    nodes = np.stack([lightness, np.full(16, 128), np.full(16, 128)], axis=1).round()
-    matrix = struct.pack(">9i", *(np.eye(3, dtype=int) * 65536).reshape(-1))
-    head = b"mft1" + bytes(4) + bytes((4, 3, 2, 0)) + matrix
-    return head + curve * 4 + nodes.astype(np.uint8).tobytes() + bytes(range(256)) * 3
 
 
 def png(pixels: AnyArray, *chunks: bytes, late: bytes = b"", depth: int = 8) -> bytes:

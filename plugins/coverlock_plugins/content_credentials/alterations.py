@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coverlock_sdk.arrays import Floats, Images
-from coverlock_sdk.images.codecs import decode_image
+from coverlock_sdk.images.codecs import load_image
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.picture import Picture
 
@@ -105,7 +105,7 @@ def thumbnail_of(picture: Picture) -> bytes:
 
 def alterations(thumbnail: bytes, picture: Picture) -> AlterationMap:
     """Where ``picture`` differs from its signed ``thumbnail``."""
-    signed = read(decode_image(thumbnail)).view((SIDE, SIDE))
+    signed = read(load_image(thumbnail)).view((SIDE, SIDE))
     seen = picture.view((SIDE, SIDE))
     exposure = np.array([_exposure(*pair) for pair in zip(signed, seen, strict=True)], np.float32)
     bright = exposure[:, :1, None] * signed + exposure[:, 1:, None]

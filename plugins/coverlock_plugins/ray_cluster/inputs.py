@@ -28,7 +28,6 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from coverlock_sdk.errors import MessageError, PictureError
-from coverlock_sdk.images.codecs import HEAD_BYTES
 from coverlock_sdk.images.folders import find_pictures, is_hidden, is_picture
 from coverlock_sdk.scaling.job import Item
 
@@ -65,15 +64,6 @@ class Place(NamedTuple):
     def load(self) -> str | bytes:
         """The path where that is enough, or else the content."""
         return self.path if self.system is None else content_of(self.system, self.path)
-
-    def head(self) -> bytes:
-        """The first bytes of the file; none of one that cannot be read."""
-        system = self.system or pyarrow.fs.LocalFileSystem()
-        try:
-            with system.open_input_stream(self.path) as stream:
-                return stream.read(HEAD_BYTES)
-        except OSError:
-            return b""
 
 
 @dataclass(frozen=True)
@@ -234,9 +224,7 @@ def _found(source: str) -> tuple[str | None, list[Place], list[Place]]:
     tables = [place for place in places if place.path.endswith(".parquet")]
     if folder is None:
         return None, tables, [place for place in places if not place.path.endswith(".parquet")]
-    with ThreadPoolExecutor() as pool:
-        kept = pool.map(lambda place: is_picture(place.path, place.head), places)
-        pictures = [place for place, is_kept in zip(places, kept, strict=True) if is_kept]
+    pictures = [place for place in places if is_picture(PurePath(place.path))]
     if not tables and not pictures:
         raise PictureError(f"there are no pictures below {source}")
     if not pictures or any(posixpath.dirname(table.path) == folder for table in tables):

@@ -156,7 +156,7 @@ def _replaced(content: bytes, offset: int, part: bytes) -> bytes:
 
 FILES = [
     _encoded(np.random.default_rng(2).integers(0, 256, (40, 40, 3), dtype=np.uint8), kind)
-    for kind in ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP")
+    for kind in ("JPEG", "PNG", "WEBP", "TIFF", "GIF")
 ]
 
 
@@ -201,7 +201,7 @@ def _with_nan() -> np.ndarray:
 
 
 BAD_ARRAYS = {
-    "NaN": (_with_nan(), "NaN"),
+    "NaN": (_with_nan(), "from nan to nan"),
     "0..255 floats": (np.full((3, 40, 40), 200.0), r"\[0, 1\]"),
     "floats, channels last": (np.zeros((40, 40, 3)), "channels-first"),
     "bytes, channels first": (np.zeros((3, 40, 40), np.uint8), "channels-last"),
@@ -236,15 +236,15 @@ def test_a_picture_never_starts_another_program(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)
     attack = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\nshowpage\n%%EOF\n"
-    with pytest.raises(PictureError, match="its format is unknown") as caught:
+    with pytest.raises(PictureError, match="in none of the formats") as caught:
         read(attack)
     assert not started.exists()
     assert "gs" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["DDS", "TGA", "PPM", "ICNS", "PCX", "JPEG2000"])
+@pytest.mark.parametrize("kind", ["BMP", "DDS", "TGA", "PPM", "ICNS", "PCX", "JPEG2000"])
 def test_formats_that_nobody_asked_for_are_not_opened(kind, pixels):
-    with pytest.raises(PictureError, match="its format is unknown"):
+    with pytest.raises(PictureError, match="in none of the formats"):
         read(_encoded(pixels, kind))
 
 
@@ -280,7 +280,7 @@ def test_a_long_thin_bomb_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "suffix"),
-    [("16-bit grey", ".webp"), ("16-bit grey", ".avif"), ("RGBA", ".bmp"), ("grey", ".webp")],
+    [("16-bit grey", ".webp"), ("16-bit grey", ".avif"), ("grey", ".webp")],
 )
 def test_a_format_that_would_change_the_picture_is_refused(kind, suffix, pixels, tmp_path):
     with pytest.raises(PictureError, match="without loss"):
@@ -293,7 +293,7 @@ def test_the_transparent_grey_of_a_picture_is_kept(pixels, tmp_path):
     assert read(tmp_path / "t.png").alpha[0, 0, 0] == 0
 
 
-@pytest.mark.parametrize("suffix", [".png", ".webp", ".tif", ".bmp"])
+@pytest.mark.parametrize("suffix", [".png", ".webp", ".tif"])
 def test_lossless_formats_keep_every_pixel(suffix, tmp_path, pixels):
     path = save_image(Image.fromarray(pixels), tmp_path / f"p{suffix}")
     np.testing.assert_array_equal(np.asarray(Image.open(path)), pixels)

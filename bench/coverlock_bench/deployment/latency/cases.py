@@ -15,7 +15,7 @@ from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.signing import ANYONE
 from coverlock_sdk.embedder import Embedder
 from coverlock_sdk.errors import RuntimeUnavailableError
-from coverlock_sdk.images.codecs import decode_image
+from coverlock_sdk.images.codecs import load_image
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.verifier.runtimes import RUNTIMES
 from coverlock_sdk.verifier.verifier import Settings
@@ -91,12 +91,12 @@ class Cases:
         """The stages of verification one by one on the host, and all of them with PyTorch."""
         lock, size = subject.lock.lock, subject.bundle.manifest.graph_size
         files = list(subject.jpegs[:batch])
-        decoded = [decode_image(file) for file in files]
+        decoded = [load_image(file) for file in files]
         images = _at_size(decoded, size)
         run = _torch_run(subject)
         logits = run(images)
         put = partial(self._put, subject, batch=batch)
-        put("decode", HOST, work=lambda: [decode_image(file) for file in files])
+        put("decode", HOST, work=lambda: [load_image(file) for file in files])
         put("resize", HOST, work=lambda: _at_size(decoded, size))
         put("statistics", HOST, work=lambda: lock.verify(*logits, MESSAGE))
         put("network", REFERENCE, work=lambda: run(images))
