@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from coverlock_plugins.content_credentials.repository import Look, ManifestRepository
 from coverlock_sdk.arrays import Bits
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.locking.statistics import corrected, hard_p_value
 
 TOLERANCE = 0.25
@@ -84,18 +85,19 @@ class Shelves:
         self._last = 0
         self._lock = threading.Lock()
 
-    def of(self, watermark: str, hash: str, dimensions: int, bits: int) -> Shelf | None:
-        """The shelf of a watermark and a hash, with entries that came meanwhile."""
+    def of(self, watermark: str, hash: ImageHash, bits: int) -> Shelf | None:
+        """The shelf of a watermark of so many bits and a hash, with entries that came meanwhile."""
         with self._lock:
-            sorted_out: dict[tuple[str, str, int, int], list[Look]] = {}
+            new: dict[tuple[str, str, int, int], list[Look]] = {}
             for look in self._repository.looks(after=self._last):
                 lengths = len(look.fingerprint), len(look.payload)
-                sorted_out.setdefault((look.watermark, look.hash, *lengths), []).append(look)
+                new.setdefault((look.watermark, look.hash, *lengths), []).append(look)
                 self._last = look.number
-            for kind, looks in sorted_out.items():
-                new = Shelf.of(looks)
-                self._shelves[kind] = self._shelves[kind] + new if kind in self._shelves else new
-            return self._shelves.get((watermark, hash, byte_length(dimensions), byte_length(bits)))
+            for kind, looks in new.items():
+                shelf, known = Shelf.of(looks), self._shelves.get(kind)
+                self._shelves[kind] = known + shelf if known else shelf
+            lengths = byte_length(hash.dimensions), byte_length(bits)
+            return self._shelves.get((watermark, hash.name, *lengths))
 
 
 def byte_length(bits: int) -> int:

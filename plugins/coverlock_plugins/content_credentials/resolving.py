@@ -109,14 +109,6 @@ class Resolution:
         }
 
 
-class _Searched(NamedTuple):
-    """A verifier, what there is for it to find, and the hash of both."""
-
-    verifier: PictureVerifier
-    shelf: Shelf
-    hash: ImageHash
-
-
 class _Near(NamedTuple):
     """A manifest by a trusted signer whose fingerprint is within reach, and how far it is."""
 
@@ -136,7 +128,7 @@ class Resolver:
     ) -> None:
         self.repository, self.verifiers, self.trust = repository, verifiers, trust
         self._shelves = Shelves(repository)
-        for verifier, shelf, _ in self._searched():
+        for verifier, _, shelf in self._searched():
             _require_key(verifier, shelf)
 
     def resolve(self, picture: str | Path | bytes) -> Resolution:
@@ -176,25 +168,22 @@ class Resolver:
             known = ", ".join([*watermarks, *looks])
             raise ProvenanceError(f"'{algorithm}' cannot be looked up here: use one of {known}")
         found: list[tuple[str, float]] = []
-        for searched in self._searched():
-            if fingerprint_algorithm(searched.hash.name) == algorithm:
-                size = searched.hash.dimensions
-                if len(value) != byte_length(size):
-                    raise ProvenanceError(
-                        f"a fingerprint has {len(value)} bytes instead of {byte_length(size)}"
-                    )
-                near = self._near(searched, value)
-                found += [(each.manifest.id, 1 - each.distance / size) for each in near]
+        for _, hash, shelf in self._searched():
+            if fingerprint_algorithm(hash.name) == algorithm:
+                size = byte_length(hash.dimensions)
+                if len(value) != size:
+                    raise ProvenanceError(f"a fingerprint has {len(value)} bytes instead of {size}")
+                near = self._near(hash, shelf, value)
+                found += [(each.manifest.id, 1 - each.distance / hash.dimensions) for each in near]
         return sorted(found, key=lambda each: -each[1])
 
     def match(self, picture: Any) -> Match | None:
         """The manifest that the mark in a picture leads to, if all soft bindings match."""
         given = Given(picture)
-        for searched in self._searched():
-            verifier = searched.verifier
+        for verifier, hash, shelf in self._searched():
             decoded, described = verifier.logits(picture)
-            fingerprint = fingerprint_of(searched.hash.code(described[0]))
-            near = {e.entry.bindings.serial: e for e in self._near(searched, fingerprint)}
+            fingerprint = fingerprint_of(hash.code(described[0]))
+            near = {e.entry.bindings.serial: e for e in self._near(hash, shelf, fingerprint)}
             if not near:
                 continue
             lock = replace(verifier.lock, registry=self.repository.registry)
@@ -203,8 +192,7 @@ class Resolver:
             verifier.announce([found.verdict], given)
             if found:
                 entry, manifest, bits = near[found.label]
-                size = searched.hash.dimensions
-                return Match(manifest, entry.bindings, found.verdict, bits, size)
+                return Match(manifest, entry.bindings, found.verdict, bits, hash.dimensions)
         return None
 
     def manifest(self, entry: Entry) -> Manifest:
@@ -219,20 +207,18 @@ class Resolver:
             )
         return manifest
 
-    def _searched(self) -> Iterator[_Searched]:
-        """Each verifier with what there is for it to find."""
+    def _searched(self) -> Iterator[tuple[PictureVerifier, ImageHash, Shelf]]:
+        """Each verifier with its hash and with what there is for it to find."""
         for verifier in self.verifiers:
             hash = verifier.lock.hash
-            if hash is not None:
-                name, bits = verifier.watermark_name, verifier.bits
-                shelf = self._shelves.of(name, hash.name, hash.dimensions, bits)
-                if shelf is not None:
-                    yield _Searched(verifier, shelf, hash)
+            shelf = hash and self._shelves.of(verifier.watermark_name, hash, verifier.bits)
+            if hash and shelf:
+                yield verifier, hash, shelf
 
-    def _near(self, searched: _Searched, fingerprint: bytes) -> list[_Near]:
+    def _near(self, hash: ImageHash, shelf: Shelf, fingerprint: bytes) -> list[_Near]:
         """The manifests whose fingerprint is within reach, the nearest first."""
-        size, found = searched.hash.dimensions, []
-        for number in searched.shelf.nearest(fingerprint, size):
+        size, found = hash.dimensions, []
+        for number in shelf.nearest(fingerprint, size):
             entry = self.repository.of_number(number)
             manifest = self.manifest(entry)
             bits = distance(fingerprint, entry.bindings.fingerprint)  # which is the signed one
@@ -255,7 +241,7 @@ class Resolver:
 
     def _refusal(self, picture: bytes) -> str:
         """Why a picture has no manifest: no mark, or that of another picture."""
-        for verifier, shelf, _ in self._searched():
+        for verifier, _, shelf in self._searched():
             decoded, _ = verifier.logits(picture)
             number = shelf.bearer((decoded[0] > 0).astype("uint8"), verifier.fpr)
             entry = None if number is None else self.repository.of_number(number)

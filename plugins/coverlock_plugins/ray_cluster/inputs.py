@@ -1,8 +1,7 @@
 """What there is to verify on a cluster: found by one process, and read by all.
 
 Sources are looked through once and cut into shards, which are small enough to be sent to whoever
-reads the pictures: some names, or some rows of a Parquet file. Shards are made when they are asked
-for, so nothing is kept of the rows of Parquet; of folders, the names of their pictures are.
+reads the pictures: some names, or some rows of a Parquet file.
 
 The rows of Parquet may come from strangers, who must not choose what a job reads. A row names a
 picture below the folder of its source, or below a folder that the job's owner names. It cannot
@@ -19,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -41,17 +40,6 @@ PAUSES = (0.5, 2.0, 8.0)
 LOCAL = "file://"
 
 Answer = TypeVar("Answer")
-
-
-class Shard(Protocol):
-    """Pictures that one process verifies, and whose results are one file."""
-
-    @property
-    def name(self) -> str:
-        """What the shard holds, in words that no other shard has."""
-
-    def items(self) -> Iterator[Item]:
-        """The pictures, none of which is read yet."""
 
 
 class Place(NamedTuple):
@@ -154,50 +142,19 @@ class Rows:
         return Item(name, id, partial(_load, self.roots, name, path, content))
 
 
-@dataclass(frozen=True)
-class Table:
-    """A Parquet file whose rows name or hold pictures."""
-
-    place: Place
-    roots: tuple[Place, ...]
-    sizes: tuple[int, ...]
-    """Rows of each row group."""
-    has_bytes: bool
-    with_message: bool
-
-    def shards(self) -> Iterator[Rows]:
-        """The rows in shards."""
-        first = 0
-        for group, size in enumerate(self.sizes):
-            # To skip rows with bytes is to read them.
-            most = size if self.has_bytes else PICTURES_PER_SHARD
-            for skipped in range(0, size, most or 1):
-                count = min(most, size - skipped)
-                place = (group, skipped, count, first + skipped)
-                yield Rows(self.place, self.roots, *place, self.with_message)
-            first += size
+Shard = Listed | Rows
+"""Pictures that one process verifies, and whose results are one file; no other has its name."""
 
 
-@dataclass(frozen=True)
-class Shards:
-    """All there is to verify, in shards that come in the same order every time."""
+def find_shards(
+    sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()
+) -> list[Shard]:
+    """What ``sources`` name, in shards that come in the same order every time.
 
-    pictures: Sequence[Place]
-    tables: Sequence[Table]
-
-    def __iter__(self) -> Iterator[Shard]:
-        for start in range(0, len(self.pictures), PICTURES_PER_SHARD):
-            yield Listed(self.pictures[start : start + PICTURES_PER_SHARD])
-        for table in self.tables:
-            yield from table.shards()
-
-
-def find_shards(sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()) -> Shards:
-    """What ``sources`` name, in shards.
-
-    Rows of Parquet name pictures below the folder of their source, or below ``roots``.
-    ``with_message`` says that there is one message for all pictures. Otherwise each needs an
-    identifier of its own, which only Parquet can give it.
+    A source is a picture or a folder of them, on a disk or in an object store, or Parquet, or a
+    folder of it. Rows of Parquet name pictures below the folder of their source, or below
+    ``roots``. ``with_message`` says that there is one message for all pictures. Otherwise each
+    needs an identifier of its own, which only Parquet can give it.
     """
     chosen = tuple(map(chosen_root, roots))
     tables: list[tuple[Place, tuple[Place, ...]]] = []
@@ -208,10 +165,14 @@ def find_shards(sources: Iterable[str], with_message: bool, roots: Iterable[str]
         pictures += more_pictures
     if pictures and not with_message:
         raise MessageError("name the identifier that these pictures carry with --id")
+    shards: list[Shard] = [
+        Listed(pictures[start : start + PICTURES_PER_SHARD])
+        for start in range(0, len(pictures), PICTURES_PER_SHARD)
+    ]
     with ThreadPoolExecutor() as pool:
-        opened = list(pool.map(lambda table: _opened(table[0], table[1], with_message), tables))
-    shards = Shards(pictures, opened)
-    if not pictures and not any(sum(table.sizes) for table in opened):
+        for rows in pool.map(lambda table: _rows(table[0], table[1], with_message), tables):
+            shards += rows
+    if not shards:
         raise PictureError("there is nothing to verify: the Parquet files have no rows")
     return shards
 
@@ -314,22 +275,31 @@ def _refuse(reason: str) -> NoReturn:
     raise PictureError(reason)
 
 
-def _opened(place: Place, roots: tuple[Place, ...], with_message: bool) -> Table:
-    """A Parquet file, after a look at its columns."""
+def _rows(place: Place, roots: tuple[Place, ...], with_message: bool) -> list[Rows]:
+    """The shards of a Parquet file, after a look at its columns."""
     try:
         with pq.ParquetFile(place.path, filesystem=place.system) as file:
             _refuse_columns(place.name, file.schema_arrow, with_message)
             groups = range(file.num_row_groups)
-            sizes = tuple(file.metadata.row_group(group).num_rows for group in groups)
+            sizes = [file.metadata.row_group(group).num_rows for group in groups]
             has_bytes = "bytes" in file.schema_arrow.names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise PictureError(f"{place.name} is not Parquet of pictures ({error})") from None
-    return Table(place, roots, sizes, has_bytes, with_message)
+    shards: list[Rows] = []
+    first = 0
+    for group, size in enumerate(sizes):
+        # To skip rows with bytes is to read them.
+        most = size if has_bytes else PICTURES_PER_SHARD
+        for skipped in range(0, size, most or 1):
+            count = min(most, size - skipped)
+            shards.append(Rows(place, roots, group, skipped, count, first + skipped, with_message))
+        first += size
+    return shards
 
 
 def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
     """Refuse Parquet that does not say where pictures are, what they are called, or whose."""
-    columns = set(schema.names)
+    types, columns = pa.types, set(schema.names)
     if not columns & {"path", "bytes"}:
         raise PictureError(
             f"{name} has neither a column 'path' nor 'bytes': "
@@ -337,13 +307,15 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
         )
     if not columns & {"path", "file"}:
         raise PictureError(f"{name} does not name its pictures: add a column 'file'")
-    if "bytes" in columns and not _holds_bytes(schema.field("bytes").type):
+    content = schema.field("bytes").type if "bytes" in columns else pa.binary()
+    if not any(kind(content) for kind in (types.is_binary, types.is_large_binary, types.is_null)):
         raise PictureError(
-            f"the column 'bytes' of {name} holds {schema.field('bytes').type}: "
+            f"the column 'bytes' of {name} holds {content}: "
             "it should hold the content of picture files"
         )
-    if nested := [n for n in ("file", "path", "id") if n in columns and _is_nested(schema, n)]:
-        raise PictureError(f"{name} is not Parquet of pictures (its '{nested[0]}' is not text)")
+    for text in sorted(columns & {"file", "path", "id"}):
+        if types.is_nested(schema.field(text).type):
+            raise PictureError(f"{name} is not Parquet of pictures (its '{text}' is not text)")
     if "id" not in columns and not with_message:
         raise MessageError(f"{name} has no column 'id': name the identifier with --id")
     if "id" in columns and with_message:
@@ -351,15 +323,6 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
             f"{name} has a column 'id' with the identifier of each picture: "
             "leave out --id, or the column"
         )
-
-
-def _is_nested(schema: pa.Schema, name: str) -> bool:
-    return bool(pa.types.is_nested(schema.field(name).type))
-
-
-def _holds_bytes(kind: pa.DataType) -> bool:
-    kinds = pa.types
-    return kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_null(kind)
 
 
 def _text(table: Any, column: str) -> Any:
@@ -372,16 +335,23 @@ def _text(table: Any, column: str) -> Any:
 
 def chosen_root(source: str) -> Place:
     """The root that a job's owner names: a folder, or a URI, which may have options."""
-    if "://" in source and not source.startswith(LOCAL):
+    folder = local_path(source)
+    if folder is None:
         try:
             system, path = resolved(source)
         except (OSError, pa.ArrowException) as error:
             raise PictureError(f"{source} is not a place for pictures ({error})") from None
         return Place(source.partition("?")[0].rstrip("/"), system, path.rstrip("/"))
-    folder = Path(unquote(source.removeprefix(LOCAL)) if "://" in source else source)
-    if not folder.is_dir():
+    if not Path(folder).is_dir():
         raise PictureError(f"{source} is not a folder: name one that pictures are below")
-    return Place("", None, folder.resolve().as_posix())
+    return Place("", None, Path(folder).resolve().as_posix())
+
+
+def local_path(source: str) -> str | None:
+    """The path that a path or ``file://`` names; None for any other URI."""
+    if source.startswith(LOCAL):
+        return unquote(source.removeprefix(LOCAL))
+    return None if "://" in source else source
 
 
 def resolved(uri: str) -> tuple[Any, str]:
@@ -395,12 +365,15 @@ def load_below(roots: Sequence[Place], name: str, path: str) -> str | bytes:
     Everything that is not below a root is refused in the same words, whether it exists or not.
     """
     for root in roots:
-        if root.name:
-            below = _rest(root, path)
-            if below is not None:
-                return _below(root, below, name)
-        elif (file := _local(root, path)) is not None:
-            return file
+        if root.system is None:
+            if (file := _local(root, path)) is not None:
+                return file
+        elif (rest := _rest(root, path)) is not None:
+            try:
+                return content_of(root.system, f"{root.path}/{rest}")
+            except (OSError, pa.ArrowException):
+                problem = f"{name} cannot be read from where its row says it is"
+                raise PictureError(problem) from None
     raise PictureError(
         f"the path of {name} is not below the folder of its Parquet, or is more than a path: "
         "name other folders that this job may read with --root"
@@ -429,10 +402,3 @@ def _rest(root: Place, path: str) -> str | None:
     parts = PurePosixPath(rest).parts
     plain = parts and "/".join(parts) == rest and not {"..", "."} & set(parts) and "\0" not in rest
     return rest if plain else None
-
-
-def _below(root: Place, rest: str, name: str) -> bytes:
-    try:
-        return content_of(root.system, f"{root.path}/{rest}")
-    except (OSError, pa.ArrowException):
-        raise PictureError(f"{name} cannot be read from where its row says it is") from None
