@@ -34,11 +34,8 @@ RESOLVED = {
     "reason": "because",
 }
 
-repository_option = click.option(
-    "--repository",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder where manifests are kept.",
+repository_option = path_option(
+    "--repository", required=True, help="Folder where manifests are kept."
 )
 
 
@@ -105,11 +102,7 @@ def sign(
 @path_option("--trust", required=True, help="Certificates that you trust, in PEM format.")
 @key_option
 @fpr_option
-@click.option(
-    "--save",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the manifest stores that marks led to, as NAME.c2pa.",
-)
+@path_option("--save", help="Folder for the manifest stores that marks led to, as NAME.c2pa.")
 @json_option
 def resolve(
     sources: tuple[str, ...],
@@ -135,7 +128,7 @@ def resolve(
 
     def work(source: Source) -> dict[str, Any]:
         found = resolver.resolve(source.path)
-        entry = kept.of_manifest(found.match.manifest.id) if save and found.match else None
+        entry = kept.entry("manifest", found.match.manifest.id) if save and found.match else None
         if save and entry:
             write_file(save / f"{source.path.stem}.c2pa", kept.content(entry))
         return found.to_dict()

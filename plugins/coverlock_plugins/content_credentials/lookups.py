@@ -122,4 +122,4 @@ def _distances(one: bytes, many: Bits) -> npt.NDArray[np.int64]:
 
 
 def _rows(values: Sequence[bytes]) -> Bits:
-    return np.frombuffer(b"".join(values), dtype=np.uint8).reshape(len(values), -1)
+    return np.frombuffer(b"".join(values), dtype=np.uint8).reshape(len(values), len(values[0]))

@@ -11,10 +11,10 @@ import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from coverlock_plugins.content_credentials import ProvenanceError
 from coverlock_plugins.content_credentials.soft_bindings import SoftBindings
@@ -70,13 +70,9 @@ class ManifestRepository:
             raise ProvenanceError(
                 f"{self.folder} is not a manifest repository: 'coverlock c2pa sign' makes one"
             )
-        try:
+        with self._explained():
             (self.folder / "manifests").mkdir(parents=True, exist_ok=True)
             make_private(self._database)
-        except OSError as error:
-            raise ProvenanceError(
-                f"{self.folder} cannot be written ({error.strerror or error})"
-            ) from None
         with self._connection() as connection:
             connection.execute(_TABLE)
         self.registry = Registry(self._database)
@@ -88,40 +84,23 @@ class ManifestRepository:
         The database refuses a serial that another manifest claims.
         """
         digest = hashlib.sha256(store).hexdigest()
-        path = self._path(digest)
-        try:
-            write_atomically(path, store)
-        except OSError as error:
-            raise ProvenanceError(f"{path} cannot be written ({error.strerror or error})") from None
+        created = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         with self._connection() as connection:
+            write_atomically(self._path(digest), store)
             connection.execute(
                 "INSERT INTO manifests VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    manifest,
-                    bindings.serial,
-                    bindings.watermark,
-                    bindings.hash,
-                    bindings.key,
-                    bindings.fingerprint,
-                    payload,
-                    digest,
-                    datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                ),
+                (manifest, *astuple(bindings), payload, digest, created),
             )
 
-    def of_serial(self, serial: str) -> Entry | None:
-        """The entry of the only manifest with this serial."""
-        return self._entry("serial", serial)
-
-    def of_manifest(self, manifest: str) -> Entry | None:
-        """The entry of the manifest with this label."""
-        return self._entry("manifest", manifest)
-
-    def of_number(self, number: int) -> Entry:
-        """The entry of this number, which a ``Look`` told."""
-        entry = self._entry("number", number)
-        assert entry is not None
-        return entry
+    def entry(self, by: Literal["number", "manifest", "serial"], value: str | int) -> Entry | None:
+        """The entry of this number, of the manifest with this label, or with this serial."""
+        with self._connection() as connection:
+            row = connection.execute(
+                "SELECT manifest, sha256, serial, watermark, hash, key, fingerprint "
+                f"FROM manifests WHERE {by} = ?",
+                (value,),
+            ).fetchone()
+        return Entry(row[0], SoftBindings(*row[2:]), row[1]) if row else None
 
     def looks(self, after: int = 0) -> list[Look]:
         """What look-ups need of all entries that came after the one of this number."""
@@ -144,26 +123,22 @@ class ManifestRepository:
             )
         return content
 
-    def _entry(self, column: str, value: str | int) -> Entry | None:
-        with self._connection() as connection:
-            row = connection.execute(
-                "SELECT manifest, sha256, serial, watermark, hash, key, fingerprint "
-                f"FROM manifests WHERE {column} = ?",
-                (value,),
-            ).fetchone()
-        return Entry(row[0], SoftBindings(*row[2:]), row[1]) if row else None
-
     def _path(self, digest: str) -> Path:
         return self.folder / "manifests" / f"{digest}.c2pa"
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """A connection of one's own, so that threads and processes do not share any."""
-        try:
+        with self._explained():
             connection = sqlite3.connect(self._database, timeout=60)
             with contextlib.closing(connection), connection:
                 yield connection
-        except sqlite3.Error as error:
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
             raise ProvenanceError(
                 f"the repository {self.folder} cannot be used ({error})"
             ) from None

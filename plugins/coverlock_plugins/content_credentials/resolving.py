@@ -52,31 +52,20 @@ How = Literal["embedded", "mark"]
 class Match:
     """A manifest of the repository all of whose soft bindings a picture matches."""
 
+    verdict: Verdict
     manifest: Manifest
     bindings: SoftBindings
-    verdict: Verdict
-    distance: int
-    """Bits in which the picture's fingerprint differs from the signed one."""
-    dimensions: int
-    """Bits of a fingerprint."""
-
-    @property
-    def likeness(self) -> float:
-        """The share of the signed fingerprint that the picture has, from 0 to 1."""
-        return 1 - self.distance / self.dimensions
+    similarity: float
+    """The share of the signed fingerprint that the picture has, from 0 to 1."""
 
     def to_dict(self) -> dict[str, Any]:
         """The match as plain JSON values, named as C2PA names them in recovered ingredients."""
         return {
             "softBindingsMatched": True,
             "softBindingAlgorithmsMatched": self.bindings.algorithms,
+            "similarityScore": round(100 * self.similarity),
             "serial": self.bindings.serial,
             "verdict": self.verdict.to_dict(),
-            "fingerprint": {
-                "distance": self.distance,
-                "tolerance": most_distance(self.dimensions),
-                "bits": self.dimensions,
-            },
         }
 
 
@@ -110,11 +99,11 @@ class Resolution:
 
 
 class _Near(NamedTuple):
-    """A manifest by a trusted signer whose fingerprint is within reach, and how far it is."""
+    """A manifest by a trusted signer whose fingerprint is within reach."""
 
-    entry: Entry
     manifest: Manifest
-    distance: int
+    bindings: SoftBindings
+    similarity: float
 
 
 class Resolver:
@@ -156,13 +145,13 @@ class Resolver:
         return [LOCK], [fingerprint_algorithm(hash) for hash in hashes]
 
     def look_up(self, algorithm: str, value: bytes) -> list[tuple[str, float]]:
-        """Manifests with this soft binding, and from 0 to 1 how near theirs is, nearest first.
+        """Manifests with this soft binding, the most similar first, and from 0 to 1 how similar.
 
         Whether a picture belongs to them is for whoever asks to find out.
         """
         watermarks, looks = self.algorithms
         if algorithm in watermarks:
-            entry = self.repository.of_serial(_text(value))
+            entry = self.repository.entry("serial", value.decode(errors="replace"))
             return [(entry.manifest, 1.0)] if entry and self.manifest(entry).trusted else []
         if algorithm not in looks:
             known = ", ".join([*watermarks, *looks])
@@ -174,7 +163,7 @@ class Resolver:
                 if len(value) != size:
                     raise ProvenanceError(f"a fingerprint has {len(value)} bytes instead of {size}")
                 near = self._near(hash, shelf, value)
-                found += [(each.manifest.id, 1 - each.distance / hash.dimensions) for each in near]
+                found += [(each.manifest.id, each.similarity) for each in near]
         return sorted(found, key=lambda each: -each[1])
 
     def match(self, picture: Any) -> Match | None:
@@ -183,7 +172,7 @@ class Resolver:
         for verifier, hash, shelf in self._searched():
             decoded, described = verifier.logits(picture)
             fingerprint = fingerprint_of(hash.code(described[0]))
-            near = {e.entry.bindings.serial: e for e in self._near(hash, shelf, fingerprint)}
+            near = {each.bindings.serial: each for each in self._near(hash, shelf, fingerprint)}
             if not near:
                 continue
             lock = replace(verifier.lock, registry=self.repository.registry)
@@ -191,8 +180,7 @@ class Resolver:
             [found] = lock.identify(decoded, described, book, thorough=True)
             verifier.announce([found.verdict], given)
             if found:
-                entry, manifest, bits = near[found.label]
-                return Match(manifest, entry.bindings, found.verdict, bits, hash.dimensions)
+                return Match(found.verdict, *near[found.label])
         return None
 
     def manifest(self, entry: Entry) -> Manifest:
@@ -217,19 +205,20 @@ class Resolver:
 
     def _near(self, hash: ImageHash, shelf: Shelf, fingerprint: bytes) -> list[_Near]:
         """The manifests whose fingerprint is within reach, the nearest first."""
-        size, found = hash.dimensions, []
-        for number in shelf.nearest(fingerprint, size):
-            entry = self.repository.of_number(number)
-            manifest = self.manifest(entry)
-            bits = distance(fingerprint, entry.bindings.fingerprint)  # which is the signed one
-            if manifest.trusted and bits <= most_distance(size):
-                found.append(_Near(entry, manifest, bits))
+        found = []
+        for number in shelf.nearest(fingerprint, hash.dimensions):
+            entry = self.repository.entry("number", number)
+            manifest = entry and self.manifest(entry)
+            if entry and manifest and manifest.trusted:
+                bits = distance(fingerprint, entry.bindings.fingerprint)  # which is the signed one
+                if bits <= most_distance(hash.dimensions):
+                    found.append(_Near(manifest, entry.bindings, 1 - bits / hash.dimensions))
         return found
 
     def _of_embedded(self, embedded: Manifest, picture: bytes) -> str:
         """What to say of a manifest inside a picture; a stranger's may have replaced another."""
         reason = "the picture carries its manifest, and is as it was signed"
-        if self.repository.of_manifest(embedded.id) is not None:
+        if self.repository.entry("manifest", embedded.id) is not None:
             return reason
         other = self.match(picture)
         if other is None:
@@ -244,21 +233,14 @@ class Resolver:
         for verifier, _, shelf in self._searched():
             decoded, _ = verifier.logits(picture)
             number = shelf.bearer((decoded[0] > 0).astype("uint8"), verifier.fpr)
-            entry = None if number is None else self.repository.of_number(number)
-            if entry is not None and self.manifest(entry).trusted:
+            entry = None if number is None else self.repository.entry("number", number)
+            if entry and self.manifest(entry).trusted:
                 return (
                     f"the picture carries the mark of '{entry.bindings.serial}' but is another "
                     "picture: the mark was transplanted, or the picture was cropped or changed "
                     "beyond recognition"
                 )
         return "the picture has no manifest, and no mark that leads to one"
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise ProvenanceError("the serial in a soft binding is not text") from None
 
 
 def _require_key(verifier: PictureVerifier, shelf: Shelf) -> None:

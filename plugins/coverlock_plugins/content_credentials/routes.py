@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, FastAPI, Query, Request, Response
-from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -63,19 +62,6 @@ class QueryResult(BaseModel):
     matches: list[QueryMatch]
 
 
-class Algorithm(BaseModel):
-    """A soft-binding algorithm by its name."""
-
-    alg: str
-
-
-class AlgorithmList(BaseModel):
-    """The soft-binding algorithms that can be looked up."""
-
-    watermarks: list[Algorithm]
-    fingerprints: list[Algorithm]
-
-
 class Resolution(Routes):
     """The routes of the API, for the manifests of one repository."""
 
@@ -115,7 +101,7 @@ class Resolution(Routes):
         )(self.by_content)
         store = {"schema": {"type": "string", "format": "binary"}}
         app.get(
-            "/manifests/{manifestId}",
+            "/manifests/{manifest_id}",
             operation_id="getManifestById",
             response_class=Response,
             responses={
@@ -171,7 +157,7 @@ class Resolution(Routes):
             sizes = {verifier.bundle.manifest.size for verifier in deployment.verifiers}
             size = sizes.pop() if len(sizes) == 1 else None
             match = self.resolver(deployment).match(upload.picture(size))
-            return [(match.manifest.id, match.likeness)] if match else []
+            return [(match.manifest.id, match.similarity)] if match else []
 
         async with self.service.asking(request, None) as rejected:
             found = await self.service.process(request, work)
@@ -179,23 +165,21 @@ class Resolution(Routes):
                 await rejected()
         return _matches(found, max_results)
 
-    def manifest(self, manifest_id: Annotated[str, InPath(alias="manifestId")]) -> Response:
+    def manifest(self, manifest_id: str) -> Response:
         """The manifest store of a manifest."""
 
         def work() -> bytes:
-            entry = self._now.repository.of_manifest(manifest_id)
+            entry = self._now.repository.entry("manifest", manifest_id)
             if entry is None or not self._now.manifest(entry).trusted:
                 raise RefusalError(404, "there is no such manifest here")
             return self._now.repository.content(entry)
 
         return Response(explained(work), media_type=STORE_TYPE)
 
-    def algorithms(self) -> AlgorithmList:
+    def algorithms(self) -> dict[str, list[dict[str, str]]]:
         """The soft-binding algorithms that can be looked up here."""
-        watermarks, fingerprints = (
-            [Algorithm(alg=name) for name in names] for names in self._now.algorithms
-        )
-        return AlgorithmList(watermarks=watermarks, fingerprints=fingerprints)
+        kinds = zip(("watermarks", "fingerprints"), self._now.algorithms, strict=True)
+        return {kind: [{"alg": name} for name in names] for kind, names in kinds}
 
     @property
     def _now(self) -> Resolver:

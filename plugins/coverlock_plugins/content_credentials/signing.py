@@ -60,7 +60,7 @@ class PictureSigner:
         media_type = MEDIA_TYPES.get(out.suffix.lower())
         if media_type is None:
             raise PictureError(f"{out} cannot hold a manifest: use one of {', '.join(MEDIA_TYPES)}")
-        if self.repository.of_serial(serial) is not None:
+        if self.repository.entry("serial", serial) is not None:
             raise MessageError(f"the serial '{serial}' stands for another picture: use a new one")
         with tempfile.TemporaryDirectory() as folder:
             marked_file = Path(folder) / out.name

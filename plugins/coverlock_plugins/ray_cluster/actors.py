@@ -16,12 +16,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 
 from coverlock_plugins.ray_cluster.inputs import Shard, find_shards
-from coverlock_plugins.ray_cluster.results import WRITERS, Results, encoded, terms
+from coverlock_plugins.ray_cluster.results import WRITERS, Results, terms
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import Row, VerificationJob
 from coverlock_sdk.verifier.audit_log import AuditLog
@@ -58,11 +58,11 @@ def verify_on_ray(
     job = replace(job.alone(), digests=log is not None)
     with ThreadPoolExecutor(WRITERS) as pool:
         writing: deque[Future[None]] = deque()
-        for number, done in _judged(job, left, actors):
+        for number, rows in _judged(job, left, actors):
             if log:
-                for row in done.rows:
+                for row in rows:
                     log.row_reached(row, *about)
-            writing.append(pool.submit(results.write, number, done.content))
+            writing.append(pool.submit(results.write, number, rows))
             if len(writing) > 2 * WRITERS:
                 writing.popleft().result()
         for each in writing:
@@ -70,17 +70,10 @@ def verify_on_ray(
     return results.counts()
 
 
-class Done(NamedTuple):
-    """The results on a shard, as a file, and as rows where there is an audit log."""
-
-    content: bytes
-    rows: list[Row]
-
-
 def _judged(
     job: VerificationJob, tasks: Sequence[tuple[int, Shard]], most: int | None
-) -> Iterator[tuple[int, Done]]:
-    """The results on numbered shards as they are finished, by at most so many actors."""
+) -> Iterator[tuple[int, list[Row]]]:
+    """The rows on numbered shards as they are finished, by at most so many actors."""
     if not tasks:
         return
     if not _ray.is_initialized():
@@ -109,7 +102,7 @@ def _judged(
         [ready], _ = _ray.wait(list(running))
         actor, number, shard = running.pop(ready)
         try:
-            done = _ray.get(ready)
+            rows = _ray.get(ready)
         except ray.exceptions.RayError as error:
             name = shard.name.partition("\n")[0]
             raise CoverLockError(
@@ -117,7 +110,7 @@ def _judged(
                 f"({type(error).__name__}): find out what is wrong there and run the command again"
             ) from error
         idle.append(actor)
-        yield number, done
+        yield number, rows
 
 
 class _Worker:
@@ -127,7 +120,7 @@ class _Worker:
         self._job = job
         self._worker = job.open().__enter__()
 
-    def judge(self, shard: Shard) -> Done:
+    def judge(self, shard: Shard) -> list[Row]:
         """One row for each picture of a shard."""
         rows: list[Row] = []
         items = shard.items()
@@ -135,7 +128,7 @@ class _Worker:
             named = [item._replace(id=self._job.message or item.id) for item in part]
             judged = self._job.check_items(self._worker, named)
             rows += [{**row, "id": item.id} for row, item in zip(judged, part, strict=True)]
-        return Done(encoded(rows), rows if self._job.digests else [])
+        return rows
 
 
 def _problem(job: VerificationJob) -> str | None:

@@ -23,8 +23,8 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem, LocalFileSystem
 
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.images.codecs import HEAD_BYTES
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
     def head(self) -> bytes:
         """The first bytes of the file; none of one that cannot be read."""
-        system = self.system or pyarrow.fs.LocalFileSystem()
+        system = self.system or LocalFileSystem()
         try:
             with system.open_input_stream(self.path) as stream:
                 return stream.read(HEAD_BYTES)
@@ -135,11 +135,16 @@ class Rows:
     ) -> Item:
         if name is None:
             name = f"row {row} of {self.place.name}"
-            return Item(name, id, partial(_refuse, f"{name} has no name: fill the column 'file'"))
-        if id is None and not self.with_message:
-            missing = f"there is no identifier to look for in {name}: fill the column 'id'"
-            return Item(name, id, partial(_refuse, missing))
-        return Item(name, id, partial(_load, self.roots, name, path, content))
+            problem = f"{name} has no name: fill the column 'file'"
+        elif id is None and not self.with_message:
+            problem = f"there is no identifier to look for in {name}: fill the column 'id'"
+        elif content is not None:
+            return Item(name, id, partial(bytes, content))
+        elif path is not None:
+            return Item(name, id, partial(load_below, self.roots, name, path))
+        else:
+            problem = f"{name} has neither a path nor bytes"
+        return Item(name, id, partial(_refuse, problem))
 
 
 Shard = Listed | Rows
@@ -224,17 +229,16 @@ def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
     """The files below a folder of an object store, and the folder; or a single file."""
     try:
         system, path = resolved(uri)
-        folder = None if system.get_file_info(path).is_file else path.rstrip("/")
-        if folder is not None:
-            listing = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
+        is_file = system.get_file_info(path).is_file
+        listing = [] if is_file else system.get_file_info(FileSelector(path, recursive=True))
     except (OSError, pa.ArrowException) as error:
         raise PictureError(f"{uri} cannot be listed ({error})") from None
-    paths = [path]
-    if folder is not None:
-        files = sorted(info.path for info in listing if info.is_file)
-        paths = [file for file in files if not is_hidden(PurePath(file[len(folder) :]))]
+    folder = path.rstrip("/")
+    files = sorted(info.path for info in listing if info.is_file)
+    shown = [file for file in files if not is_hidden(PurePath(file[len(folder) :]))]
     scheme = uri.partition("://")[0]
-    return folder, [Place(f"{scheme}://{path}", system, path) for path in paths]
+    places = [Place(f"{scheme}://{file}", system, file) for file in ([path] if is_file else shown)]
+    return None if is_file else folder, places
 
 
 def content_of(system: Any, path: str) -> bytes:
@@ -258,17 +262,6 @@ def asked_again(ask: Callable[[], Answer]) -> Answer:
         except OSError:
             time.sleep(pause)
     return ask()
-
-
-def _load(
-    roots: Sequence[Place], name: str, path: str | None, content: bytes | None
-) -> str | bytes:
-    """What a row of Parquet says of its picture: the content, a URI, or a path of this machine."""
-    if content is not None:
-        return content
-    if path is None:
-        raise PictureError(f"{name} has neither a path nor bytes")
-    return load_below(roots, name, path)
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -356,7 +349,7 @@ def local_path(source: str) -> str | None:
 
 def resolved(uri: str) -> tuple[Any, str]:
     """The filesystem and the path that a URI names; what it cannot hold, like spaces, is quoted."""
-    return pyarrow.fs.FileSystem.from_uri(quote(uri, safe="%:/?#[]@!$&'()*+,;="))
+    return FileSystem.from_uri(quote(uri, safe="%:/?#[]@!$&'()*+,;="))
 
 
 def load_below(roots: Sequence[Place], name: str, path: str) -> str | bytes:

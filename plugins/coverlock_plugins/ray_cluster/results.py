@@ -71,15 +71,6 @@ def terms(job: VerificationJob, bundle: Bundle, lock: Lock) -> dict[str, Any]:
     }
 
 
-def encoded(rows: Sequence[Row]) -> bytes:
-    """The results on a shard as a Parquet file."""
-    counts = Counter(row["status"] for row in rows)
-    about = {status: str(counts[status]) for status in STATUSES}
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), RESULTS.with_metadata(about)), file)
-    return file.getvalue()
-
-
 class Results:
     """The results of one job, which may have been begun before.
 
@@ -101,9 +92,13 @@ class Results:
         """Whether the results on a shard are there."""
         return shard in self._done
 
-    def write(self, shard: int, content: bytes) -> None:
-        """Keep the ``encoded`` results on a shard."""
-        self._store.write(_part(shard), content)
+    def write(self, shard: int, rows: Sequence[Row]) -> None:
+        """Keep the results on a shard as one Parquet file."""
+        counts = Counter(row["status"] for row in rows)
+        about = {status: str(counts[status]) for status in STATUSES}
+        file = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(list(rows), RESULTS.with_metadata(about)), file)
+        self._store.write(_part(shard), file.getvalue())
         self._done.add(shard)
 
     def counts(self) -> dict[str, int]:

@@ -45,7 +45,7 @@ class Studio:
         return Resolver(self.repository, [self.lock], trust_anchors(self.root))
 
     def entry(self, number: int) -> Entry:
-        return self.repository.of_serial(self.signed[number].serial)
+        return self.repository.entry("serial", self.signed[number].serial)
 
 
 def pixels(path) -> np.ndarray:

@@ -49,7 +49,7 @@ def test_a_stripped_picture_leads_to_its_own_manifest(studio, number):
     assert answer["softBindingsMatched"] is True
     assert answer["softBindingAlgorithmsMatched"] == found.match.bindings.algorithms
     assert answer["verdict"]["accepted"]
-    assert answer["fingerprint"]["distance"] <= answer["fingerprint"]["tolerance"]
+    assert 75 < answer["similarityScore"] <= 100
 
 
 def test_a_transplanted_mark_leads_nowhere_and_is_told_so(studio, photos):
