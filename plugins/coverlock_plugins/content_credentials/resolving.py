@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from coverlock_sdk.locking.picture_verifier import PictureVerifier
     from coverlock_sdk.locking.verdict import Verdict
 
-How = Literal["embedded", "mark"]
-
 
 @dataclass(frozen=True)
 class Match:
@@ -74,7 +72,7 @@ class Resolution:
     """What is known of where a picture comes from. It is true where there is a manifest."""
 
     manifest: Manifest | None
-    how: How | None
+    how: Literal["embedded", "mark"] | None
     reason: str
     """In a sentence, why this manifest, or why none."""
     match: Match | None = None

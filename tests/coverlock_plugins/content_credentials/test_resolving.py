@@ -19,6 +19,7 @@ from tests.coverlock_plugins.content_credentials.certificates import (
     make_certificates,
 )
 from tests.coverlock_plugins.content_credentials.conftest import jpeg, pixels, transplant
+from tests.served import png
 from tests.toy_bundle import toy_lock
 
 
@@ -65,28 +66,23 @@ def test_a_picture_without_a_mark_is_refused_in_other_words(studio, photos):
     assert found.reason == "the picture has no manifest, and no mark that leads to one"
 
 
-def test_the_manifest_of_another_picture_is_refused(studio, photos, tmp_path):
+def test_the_manifest_of_another_picture_is_refused(studio, photos):
     """The bytes of a manifest moved into another file: its hash does not fit."""
-    source = studio.signed[0].path.read_bytes()
-    chunk = _c2pa_chunk(source)
-    other = tmp_path / "other.png"
-    Image.fromarray(photos[3]).save(other)
-    content = other.read_bytes()
-    found = studio.resolver.resolve(content[:33] + chunk + content[33:])
+    found = studio.resolver.resolve(with_manifest(studio.signed[0], photos[3]))
     assert not found
     assert "it was made for another picture" in found.reason
 
 
-def test_a_foreign_manifest_does_not_hide_the_one_that_the_mark_leads_to(studio, tmp_path):
-    plain = tmp_path / "plain.png"
-    Image.fromarray(pixels(studio.signed[0].path)).save(plain)
-    content = plain.read_bytes()
-    found = studio.resolver.resolve(
-        content[:33] + _c2pa_chunk(studio.signed[1].path.read_bytes()) + content[33:]
-    )
-    assert found.how == "mark"
-    assert found.manifest.id == studio.signed[0].manifest
+def test_a_foreign_manifest_does_not_hide_the_one_that_the_mark_leads_to(studio):
+    found = studio.resolver.resolve(with_manifest(studio.signed[1], pixels(studio.signed[0].path)))
+    assert (found.how, found.manifest.id) == ("mark", studio.signed[0].manifest)
     assert "it was made for another picture" in found.reason
+
+
+def with_manifest(signed, picture: np.ndarray) -> bytes:
+    """A picture with the manifest of another."""
+    content = png(picture)
+    return content[:33] + _c2pa_chunk(signed.path.read_bytes()) + content[33:]
 
 
 def _c2pa_chunk(png: bytes) -> bytes:
@@ -99,7 +95,7 @@ def signed_by_mallory(picture: np.ndarray, folder: Path) -> bytes:
     """A picture that somebody else signs, as their own."""
     credentials = credentials_in(make_certificates(folder, "Mallory"))
     plain = folder / "plain.png"
-    Image.fromarray(picture).save(plain)
+    plain.write_bytes(png(picture))
     bindings = SoftBindings("mine/1", "additive", "projection", None, bytes(32))
     return sign_picture(plain.read_bytes(), "image/png", plain, bindings, credentials)[0]
 

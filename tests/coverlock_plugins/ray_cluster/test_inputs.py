@@ -8,7 +8,7 @@ from PIL import Image
 
 from coverlock_plugins.ray_cluster.inputs import Place, find_shards, load_below
 from coverlock_sdk.errors import MessageError, PictureError
-from coverlock_sdk.scaling.job import Prepared, VerificationJob
+from coverlock_sdk.scaling.job import VerificationJob
 
 pa = pytest.importorskip("pyarrow", reason="pip install 'coverlock-sdk[dev]'")
 
@@ -34,19 +34,11 @@ def table(path: Path, /, row_group_size: int | None = None, **columns) -> str:
     return str(path)
 
 
-def items(*sources, with_message: bool = True):
-    """What ``sources`` name, as another process sees it."""
-    parts = pickle.loads(pickle.dumps(find_shards(map(str, sources), with_message)))
-    return [item for part in parts for item in part.items()]
-
-
-def read(*sources, with_message: bool = True) -> dict[str, Prepared]:
-    found = items(*sources, with_message=with_message)
-    return {item.file: JOB.prepare(item.file, (32, 32), load=item.load) for item in found}
-
-
-def errors(*sources, with_message: bool = True) -> dict[str, str | None]:
-    found = read(*sources, with_message=with_message)
+def errors(*sources, with_message: bool = True, roots=()) -> dict[str, str | None]:
+    """What is wrong with each picture that ``sources`` name, as another process sees it."""
+    parts = pickle.loads(pickle.dumps(find_shards(map(str, sources), with_message, roots)))
+    items = [item for part in parts for item in part.items()]
+    found = {item.file: JOB.prepare(item.file, (32, 32), load=item.load) for item in items}
     assert all((p.picture is None) == (p.error is not None) for p in found.values())
     return {name: prepared.error for name, prepared in found.items()}
 
@@ -98,9 +90,7 @@ def attacked(tmp_path, *paths: str, roots=()) -> list[str | None]:
     source = table(
         tmp_path / "in" / "rows.parquet", file=[str(n) for n, _ in enumerate(paths)], path=paths
     )
-    parts = pickle.loads(pickle.dumps(find_shards([source], True, roots)))
-    loaded = [JOB.prepare(i.file, (32, 32), load=i.load) for part in parts for i in part.items()]
-    return [prepared.error for prepared in loaded]
+    return list(errors(source, roots=roots).values())
 
 
 def test_rows_cannot_leave_the_folder_of_their_source(tmp_path):
