@@ -98,11 +98,9 @@ def sign_picture(
     The manifest of the ``original`` file, if any, becomes part of the history.
     """
     c2pa = _c2pa()
-    parent_type = PARENT_TYPES.get(original.suffix.lower())
-    if parent_type is None:  # C2PA does not know the format: its pixels
+    content, parent_type = original.read_bytes(), PARENT_TYPES.get(original.suffix.lower())
+    if parent_type is None:  # C2PA does not know the format, so it gets the pixels
         content, parent_type = encode_image(load_image(original), ".png"), MEDIA_TYPES[".png"]
-    else:
-        content = original.read_bytes()
     signed = io.BytesIO()
     with _explained("the picture cannot be signed"):
         info = c2pa.C2paSignerInfo(credentials.algorithm, credentials.chain, credentials.key, None)
@@ -129,7 +127,7 @@ def read_embedded(picture: bytes, trust: bytes | None = None) -> Manifest | None
             return None
 
 
-def read_store(store: bytes, trust: bytes | None = None) -> Manifest:
+def read_store(store: bytes, trust: bytes) -> Manifest:
     """The active manifest of a manifest store that lies beside no picture."""
     with _explained("the manifest store cannot be read"):
         return _read(STORE_TYPE, store, trust)

@@ -1,7 +1,4 @@
-"""The results of a job on a cluster: a folder with one Parquet file for each shard that is done.
-
-The folder is on a disk or in an object store.
-"""
+"""The results of a job on a cluster: a folder with one Parquet file for each shard that is done."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -92,12 +89,12 @@ class Results:
         """Whether the results on a shard are there."""
         return shard in self._done
 
-    def write(self, shard: int, rows: Sequence[Row]) -> None:
+    def write(self, shard: int, rows: list[Row]) -> None:
         """Keep the results on a shard as one Parquet file."""
         counts = Counter(row["status"] for row in rows)
         about = {status: str(counts[status]) for status in STATUSES}
         file = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(list(rows), RESULTS.with_metadata(about)), file)
+        pq.write_table(pa.Table.from_pylist(rows, RESULTS.with_metadata(about)), file)
         self._store.write(_part(shard), file.getvalue())
         self._done.add(shard)
 
