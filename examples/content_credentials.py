@@ -1,9 +1,10 @@
 """A transplanted mark leads to a false serial, and with the lock to none.
 
-    python examples/content_credentials.py PHOTO OTHER_PHOTO
+    python examples/content_credentials.py PHOTO OTHER_PHOTO CERTIFICATES
 
 Marks PHOTO twice, the usual way and with the lock, lifts each mark off it, and puts it onto
-OTHER_PHOTO. Needs: pip install 'coverlock-sdk[c2pa,torch]'
+OTHER_PHOTO. CERTIFICATES is a folder with chain.pem, key.pem and root.pem, as made in
+docs/content-credentials.md. Needs: pip install 'coverlock-sdk[c2pa,torch]'
 """
 
 import io
@@ -18,7 +19,6 @@ from coverlock_plugins.content_credentials.credentials import Credentials, trust
 from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.resolving import Resolver
 from coverlock_plugins.content_credentials.signing import PictureSigner
-from coverlock_plugins.content_credentials.trial_certificates import make_trial_certificates
 from coverlock_sdk import NoDefense, load_watermark, wrap
 from coverlock_sdk.locking.keys import generate_key
 
@@ -43,8 +43,8 @@ def transplant(marked: np.ndarray, original: np.ndarray, target: np.ndarray) -> 
 work = Path(tempfile.mkdtemp())
 photo, other = work / "photo.png", pixels(sys.argv[2])
 Image.fromarray(pixels(sys.argv[1])).save(photo)
-files = make_trial_certificates(work / "certificates")
-credentials = Credentials.load(files.chain, files.key)
+certificates = Path(sys.argv[3])
+credentials = Credentials.load(certificates / "chain.pem", certificates / "key.pem")
 
 repository = ManifestRepository(work / "repository", create=True)
 serial = repository.registry.issue("order-4711")
@@ -61,7 +61,7 @@ print("with the lock")
 generate_key(work / "key.json")
 lock = wrap("mbrs", key=work / "key.json", registry=repository.registry)
 signed = PictureSigner(lock, repository, credentials).sign(photo, work / "signed.png", serial)
-resolver = Resolver(repository, [lock], trust_anchors(files.root))
+resolver = Resolver(repository, [lock], trust_anchors(certificates / "root.pem"))
 marked = pixels(signed.path)
 found = resolver.resolve(jpeg(marked))
 print("  the photo, stripped:  ", found.manifest.id if found.manifest else found.reason)

@@ -1,6 +1,7 @@
 """TrustMark, WAM and VideoSeal around graphs of the same signature: the weights are not here."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,16 +109,19 @@ def read_back(watermark: Watermark, size: tuple[int, int] = (256, 256)) -> float
     return float(((watermark.decode(marked) > 0) == bits).mean())
 
 
-def test_trustmark_is_imported_and_carries_its_bits(tmp_path):
-    imported("trustmark", *trustmark_files(tmp_path))
-    watermark = trustmark.TrustMark()
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        (trustmark.TrustMark, trustmark_files),
+        (trustmark.TrustMarkP, partial(trustmark_files, side=224)),
+        (wam.WatermarkAnything, wam_files),
+    ],
+)
+def test_imported_graphs_carry_their_bits(kind, files, tmp_path):
+    imported(kind.name, *files(tmp_path))
+    watermark = kind()
     assert read_back(watermark) == 1
     assert watermark.card["as_published"] is False
-
-
-def test_the_decoder_of_p_sees_another_size(tmp_path):
-    imported("trustmark-p", *trustmark_files(tmp_path, side=224))
-    assert read_back(trustmark.TrustMarkP()) == 1
 
 
 def test_only_the_middle_square_of_a_long_picture_is_marked(tmp_path):
@@ -130,11 +134,6 @@ def test_only_the_middle_square_of_a_long_picture_is_marked(tmp_path):
     assert ((watermark.decode(marked) > 0) == payload).all()
     tall = watermark.embed(wide[..., :380], payload)
     assert (np.abs(tall - wide[..., :380]).max(axis=(0, 1, 2)) > 0).all()
-
-
-def test_wam_is_imported_and_carries_its_bits(tmp_path):
-    imported("wam", *wam_files(tmp_path))
-    assert read_back(wam.WatermarkAnything()) == 1
 
 
 def test_videoseal_is_imported_and_marks_any_size(tmp_path):

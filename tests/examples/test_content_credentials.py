@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.coverlock_plugins.content_credentials.certificates import make_certificates
+
 pytest.importorskip("c2pa")
 pytest.importorskip("torch")
 
@@ -17,8 +19,9 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "content_credentials.py"
 def test_the_transplant_resolves_without_the_lock_only(tmp_path, photos):
     for number in (0, 1):
         Image.fromarray(photos[number]).save(tmp_path / f"{number}.png")
+    certificates = make_certificates(tmp_path)
     done = subprocess.run(
-        [sys.executable, SCRIPT, tmp_path / "0.png", tmp_path / "1.png"],
+        [sys.executable, SCRIPT, tmp_path / "0.png", tmp_path / "1.png", certificates],
         capture_output=True,
         text=True,
     )

@@ -251,11 +251,11 @@ def registries(scratch: Path) -> Reader:
 
 
 def jobs(scratch: Path) -> Reader:
-    from coverlock_plugins.ray_cluster.results import JOB, Results, encoded
+    from coverlock_plugins.ray_cluster.results import JOB, Results
 
     folder = scratch / "results"
     terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6}
-    Results(folder, terms).write(0, encoded([]))
+    Results(folder, terms).write(0, [])
     return _file(folder / JOB, terms, lambda _: Results(folder, terms).counts())
 
 

@@ -10,12 +10,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
     import click
 
     from coverlock_sdk.serving.deployment import Routes
+
+
+class ProvenanceError(CoverLockError):
+    """A manifest, a certificate or a repository of manifests cannot be used."""
 
 
 @hookimpl
@@ -33,7 +38,6 @@ def register_routes(register: Register) -> None:
 
 
 def _resolution(repository: str | None = None, trust: str | None = None) -> Routes:
-    from coverlock_plugins.content_credentials.errors import ProvenanceError
     from coverlock_plugins.content_credentials.routes import Resolution
 
     if repository is None or trust is None:

@@ -9,7 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_plugins.content_credentials.errors import ProvenanceError
+from coverlock_plugins.content_credentials import ProvenanceError
+from coverlock_sdk.documents import read_file
 from coverlock_sdk.errors import needs
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Credentials:
     @classmethod
     def load(cls, certificates: Path, private_key: Path) -> Credentials:
         """Read both files; a chain with a gap, or a key that does not fit, is refused."""
-        chain, secret = _content(certificates), _content(private_key)
+        chain, secret = read_file(certificates), read_file(private_key)
         parsed = _certificates(chain, certificates)
         _check_links(parsed, certificates)
         return cls(_algorithm(secret, parsed[0], private_key, certificates), chain, secret)
@@ -38,16 +39,9 @@ class Credentials:
 
 def trust_anchors(path: Path) -> bytes:
     """The certificates of those who may sign, from a PEM file."""
-    content = _content(path)
+    content = read_file(path)
     _certificates(content, path)
     return content
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ProvenanceError(f"{path} cannot be read ({error.strerror or error})") from None
 
 
 def _certificates(content: bytes, path: Path) -> list[Certificate]:
@@ -88,6 +82,7 @@ def _name(certificate: Certificate) -> str:
 def _algorithm(secret: bytes, signer: Certificate, key_path: Path, path: Path) -> str:
     """How this key signs; one that is not the first certificate's is refused."""
     from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
     try:
         key: Any = serialization.load_pem_private_key(secret, password=None)
@@ -100,12 +95,6 @@ def _algorithm(secret: bytes, signer: Certificate, key_path: Path, path: Path) -
         raise ProvenanceError(
             f"{key_path} is not the key of the first certificate in {path}, that of {_name(signer)}"
         )
-    return _algorithm_name(key, key_path)
-
-
-def _algorithm_name(key: Any, path: Path) -> str:
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-
     if isinstance(key, ed25519.Ed25519PrivateKey):
         return "ed25519"
     if isinstance(key, rsa.RSAPrivateKey):
@@ -113,4 +102,4 @@ def _algorithm_name(key: Any, path: Path) -> str:
     curves = {"secp256r1": "es256", "secp384r1": "es384", "secp521r1": "es512"}
     if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name in curves:
         return curves[key.curve.name]
-    raise ProvenanceError(f"C2PA has no signatures for the kind of key in {path}: use ES256")
+    raise ProvenanceError(f"C2PA has no signatures for the kind of key in {key_path}: use ES256")

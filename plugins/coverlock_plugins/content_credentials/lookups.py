@@ -10,38 +10,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.arrays import Bits, Logits
+from coverlock_plugins.content_credentials.repository import Look, ManifestRepository
+from coverlock_sdk.arrays import Bits
+from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.locking.statistics import corrected, hard_p_value
 
 TOLERANCE = 0.25
 """The share of its bits in which the fingerprint of a picture may differ from the signed one."""
 
-LONGEST = 1024
-"""Bytes of a fingerprint, at most."""
-
 MOST_CANDIDATES = 64
 """Nearest entries that are verified, however many are near enough."""
 
 
-class Look(NamedTuple):
-    """The part of an entry that look-ups go through; there may be millions of entries."""
-
-    number: int
-    watermark: str
-    hash: str
-    key: str | None
-    fingerprint: bytes
-    payload: bytes
-
-
 @dataclass(frozen=True)
 class Shelf:
-    """What look-ups need of the entries of one watermark and one hash."""
+    """What look-ups need of entries whose fingerprints and payloads can be compared."""
 
     numbers: npt.NDArray[np.int64]
     fingerprints: Bits
@@ -53,30 +40,28 @@ class Shelf:
 
     @classmethod
     def of(cls, looks: Sequence[Look]) -> Shelf:
-        """The shelf of some entries, all of one watermark and one hash."""
-        width = max(len(look.payload) for look in looks)
-        payloads = b"".join(look.payload.ljust(width, b"\0") for look in looks)
+        """The shelf of some entries, all of one watermark, hash and lengths."""
         return cls(
             np.array([look.number for look in looks], dtype=np.int64),
-            rows_of([look.fingerprint for look in looks], len(looks[0].fingerprint)),
-            np.frombuffer(payloads, dtype=np.uint8).reshape(-1, width),
+            _rows([look.fingerprint for look in looks]),
+            _rows([look.payload for look in looks]),
             frozenset(look.key for look in looks),
         )
 
     def __add__(self, other: Shelf) -> Shelf:
         return Shelf(
             np.concatenate([self.numbers, other.numbers]),
-            _stacked(self.fingerprints, other.fingerprints),
-            _stacked(self.payloads, other.payloads),
+            np.concatenate([self.fingerprints, other.fingerprints]),
+            np.concatenate([self.payloads, other.payloads]),
             self.keys | other.keys,
         )
 
-    def nearest(self, fingerprint: bytes, most: int) -> list[tuple[int, int]]:
-        """Distance and number of the entries within ``most`` bits, the nearest first."""
-        found = distances(fingerprint, self.fingerprints)
-        near = np.flatnonzero(found <= most)
+    def nearest(self, fingerprint: bytes, dimensions: int) -> list[int]:
+        """The numbers of the entries within reach of a fingerprint, the nearest first."""
+        found = _distances(fingerprint, self.fingerprints)
+        near = np.flatnonzero(found <= most_distance(dimensions))
         order = near[np.argsort(found[near], kind="stable")][:MOST_CANDIDATES]
-        return [(int(found[row]), int(self.numbers[row])) for row in order]
+        return [int(number) for number in self.numbers[order]]
 
     def bearer(self, payload: Bits, false_positives: float) -> int | None:
         """The number of the entry whose picture carries ``payload`` (bits,), if one does.
@@ -84,48 +69,40 @@ class Shelf:
         That the decoder reads the payload of another picture is what a transplanted mark looks
         like. Payloads of locked marks are random, so an unmarked picture seldom shows one.
         """
-        wanted = np.packbits(payload)
-        if self.payloads.shape[1] != len(wanted):
-            return None
-        wrong = np.bitwise_count(self.payloads ^ wanted).sum(axis=1)
+        wrong = _distances(np.packbits(payload).tobytes(), self.payloads)
         best = int(np.argmin(wrong))
         right = np.arange(len(payload)) >= wrong[best]
         p_value = corrected(hard_p_value(right), len(self.numbers))
         return int(self.numbers[best]) if p_value <= false_positives else None
 
 
-class Looks(Protocol):
-    """Where entries come from: a repository."""
-
-    def looks(self, after: int) -> list[Look]:
-        """What look-ups need of all entries that came after the one of this number."""
-
-
 class Shelves:
     """The look-ups of a repository, kept up to date."""
 
-    def __init__(self, repository: Looks) -> None:
+    def __init__(self, repository: ManifestRepository) -> None:
         self._repository = repository
-        self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._shelves: dict[tuple[str, str, int, int], Shelf] = {}
         self._last = 0
         self._lock = threading.Lock()
 
-    def all(self) -> dict[tuple[str, str], Shelf]:
-        """The shelf of each watermark and hash, entries that came meanwhile included."""
+    def of(self, watermark: str, hash: ImageHash, bits: int) -> Shelf | None:
+        """The shelf of a watermark of so many bits and a hash, with entries that came meanwhile."""
         with self._lock:
-            sorted_out: dict[tuple[str, str], list[Look]] = {}
+            new: dict[tuple[str, str, int, int], list[Look]] = {}
             for look in self._repository.looks(after=self._last):
-                sorted_out.setdefault((look.watermark, look.hash), []).append(look)
+                lengths = len(look.fingerprint), len(look.payload)
+                new.setdefault((look.watermark, look.hash, *lengths), []).append(look)
                 self._last = look.number
-            for kind, looks in sorted_out.items():
-                new = Shelf.of(looks)
-                self._shelves[kind] = self._shelves[kind] + new if kind in self._shelves else new
-            return dict(self._shelves)
+            for kind, looks in new.items():
+                shelf, known = Shelf.of(looks), self._shelves.get(kind)
+                self._shelves[kind] = known + shelf if known else shelf
+            lengths = byte_length(hash.dimensions), byte_length(bits)
+            return self._shelves.get((watermark, hash.name, *lengths))
 
 
-def fingerprints(codes: Logits) -> list[bytes]:
-    """The fingerprint of each picture whose code (N, dimensions) this is."""
-    return [np.packbits(row > 0).tobytes() for row in codes]
+def byte_length(bits: int) -> int:
+    """How many bytes hold so many bits."""
+    return -(-bits // 8)
 
 
 def most_distance(dimensions: int) -> int:
@@ -134,32 +111,15 @@ def most_distance(dimensions: int) -> int:
 
 
 def distance(one: bytes, other: bytes) -> int:
-    """In how many bits two fingerprints differ: in all if they are of different lengths."""
-    if len(one) != len(other):
-        return 8 * max(len(one), len(other))
-    return int(distances(one, rows_of([other], len(other)))[0])
+    """In how many bits two fingerprints differ."""
+    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count()
 
 
-def distances(one: bytes, many: Bits) -> npt.NDArray[np.uint16]:
-    """In how many bits a fingerprint differs from each row of ``many``, eight bytes at a time."""
-    words = np.ascontiguousarray(many).view(np.uint64)
-    differing = np.bitwise_count(words ^ rows_of([one], many.shape[1]).view(np.uint64))
-    total: npt.NDArray[np.uint16] = np.zeros(len(many), dtype=np.uint16)
-    for column in differing.T:
-        total += column
-    return total
+def _distances(one: bytes, many: Bits) -> npt.NDArray[np.int64]:
+    """In how many bits ``one`` differs from each row of ``many``."""
+    differing = np.bitwise_count(many ^ np.frombuffer(one, dtype=np.uint8))
+    return differing.sum(axis=1, dtype=np.int64)
 
 
-def rows_of(values: Sequence[bytes], length: int) -> Bits:
-    """Fingerprints of ``length`` bytes as rows (N, bytes), filled up to a multiple of eight."""
-    width = -(-length // 8) * 8
-    content = b"".join(value[:width].ljust(width, b"\0") for value in values)
-    return np.frombuffer(content, dtype=np.uint8).reshape(-1, width)
-
-
-def _stacked(rows: Bits, more: Bits) -> Bits:
-    """Both under each other, ``more`` brought to the width of ``rows``."""
-    fitted = np.zeros((len(more), rows.shape[1]), dtype=np.uint8)
-    shared = min(rows.shape[1], more.shape[1])
-    fitted[:, :shared] = more[:, :shared]
-    return np.concatenate([rows, fitted])
+def _rows(values: Sequence[bytes]) -> Bits:
+    return np.frombuffer(b"".join(values), dtype=np.uint8).reshape(len(values), len(values[0]))

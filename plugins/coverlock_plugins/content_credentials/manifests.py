@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+from coverlock_plugins.content_credentials import ProvenanceError
 from coverlock_plugins.content_credentials.credentials import Credentials
-from coverlock_plugins.content_credentials.errors import ProvenanceError
 from coverlock_plugins.content_credentials.soft_bindings import SoftBindings
 from coverlock_sdk.errors import needs
+from coverlock_sdk.images.codecs import encode_image, load_image
+from coverlock_sdk.images.conversion import read
 
 MEDIA_TYPES = {
     ".jpg": "image/jpeg",
@@ -30,8 +33,11 @@ MEDIA_TYPES = {
 }
 """Files that hold a manifest, by suffix."""
 
+PARENT_TYPES = {**MEDIA_TYPES, ".heic": "image/heic", ".heif": "image/heif", ".avif": "image/avif"}
+"""Files whose own manifest can become part of the history."""
+
 STORE_TYPE = "application/c2pa"
-THUMBNAIL = "thumbnail.jpg"
+THUMBNAIL, THUMBNAIL_SIDE = "thumbnail.jpg", 256
 PARENT = "parent"
 
 UNTRUSTED = "signingCredential.untrusted"
@@ -65,19 +71,12 @@ class Manifest:
     """C2PA's codes for what does not hold, of the active manifest."""
     trusted: bool
     """Whether a chain leads from the signer to a trusted certificate."""
-    thumbnail: bytes | None
-    """The signed thumbnail, a picture file."""
 
     @property
     def signer(self) -> str:
         """Who signed, by their certificate."""
         about = self.content.get("signature_info", {})
         return str(about.get("common_name") or about.get("issuer") or "unknown")
-
-    @property
-    def bindings(self) -> SoftBindings:
-        """Its soft bindings, all of which can be checked."""
-        return SoftBindings.of_manifest(self.content)
 
     def problem(self, expected: frozenset[str] = frozenset()) -> str | None:
         """What is wrong with it, in a sentence, apart from what is ``expected`` to fail."""
@@ -87,32 +86,28 @@ class Manifest:
         return f"the manifest {self.id} cannot be used: {_PROBLEMS.get(wrong[0], wrong[0])}"
 
 
-@dataclass(frozen=True)
-class Draft:
-    """What goes into a manifest besides the picture itself."""
-
-    title: str
-    soft_bindings: list[dict[str, Any]]
-    """The assertions that tell how to find it again."""
-    thumbnail: bytes
-    """A small JPEG of the marked picture."""
-    parent: bytes
-    """The file that was marked, whose own manifest, if any, becomes part of the history."""
-    parent_type: str
-
-
 def sign_picture(
-    picture: bytes, media_type: str, draft: Draft, credentials: Credentials
+    picture: bytes,
+    media_type: str,
+    original: Path,
+    bindings: SoftBindings,
+    credentials: Credentials,
 ) -> tuple[bytes, bytes]:
-    """The signed picture file, and the manifest store inside it."""
+    """The signed picture file, and the manifest store inside it.
+
+    The manifest of the ``original`` file, if any, becomes part of the history.
+    """
     c2pa = _c2pa()
+    content, parent_type = original.read_bytes(), PARENT_TYPES.get(original.suffix.lower())
+    if parent_type is None:  # C2PA does not know the format, so it gets the pixels
+        content, parent_type = encode_image(load_image(original), ".png"), MEDIA_TYPES[".png"]
     signed = io.BytesIO()
     with _explained("the picture cannot be signed"):
         info = c2pa.C2paSignerInfo(credentials.algorithm, credentials.chain, credentials.key, None)
-        builder = c2pa.Builder(_definition(draft), _context(None))
-        builder.add_resource(THUMBNAIL, io.BytesIO(draft.thumbnail))
-        parent = {"title": draft.title, "relationship": "parentOf", "label": PARENT}
-        builder.add_ingredient(parent, draft.parent_type, io.BytesIO(draft.parent))
+        builder = c2pa.Builder(_definition(original.name, bindings), _context(None))
+        builder.add_resource(THUMBNAIL, io.BytesIO(_thumbnail(picture)))
+        parent = {"title": original.name, "relationship": "parentOf", "label": PARENT}
+        builder.add_ingredient(parent, parent_type, io.BytesIO(content))
         with c2pa.Signer.from_info(info) as signer:
             store = builder.sign(signer, media_type, io.BytesIO(picture), signed)
     return signed.getvalue(), store
@@ -132,13 +127,13 @@ def read_embedded(picture: bytes, trust: bytes | None = None) -> Manifest | None
             return None
 
 
-def read_store(store: bytes, trust: bytes | None = None) -> Manifest:
+def read_store(store: bytes, trust: bytes) -> Manifest:
     """The active manifest of a manifest store that lies beside no picture."""
     with _explained("the manifest store cannot be read"):
         return _read(STORE_TYPE, store, trust)
 
 
-def _definition(draft: Draft) -> dict[str, Any]:
+def _definition(title: str, bindings: SoftBindings) -> dict[str, Any]:
     actions = [
         {"action": "c2pa.opened", "parameters": {"ingredientIds": [PARENT]}},
         {"action": "c2pa.watermarked"},
@@ -147,36 +142,37 @@ def _definition(draft: Draft) -> dict[str, Any]:
         "claim_generator_info": [
             {"name": "coverlock-sdk", "version": metadata.version("coverlock-sdk")}
         ],
-        "title": draft.title,
+        "title": title,
         "thumbnail": {"format": "image/jpeg", "identifier": THUMBNAIL},
         "assertions": [
             {"label": "c2pa.actions.v2", "data": {"actions": actions}},
-            *draft.soft_bindings,
+            *bindings.assertions(),
         ],
     }
+
+
+def _thumbnail(picture: bytes) -> bytes:
+    """A small JPEG of a picture file."""
+    from PIL import Image
+
+    image = Image.fromarray(read(picture).to_bytes())
+    image.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
+    file = io.BytesIO()
+    image.save(file, format="JPEG", quality=90)
+    return file.getvalue()
 
 
 def _read(media_type: str | None, content: bytes, trust: bytes | None) -> Manifest:
     with _c2pa().Reader(media_type, io.BytesIO(content), None, _context(trust)) as reader:
         document = json.loads(reader.json())
-        active = document["manifests"][document["active_manifest"]]
-        found = document["validation_results"]["activeManifest"]
-        failures = [entry["code"] for entry in found["failure"]]
-        return Manifest(
-            id=document["active_manifest"],
-            content=active,
-            failures=tuple(code for code in failures if trust is not None or code != UNTRUSTED),
-            trusted=TRUSTED in {entry["code"] for entry in found["success"]},
-            thumbnail=_thumbnail(reader, active),
-        )
-
-
-def _thumbnail(reader: Any, manifest: dict[str, Any]) -> bytes | None:
-    if "thumbnail" not in manifest:
-        return None
-    file = io.BytesIO()
-    reader.resource_to_stream(manifest["thumbnail"]["identifier"], file)
-    return file.getvalue()
+    found = document["validation_results"]["activeManifest"]
+    failures = [entry["code"] for entry in found["failure"]]
+    return Manifest(
+        id=document["active_manifest"],
+        content=document["manifests"][document["active_manifest"]],
+        failures=tuple(code for code in failures if trust is not None or code != UNTRUSTED),
+        trusted=TRUSTED in {entry["code"] for entry in found["success"]},
+    )
 
 
 @lru_cache(maxsize=8)

@@ -11,14 +11,14 @@ import contextlib
 import hashlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Literal, NamedTuple
 
-from coverlock_plugins.content_credentials.errors import ProvenanceError
-from coverlock_plugins.content_credentials.lookups import Look
-from coverlock_plugins.content_credentials.manifests import HARD_BINDINGS, Manifest, read_store
+from coverlock_plugins.content_credentials import ProvenanceError
 from coverlock_plugins.content_credentials.soft_bindings import SoftBindings
+from coverlock_sdk.documents import read_file
 from coverlock_sdk.files import make_private, write_atomically
 from coverlock_sdk.locking.registry import Registry
 
@@ -42,22 +42,22 @@ CREATE TABLE IF NOT EXISTS manifests (
 class Entry:
     """What the database knows of one manifest."""
 
-    number: int
-    """Entries are numbered in the order they came, and none ever changes."""
     manifest: str
     bindings: SoftBindings
-    payload: bytes
-    """The bits that the decoder read from the signed picture; they tell a transplanted mark."""
     sha256: str
 
 
-@dataclass(frozen=True)
-class Merged:
-    """What came of merging another repository."""
+class Look(NamedTuple):
+    """The part of an entry that look-ups go through; there may be millions of entries."""
 
-    added: int
-    skipped: tuple[str, ...]
-    """Why manifests were left out, a sentence each."""
+    number: int
+    """Entries are numbered in the order they came, and none ever changes."""
+    watermark: str
+    hash: str
+    key: str | None
+    fingerprint: bytes
+    payload: bytes
+    """The bits that the decoder read from the signed picture; they tell a transplanted mark."""
 
 
 class ManifestRepository:
@@ -70,82 +70,39 @@ class ManifestRepository:
             raise ProvenanceError(
                 f"{self.folder} is not a manifest repository: 'coverlock c2pa sign' makes one"
             )
-        try:
+        with self._explained():
             (self.folder / "manifests").mkdir(parents=True, exist_ok=True)
             make_private(self._database)
-        except OSError as error:
-            raise ProvenanceError(
-                f"{self.folder} cannot be written ({error.strerror or error})"
-            ) from None
         with self._connection() as connection:
             connection.execute(_TABLE)
         self.registry = Registry(self._database)
         """Numbers the pictures that are signed here, and remembers their long codes."""
 
-    def add(self, store: bytes, payload: bytes, trust: bytes | None) -> Manifest:
-        """Keep a manifest store; a serial that another manifest claims is refused.
+    def add(self, store: bytes, manifest: str, bindings: SoftBindings, payload: bytes) -> None:
+        """Keep the manifest store of a picture whose decoder reads ``payload``, as bytes of bits.
 
-        ``payload`` is what the decoder reads from the signed picture, as bytes of bits. ``trust``
-        holds the certificates of those who may sign, in PEM format; it is None only for what this
-        process has just signed itself.
+        The database refuses a serial that another manifest claims.
         """
-        manifest = read_store(store, trust)
-        if problem := manifest.problem(expected=HARD_BINDINGS):
-            raise ProvenanceError(problem)
-        bindings = manifest.bindings
         digest = hashlib.sha256(store).hexdigest()
+        created = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            self._refuse_second_claim(connection, manifest.id, bindings.serial)
-            self._write(digest, store)
+            write_atomically(self._path(digest), store)
             connection.execute(
                 "INSERT INTO manifests VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    manifest.id,
-                    bindings.serial,
-                    bindings.watermark,
-                    bindings.hash,
-                    bindings.key,
-                    bindings.fingerprint,
-                    payload,
-                    digest,
-                    datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                ),
+                (manifest, *astuple(bindings), payload, digest, created),
             )
-        return manifest
 
-    def of_serial(self, serial: str) -> Entry | None:
-        """The entry of the only manifest with this serial."""
-        return next(iter(self._entries("WHERE serial = ?", serial)), None)
+    def entry(self, by: Literal["number", "manifest", "serial"], value: str | int) -> Entry | None:
+        """The entry of this number, of the manifest with this label, or with this serial."""
+        with self._connection() as connection:
+            row = connection.execute(
+                "SELECT manifest, sha256, serial, watermark, hash, key, fingerprint "
+                f"FROM manifests WHERE {by} = ?",
+                (value,),
+            ).fetchone()
+        return Entry(row[0], SoftBindings(*row[2:]), row[1]) if row else None
 
-    def of_manifest(self, manifest: str) -> Entry | None:
-        """The entry of the manifest with this label."""
-        return next(iter(self._entries("WHERE manifest = ?", manifest)), None)
-
-    def of_number(self, number: int) -> Entry:
-        """The entry of this number, which there is."""
-        [entry] = self._entries("WHERE number = ?", number)
-        return entry
-
-    def content(self, entry: Entry) -> bytes:
-        """The manifest store of an entry; a file that was altered on disk is refused."""
-        path = self._path(entry.sha256)
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise ProvenanceError(f"{path} cannot be read ({error.strerror or error})") from None
-        if hashlib.sha256(content).hexdigest() != entry.sha256:
-            raise ProvenanceError(
-                f"{path} was altered since it was added: restore the file of the manifest "
-                f"{entry.manifest} from a backup"
-            )
-        return content
-
-    def entries(self) -> list[Entry]:
-        """All entries, in the order they came."""
-        return self._entries("WHERE number > ?", 0)
-
-    def looks(self, after: int) -> list[Look]:
+    def looks(self, after: int = 0) -> list[Look]:
         """What look-ups need of all entries that came after the one of this number."""
         with self._connection() as connection:
             rows = connection.execute(
@@ -155,73 +112,16 @@ class ManifestRepository:
             )
             return [Look(*row) for row in rows]
 
-    def merge(self, other: ManifestRepository, trust: bytes) -> Merged:
-        """Add the manifests of ``other`` that this one lacks, if they are signed by the trusted.
-
-        A manifest that cannot be used, has an unknown signer or claims a serial that is taken is
-        skipped.
-        """
-        known = {entry.manifest for entry in self.entries()}
-        added, skipped = 0, []
-        for entry in other.entries():
-            if entry.manifest in known:
-                continue
-            try:
-                self.add(other.content(entry), entry.payload, trust)
-                self._remember_from(other, entry.bindings.serial)
-                added += 1
-            except ProvenanceError as error:
-                skipped.append(str(error))
-        return Merged(added, tuple(skipped))
-
-    def _remember_from(self, other: ManifestRepository, serial: str) -> None:
-        """Take over what another registry remembers of the picture with this serial."""
-        with self._connection() as connection:
-            connection.execute("ATTACH ? AS other", (str(other._database),))
-            connection.execute(
-                "INSERT INTO pictures SELECT * FROM other.pictures WHERE name = ?", (serial,)
+    def content(self, entry: Entry) -> bytes:
+        """The manifest store of an entry; a file that was altered on disk is refused."""
+        path = self._path(entry.sha256)
+        content = read_file(path)
+        if hashlib.sha256(content).hexdigest() != entry.sha256:
+            raise ProvenanceError(
+                f"{path} was altered since it was added: restore the file of the manifest "
+                f"{entry.manifest} from a backup"
             )
-
-    def _entries(self, condition: str, value: str | int) -> list[Entry]:
-        with self._connection() as connection:
-            rows = connection.execute(
-                "SELECT number, manifest, serial, watermark, hash, key, fingerprint, payload, "
-                f"sha256 FROM manifests {condition} ORDER BY number",
-                (value,),
-            ).fetchall()
-        return [
-            Entry(
-                number=row[0],
-                manifest=row[1],
-                bindings=SoftBindings(*row[2:7]),
-                payload=row[7],
-                sha256=row[8],
-            )
-            for row in rows
-        ]
-
-    def _refuse_second_claim(
-        self, connection: sqlite3.Connection, manifest: str, serial: str
-    ) -> None:
-        row = connection.execute(
-            "SELECT manifest, serial FROM manifests WHERE serial = ? OR manifest = ?",
-            (serial, manifest),
-        ).fetchone()
-        if row is None:
-            return
-        if row[0] == manifest:
-            raise ProvenanceError(f"the manifest {manifest} is in {self.folder} already")
-        raise ProvenanceError(
-            f"the manifests {row[0]} and {manifest} both claim the serial '{serial}': a serial "
-            "stands for one picture, so the second one is refused"
-        )
-
-    def _write(self, digest: str, store: bytes) -> None:
-        path = self._path(digest)
-        try:
-            write_atomically(path, store)
-        except OSError as error:
-            raise ProvenanceError(f"{path} cannot be written ({error.strerror or error})") from None
+        return content
 
     def _path(self, digest: str) -> Path:
         return self.folder / "manifests" / f"{digest}.c2pa"
@@ -229,11 +129,16 @@ class ManifestRepository:
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """A connection of one's own, so that threads and processes do not share any."""
-        try:
+        with self._explained():
             connection = sqlite3.connect(self._database, timeout=60)
             with contextlib.closing(connection), connection:
                 yield connection
-        except sqlite3.Error as error:
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
             raise ProvenanceError(
                 f"the repository {self.folder} cannot be used ({error})"
             ) from None

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from coverlock_plugins.content_credentials.alterations import AlterationMap, alterations
-from coverlock_plugins.content_credentials.errors import ProvenanceError
+from coverlock_plugins.content_credentials import ProvenanceError
 from coverlock_plugins.content_credentials.lookups import (
     Shelf,
     Shelves,
+    byte_length,
     distance,
-    fingerprints,
     most_distance,
 )
 from coverlock_plugins.content_credentials.manifests import (
@@ -32,49 +31,39 @@ from coverlock_plugins.content_credentials.manifests import (
 from coverlock_plugins.content_credentials.repository import Entry, ManifestRepository
 from coverlock_plugins.content_credentials.soft_bindings import (
     LOCK,
-    as_text,
+    SoftBindings,
     fingerprint_algorithm,
+    fingerprint_of,
 )
-from coverlock_sdk.errors import KeyringError, PictureError
-from coverlock_sdk.images.conversion import Given, read
+from coverlock_sdk.documents import read_file
+from coverlock_sdk.errors import KeyringError
+from coverlock_sdk.images.conversion import Given
+from coverlock_sdk.scaling.job import MOST_FILE_BYTES
 
 if TYPE_CHECKING:
     from coverlock_sdk.contract import ImageHash
     from coverlock_sdk.locking.picture_verifier import PictureVerifier
     from coverlock_sdk.locking.verdict import Verdict
 
-How = Literal["embedded", "mark"]
-
 
 @dataclass(frozen=True)
 class Match:
     """A manifest of the repository all of whose soft bindings a picture matches."""
 
-    manifest: Manifest
     verdict: Verdict
-    distance: int
-    """Bits in which the picture's fingerprint differs from the signed one."""
-    dimensions: int
-    """Bits of a fingerprint."""
-
-    @property
-    def likeness(self) -> float:
-        """The share of the signed fingerprint that the picture has, from 0 to 1."""
-        return 1 - self.distance / self.dimensions
+    manifest: Manifest
+    bindings: SoftBindings
+    similarity: float
+    """The share of the signed fingerprint that the picture has, from 0 to 1."""
 
     def to_dict(self) -> dict[str, Any]:
         """The match as plain JSON values, named as C2PA names them in recovered ingredients."""
-        bindings = self.manifest.bindings
         return {
             "softBindingsMatched": True,
-            "softBindingAlgorithmsMatched": bindings.algorithms,
-            "serial": bindings.serial,
+            "softBindingAlgorithmsMatched": self.bindings.algorithms,
+            "similarityScore": round(100 * self.similarity),
+            "serial": self.bindings.serial,
             "verdict": self.verdict.to_dict(),
-            "fingerprint": {
-                "distance": self.distance,
-                "tolerance": most_distance(self.dimensions),
-                "bits": self.dimensions,
-            },
         }
 
 
@@ -83,14 +72,11 @@ class Resolution:
     """What is known of where a picture comes from. It is true where there is a manifest."""
 
     manifest: Manifest | None
-    how: How | None
+    how: Literal["embedded", "mark"] | None
     reason: str
     """In a sentence, why this manifest, or why none."""
     match: Match | None = None
     """How the soft bindings matched, where the mark led to the manifest."""
-    altered: AlterationMap | None = None
-    """Where the picture seems to differ from the one that was signed; None where there is no
-    thumbnail, or the picture does not lie on it because it was cropped or turned."""
 
     def __bool__(self) -> bool:
         return self.manifest is not None
@@ -106,39 +92,35 @@ class Resolution:
             "signer": found.signer if found else None,
             "trusted": found.trusted if found else None,
             **(self.match.to_dict() if self.match else {"softBindingsMatched": False}),
-            "altered": self.altered.to_dict() if self.altered else None,
             "manifest": found.content if found else None,
         }
 
 
-class _Searched(NamedTuple):
-    """A verifier, what there is for it to find, and the hash of both."""
+class _Near(NamedTuple):
+    """A manifest by a trusted signer whose fingerprint is within reach."""
 
-    verifier: PictureVerifier
-    shelf: Shelf
-    hash: ImageHash
+    manifest: Manifest
+    bindings: SoftBindings
+    similarity: float
 
 
 class Resolver:
-    """Finds the manifests of pictures in a repository, with the verifiers of their watermarks."""
+    """Finds the manifests of pictures in a repository, with the verifiers of their watermarks.
+
+    ``trust`` holds the certificates of those who may sign, in PEM format.
+    """
 
     def __init__(
-        self,
-        repository: ManifestRepository,
-        verifiers: Sequence[PictureVerifier],
-        trust: bytes,
+        self, repository: ManifestRepository, verifiers: Sequence[PictureVerifier], trust: bytes
     ) -> None:
-        self.repository = repository
-        self.verifiers = verifiers
-        self.trust = trust
-        """Certificates of those who may sign, in PEM format."""
+        self.repository, self.verifiers, self.trust = repository, verifiers, trust
         self._shelves = Shelves(repository)
-        for verifier, shelf, _ in self._searched():
+        for verifier, _, shelf in self._searched():
             _require_key(verifier, shelf)
 
     def resolve(self, picture: str | Path | bytes) -> Resolution:
         """Find the manifest of a picture file: inside it first, and else by its mark."""
-        content = picture if isinstance(picture, bytes) else _content(Path(picture))
+        content = picture if isinstance(picture, bytes) else read_file(picture, MOST_FILE_BYTES)
         try:
             embedded = read_embedded(content, self.trust)
             refused = embedded.problem() if embedded else None
@@ -148,11 +130,11 @@ class Resolver:
             return Resolution(embedded, "embedded", self._of_embedded(embedded, content))
         match = self.match(content)
         if match is None:
-            return Resolution(None, None, refused) if refused else self._refusal(content)
+            return Resolution(None, None, refused or self._refusal(content))
         reason = "the mark in the picture leads to this manifest, and all soft bindings match"
         if refused:
             reason = f"{reason}; of the one inside the picture, {refused}"
-        return Resolution(match.manifest, "mark", reason, match, _altered(match.manifest, content))
+        return Resolution(match.manifest, "mark", reason, match)
 
     @property
     def algorithms(self) -> tuple[list[str], list[str]]:
@@ -161,46 +143,42 @@ class Resolver:
         return [LOCK], [fingerprint_algorithm(hash) for hash in hashes]
 
     def look_up(self, algorithm: str, value: bytes) -> list[tuple[str, float]]:
-        """Manifests with this soft binding, and from 0 to 1 how near theirs is, nearest first.
+        """Manifests with this soft binding, the most similar first, and from 0 to 1 how similar.
 
         Whether a picture belongs to them is for whoever asks to find out.
         """
         watermarks, looks = self.algorithms
         if algorithm in watermarks:
-            entry = self.repository.of_serial(as_text(value))
-            return [(entry.manifest, 1.0)] if entry and self._usable(entry) else []
+            entry = self.repository.entry("serial", value.decode(errors="replace"))
+            return [(entry.manifest, 1.0)] if entry and self.manifest(entry).trusted else []
         if algorithm not in looks:
             known = ", ".join([*watermarks, *looks])
             raise ProvenanceError(f"'{algorithm}' cannot be looked up here: use one of {known}")
-        found: list[tuple[int, int, float]] = []
-        for searched in self._searched():
-            if fingerprint_algorithm(searched.hash.name) == algorithm:
-                size = searched.hash.dimensions
-                near = searched.shelf.nearest(_fingerprint(value, size), most_distance(size))
-                found += [(bits, number, 1 - bits / size) for bits, number in near]
-        entries = [
-            (self.repository.of_number(number), likeness) for _, number, likeness in sorted(found)
-        ]
-        return [(entry.manifest, likeness) for entry, likeness in entries if self._usable(entry)]
+        found: list[tuple[str, float]] = []
+        for _, hash, shelf in self._searched():
+            if fingerprint_algorithm(hash.name) == algorithm:
+                size = byte_length(hash.dimensions)
+                if len(value) != size:
+                    raise ProvenanceError(f"a fingerprint has {len(value)} bytes instead of {size}")
+                near = self._near(hash, shelf, value)
+                found += [(each.manifest.id, each.similarity) for each in near]
+        return sorted(found, key=lambda each: -each[1])
 
     def match(self, picture: Any) -> Match | None:
         """The manifest that the mark in a picture leads to, if all soft bindings match."""
         given = Given(picture)
-        for verifier, shelf, image_hash in self._searched():
+        for verifier, hash, shelf in self._searched():
             decoded, described = verifier.logits(picture)
-            [fingerprint] = fingerprints(image_hash.code(described[0]))
-            nearest = shelf.nearest(fingerprint, most_distance(image_hash.dimensions))
-            near = [self.repository.of_number(number) for _, number in nearest]
-            near = [entry for entry in near if self._usable(entry)]
+            fingerprint = fingerprint_of(hash.code(described[0]))
+            near = {each.bindings.serial: each for each in self._near(hash, shelf, fingerprint)}
             if not near:
                 continue
             lock = replace(verifier.lock, registry=self.repository.registry)
-            book = lock.book([entry.bindings.serial for entry in near])
+            book = lock.book(list(near))
             [found] = lock.identify(decoded, described, book, thorough=True)
             verifier.announce([found.verdict], given)
             if found:
-                [entry] = [entry for entry in near if entry.bindings.serial == found.label]
-                return self._checked(entry, found.verdict, fingerprint, image_hash.dimensions)
+                return Match(found.verdict, *near[found.label])
         return None
 
     def manifest(self, entry: Entry) -> Manifest:
@@ -208,41 +186,37 @@ class Resolver:
         manifest = read_store(self.repository.content(entry), self.trust)
         if problem := manifest.problem(expected=HARD_BINDINGS | {UNTRUSTED}):
             raise ProvenanceError(problem)
-        if manifest.id != entry.manifest or manifest.bindings != entry.bindings:
+        if manifest.id != entry.manifest or not entry.bindings.are_those_of(manifest.content):
             raise ProvenanceError(
                 f"the repository {self.repository.folder} says otherwise than the signed manifest "
                 f"{manifest.id}: restore its database from a backup"
             )
         return manifest
 
-    def _usable(self, entry: Entry) -> bool:
-        """Whether the manifest of an entry has a signer who is trusted here."""
-        return self.manifest(entry).trusted
-
-    def _checked(
-        self, entry: Entry, verdict: Verdict, fingerprint: bytes, dimensions: int
-    ) -> Match | None:
-        """The match with a manifest, if the picture looks like the signed fingerprint says."""
-        manifest = self.manifest(entry)
-        bits = distance(fingerprint, manifest.bindings.fingerprint)
-        near = bits <= most_distance(dimensions)
-        return Match(manifest, verdict, bits, dimensions) if near else None
-
-    def _searched(self) -> Iterator[_Searched]:
-        """Each verifier with what there is for it to find."""
-        shelves = self._shelves.all()
+    def _searched(self) -> Iterator[tuple[PictureVerifier, ImageHash, Shelf]]:
+        """Each verifier with its hash and with what there is for it to find."""
         for verifier in self.verifiers:
-            image_hash = verifier.lock.hash
-            if image_hash is None:
-                continue
-            shelf = shelves.get((verifier.watermark_name, image_hash.name))
-            if shelf is not None:
-                yield _Searched(verifier, shelf, image_hash)
+            hash = verifier.lock.hash
+            shelf = hash and self._shelves.of(verifier.watermark_name, hash, verifier.bits)
+            if hash and shelf:
+                yield verifier, hash, shelf
+
+    def _near(self, hash: ImageHash, shelf: Shelf, fingerprint: bytes) -> list[_Near]:
+        """The manifests whose fingerprint is within reach, the nearest first."""
+        found = []
+        for number in shelf.nearest(fingerprint, hash.dimensions):
+            entry = self.repository.entry("number", number)
+            manifest = entry and self.manifest(entry)
+            if entry and manifest and manifest.trusted:
+                bits = distance(fingerprint, entry.bindings.fingerprint)  # which is the signed one
+                if bits <= most_distance(hash.dimensions):
+                    found.append(_Near(manifest, entry.bindings, 1 - bits / hash.dimensions))
+        return found
 
     def _of_embedded(self, embedded: Manifest, picture: bytes) -> str:
         """What to say of a manifest inside a picture; a stranger's may have replaced another."""
         reason = "the picture carries its manifest, and is as it was signed"
-        if self.repository.of_manifest(embedded.id) is not None:
+        if self.repository.entry("manifest", embedded.id) is not None:
             return reason
         other = self.match(picture)
         if other is None:
@@ -252,41 +226,19 @@ class Resolver:
             f"'{other.manifest.signer}', from which it was edited or which it was put in place of"
         )
 
-    def _refusal(self, picture: bytes) -> Resolution:
-        """Why a picture has no manifest: no mark, one of another picture, or too many changes."""
-        for verifier, shelf, _ in self._searched():
+    def _refusal(self, picture: bytes) -> str:
+        """Why a picture has no manifest: no mark, or that of another picture."""
+        for verifier, _, shelf in self._searched():
             decoded, _ = verifier.logits(picture)
             number = shelf.bearer((decoded[0] > 0).astype("uint8"), verifier.fpr)
-            if number is None:
-                continue
-            entry = self.repository.of_number(number)
-            if not self._usable(entry):
-                continue
-            altered = _altered(self.manifest(entry), picture)
-            what = (
-                "but is another picture: the mark was transplanted, or the picture was cropped or "
-                "changed beyond recognition"
-                if altered is None
-                else f"and looks like it but for {altered.altered.sum()} of {altered.altered.size} "
-                "cells: it was altered so far that its soft bindings no longer match"
-            )
-            reason = f"the picture carries the mark of '{entry.bindings.serial}' {what}"
-            return Resolution(None, None, reason, altered=altered)
-        return Resolution(None, None, "the picture has no manifest, and no mark that leads to one")
-
-
-def _fingerprint(value: bytes, dimensions: int) -> bytes:
-    """The value of a fingerprint's soft binding, if it is as long as the hash makes them."""
-    size = -(-dimensions // 8)
-    if len(value) != size:
-        raise ProvenanceError(f"a fingerprint has {len(value)} bytes instead of {size}")
-    return value
-
-
-def _altered(manifest: Manifest, picture: bytes) -> AlterationMap | None:
-    """Where a picture differs from its signed thumbnail, if the two can be compared."""
-    found = alterations(manifest.thumbnail, read(picture)) if manifest.thumbnail else None
-    return found if found and found.comparable else None
+            entry = None if number is None else self.repository.entry("number", number)
+            if entry and self.manifest(entry).trusted:
+                return (
+                    f"the picture carries the mark of '{entry.bindings.serial}' but is another "
+                    "picture: the mark was transplanted, or the picture was cropped or changed "
+                    "beyond recognition"
+                )
+        return "the picture has no manifest, and no mark that leads to one"
 
 
 def _require_key(verifier: PictureVerifier, shelf: Shelf) -> None:
@@ -297,10 +249,3 @@ def _require_key(verifier: PictureVerifier, shelf: Shelf) -> None:
             f"the pictures of '{verifier.watermark_name}' in the repository were locked with other "
             f"keys ({names}): name their key file with --key-file"
         )
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise PictureError(f"{path} cannot be read ({error.strerror or error})") from None

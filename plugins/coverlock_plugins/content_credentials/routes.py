@@ -3,7 +3,7 @@
 Only the routes that look up are here: manifests are stored by ``coverlock c2pa sign``, never over
 HTTP. A picture matches only where all soft bindings do. One that looks like no signed picture is
 not verified at all, so answers tell a forger nothing about the lock. Manifests of unknown signers
-are not found.
+are not found. Parameters of the API that make no difference here are ignored.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, FastAPI, Query, Request, Response
-from fastapi import Path as InPath
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
+from coverlock_plugins.content_credentials import ProvenanceError
 from coverlock_plugins.content_credentials.credentials import trust_anchors
-from coverlock_plugins.content_credentials.errors import ProvenanceError
 from coverlock_plugins.content_credentials.manifests import STORE_TYPE
 from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.resolving import Resolver
@@ -52,27 +51,15 @@ class SoftBindingQuery(BaseModel):
 class QueryMatch(BaseModel):
     """A manifest that matches."""
 
-    manifest_id: str = Field(alias="manifestId")
-    similarity_score: int = Field(alias="similarityScore", ge=0, le=100)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    manifest_id: str
+    similarity_score: int = Field(ge=0, le=100)
 
 
 class QueryResult(BaseModel):
     """All manifests that match, the most similar first."""
 
     matches: list[QueryMatch]
-
-
-class Algorithm(BaseModel):
-    """A soft-binding algorithm by its name."""
-
-    alg: str
-
-
-class AlgorithmList(BaseModel):
-    """The soft-binding algorithms that can be looked up."""
-
-    watermarks: list[Algorithm]
-    fingerprints: list[Algorithm]
 
 
 class Resolution(Routes):
@@ -92,16 +79,13 @@ class Resolution(Routes):
     def add_to(self, app: FastAPI, service: Service) -> None:
         """Add the routes, if the repository can be searched."""
         self.service = service
-        self._warn_of_others(self.resolver(service.deployment))
+        self._warn_of_others()
         guarded: dict[str, Any] = {
             "dependencies": [Depends(service.allow("resolve"))],
             "tags": ["resolution"],
         }
-        matched: dict[str, Any] = {
-            **guarded,
-            "response_model": QueryResult,
-            "responses": {**REFUSALS, 415: {"model": Problem, "description": "Not a picture"}},
-        }
+        refusals = {**REFUSALS, 415: {"model": Problem, "description": "Not a picture"}}
+        matched: dict[str, Any] = {**guarded, "responses": refusals}
         app.get("/matches/byBinding", operation_id="queryByBinding", **matched)(self.by_binding)
         app.post(
             "/matches/byBinding",
@@ -117,7 +101,7 @@ class Resolution(Routes):
         )(self.by_content)
         store = {"schema": {"type": "string", "format": "binary"}}
         app.get(
-            "/manifests/{manifestId}",
+            "/manifests/{manifest_id}",
             operation_id="getManifestById",
             response_class=Response,
             responses={
@@ -130,7 +114,6 @@ class Resolution(Routes):
         app.get(
             "/services/supportedAlgorithms",
             operation_id="getSupportedBindings",
-            response_model=AlgorithmList,
             tags=["resolution"],
         )(self.algorithms)
 
@@ -139,14 +122,14 @@ class Resolution(Routes):
         alg: Annotated[str, Query(description="A name of C2PA's list of algorithms.")],
         value: Annotated[str, Query(description="The value in base64.")],
         max_results: MaxResults = 10,
-    ) -> Response:
+    ) -> QueryResult:
         """Find manifests by the value of a soft binding."""
         return explained(lambda: self._looked_up(alg, value, max_results))
 
-    async def by_large_binding(self, request: Request, max_results: MaxResults = 10) -> Response:
+    async def by_large_binding(self, request: Request, max_results: MaxResults = 10) -> QueryResult:
         """Find manifests by the value of a soft binding that is too long for an address."""
 
-        def work(deployment: Deployment, upload: Upload) -> Response:
+        def work(deployment: Deployment, upload: Upload) -> QueryResult:
             try:
                 asked = SoftBindingQuery.model_validate_json(upload.content)
             except ValidationError:
@@ -162,13 +145,7 @@ class Resolution(Routes):
             str | None, Query(description="One that is supported; all are checked anyway.")
         ] = None,
         max_results: MaxResults = 10,
-        hint_alg: Annotated[
-            str | None, Query(alias="hintAlg", description="Accepted and not needed.")
-        ] = None,
-        hint_value: Annotated[
-            str | None, Query(alias="hintValue", description="Accepted and not needed.")
-        ] = None,
-    ) -> Response:
+    ) -> QueryResult:
         """Find the manifest of a picture, all of whose soft bindings must match."""
         if alg is not None and not any(alg in names for names in self._now.algorithms):
             raise RefusalError(400, f"'{alg[:80]}' cannot be looked up here")
@@ -180,7 +157,7 @@ class Resolution(Routes):
             sizes = {verifier.bundle.manifest.size for verifier in deployment.verifiers}
             size = sizes.pop() if len(sizes) == 1 else None
             match = self.resolver(deployment).match(upload.picture(size))
-            return [(match.manifest.id, match.likeness)] if match else []
+            return [(match.manifest.id, match.similarity)] if match else []
 
         async with self.service.asking(request, None) as rejected:
             found = await self.service.process(request, work)
@@ -188,42 +165,30 @@ class Resolution(Routes):
                 await rejected()
         return _matches(found, max_results)
 
-    def manifest(
-        self,
-        manifest_id: Annotated[str, InPath(alias="manifestId")],
-        active_only: Annotated[
-            bool,
-            Query(
-                alias="returnActiveManifest",
-                description="Makes no difference: the whole store is returned, which holds it.",
-            ),
-        ] = False,
-    ) -> Response:
+    def manifest(self, manifest_id: str) -> Response:
         """The manifest store of a manifest."""
 
         def work() -> bytes:
-            entry = self._now.repository.of_manifest(manifest_id)
+            entry = self._now.repository.entry("manifest", manifest_id)
             if entry is None or not self._now.manifest(entry).trusted:
                 raise RefusalError(404, "there is no such manifest here")
             return self._now.repository.content(entry)
 
         return Response(explained(work), media_type=STORE_TYPE)
 
-    def algorithms(self) -> Response:
+    def algorithms(self) -> dict[str, list[dict[str, str]]]:
         """The soft-binding algorithms that can be looked up here."""
-        watermarks, fingerprints = (
-            [{"alg": name} for name in names] for names in self._now.algorithms
-        )
-        return JSONResponse({"watermarks": watermarks, "fingerprints": fingerprints})
+        kinds = zip(("watermarks", "fingerprints"), self._now.algorithms, strict=True)
+        return {kind: [{"alg": name} for name in names] for kind, names in kinds}
 
     @property
     def _now(self) -> Resolver:
         return self.resolver(self.service.deployment)
 
-    def _warn_of_others(self, resolver: Resolver) -> None:
+    def _warn_of_others(self) -> None:
         """Manifests may belong to pictures that other bundles verify."""
-        own = {(each.watermark_name, each.hash_name) for each in resolver.verifiers}
-        kinds = {(look.watermark, look.hash) for look in resolver.repository.looks(after=0)}
+        own = {(each.watermark_name, each.hash_name) for each in self._now.verifiers}
+        kinds = {(look.watermark, look.hash) for look in self._now.repository.looks()}
         for watermark, hash in sorted(kinds - own):
             logger.warning(
                 "pictures marked by %s with %s are not found: no bundle here verifies them",
@@ -231,7 +196,7 @@ class Resolution(Routes):
                 hash,
             )
 
-    def _looked_up(self, algorithm: str, value: str, most: int) -> Response:
+    def _looked_up(self, algorithm: str, value: str, most: int) -> QueryResult:
         if max(len(algorithm), len(value)) > LONGEST_VALUE:
             raise RefusalError(400, f"a soft binding has at most {LONGEST_VALUE:,} characters here")
         try:
@@ -240,12 +205,14 @@ class Resolution(Routes):
             raise RefusalError(400, str(error)) from None
 
 
-def _matches(found: list[tuple[str, float]], most: int) -> Response:
-    shown = [
-        {"manifestId": manifest, "similarityScore": round(100 * likeness)}
-        for manifest, likeness in found[: min(most, MOST_RESULTS)]
-    ]
-    return JSONResponse({"matches": shown})
+def _matches(found: list[tuple[str, float]], most: int) -> QueryResult:
+    shown = found[: min(most, MOST_RESULTS)]
+    return QueryResult(
+        matches=[
+            QueryMatch(manifest_id=manifest, similarity_score=round(100 * likeness))
+            for manifest, likeness in shown
+        ]
+    )
 
 
 def _body(media_type: str, schema: dict[str, Any]) -> dict[str, Any]:

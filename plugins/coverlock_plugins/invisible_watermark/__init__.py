@@ -7,8 +7,6 @@ package's third method is the plugin ``rivagan``.
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
@@ -33,7 +31,9 @@ class InvisibleWatermark(Watermark):
     method: str
 
     def __init__(self, bits: int = 64) -> None:
-        self._library = _library(self.name)
+        with needs(f"the watermark '{self.name}'", "invisible-watermark", "invisible-watermark"):
+            import imwatermark
+        self._library = imwatermark
         self.bits = bits
 
     def embed(self, images: Images, payloads: Bits) -> Images:
@@ -91,12 +91,6 @@ def _bgr(image: Images) -> Pixels:
     """A picture (3, H, W) in [0, 1] as OpenCV has it: (H, W, 3), BGR, 8 bits."""
     pixels = np.rint(255 * image[::-1].transpose(1, 2, 0)).astype(np.uint8)
     return np.ascontiguousarray(pixels)
-
-
-def _library(name: str) -> ModuleType:
-    with needs(f"the watermark '{name}'", "invisible-watermark", "invisible-watermark"):
-        import imwatermark
-    return imwatermark
 
 
 @hookimpl

@@ -1,8 +1,7 @@
 """What there is to verify on a cluster: found by one process, and read by all.
 
 Sources are looked through once and cut into shards, which are small enough to be sent to whoever
-reads the pictures: some names, or some rows of a Parquet file. Shards are made when they are asked
-for, so nothing is kept of the rows of Parquet; of folders, the names of their pictures are.
+reads the pictures: some names, or some rows of a Parquet file.
 
 The rows of Parquet may come from strangers, who must not choose what a job reads. A row names a
 picture below the folder of its source, or below a folder that the job's owner names. It cannot
@@ -19,13 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem
 
 from coverlock_sdk.errors import MessageError, PictureError
 from coverlock_sdk.images.folders import find_pictures, is_hidden, is_picture
@@ -40,17 +39,6 @@ PAUSES = (0.5, 2.0, 8.0)
 LOCAL = "file://"
 
 Answer = TypeVar("Answer")
-
-
-class Shard(Protocol):
-    """Pictures that one process verifies, and whose results are one file."""
-
-    @property
-    def name(self) -> str:
-        """What the shard holds, in words that no other shard has."""
-
-    def items(self) -> Iterator[Item]:
-        """The pictures, none of which is read yet."""
 
 
 class Place(NamedTuple):
@@ -137,57 +125,31 @@ class Rows:
     ) -> Item:
         if name is None:
             name = f"row {row} of {self.place.name}"
-            return Item(name, id, partial(_refuse, f"{name} has no name: fill the column 'file'"))
-        if id is None and not self.with_message:
-            missing = f"there is no identifier to look for in {name}: fill the column 'id'"
-            return Item(name, id, partial(_refuse, missing))
-        return Item(name, id, partial(_load, self.roots, name, path, content))
+            problem = f"{name} has no name: fill the column 'file'"
+        elif id is None and not self.with_message:
+            problem = f"there is no identifier to look for in {name}: fill the column 'id'"
+        elif content is not None:
+            return Item(name, id, partial(bytes, content))
+        elif path is not None:
+            return Item(name, id, partial(load_below, self.roots, name, path))
+        else:
+            problem = f"{name} has neither a path nor bytes"
+        return Item(name, id, partial(_refuse, problem))
 
 
-@dataclass(frozen=True)
-class Table:
-    """A Parquet file whose rows name or hold pictures."""
-
-    place: Place
-    roots: tuple[Place, ...]
-    sizes: tuple[int, ...]
-    """Rows of each row group."""
-    has_bytes: bool
-    with_message: bool
-
-    def shards(self) -> Iterator[Rows]:
-        """The rows in shards."""
-        first = 0
-        for group, size in enumerate(self.sizes):
-            # To skip rows with bytes is to read them.
-            most = size if self.has_bytes else PICTURES_PER_SHARD
-            for skipped in range(0, size, most or 1):
-                count = min(most, size - skipped)
-                place = (group, skipped, count, first + skipped)
-                yield Rows(self.place, self.roots, *place, self.with_message)
-            first += size
+Shard = Listed | Rows
+"""Pictures that one process verifies, and whose results are one file; no other has its name."""
 
 
-@dataclass(frozen=True)
-class Shards:
-    """All there is to verify, in shards that come in the same order every time."""
+def find_shards(
+    sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()
+) -> list[Shard]:
+    """What ``sources`` name, in shards that come in the same order every time.
 
-    pictures: Sequence[Place]
-    tables: Sequence[Table]
-
-    def __iter__(self) -> Iterator[Shard]:
-        for start in range(0, len(self.pictures), PICTURES_PER_SHARD):
-            yield Listed(self.pictures[start : start + PICTURES_PER_SHARD])
-        for table in self.tables:
-            yield from table.shards()
-
-
-def find_shards(sources: Iterable[str], with_message: bool, roots: Iterable[str] = ()) -> Shards:
-    """What ``sources`` name, in shards.
-
-    Rows of Parquet name pictures below the folder of their source, or below ``roots``.
-    ``with_message`` says that there is one message for all pictures. Otherwise each needs an
-    identifier of its own, which only Parquet can give it.
+    A source is a picture or a folder of them, on a disk or in an object store, or Parquet, or a
+    folder of it. Rows of Parquet name pictures below the folder of their source, or below
+    ``roots``. ``with_message`` says that there is one message for all pictures. Otherwise each
+    needs an identifier of its own, which only Parquet can give it.
     """
     chosen = tuple(map(chosen_root, roots))
     tables: list[tuple[Place, tuple[Place, ...]]] = []
@@ -198,10 +160,14 @@ def find_shards(sources: Iterable[str], with_message: bool, roots: Iterable[str]
         pictures += more_pictures
     if pictures and not with_message:
         raise MessageError("name the identifier that these pictures carry with --id")
+    shards: list[Shard] = [
+        Listed(pictures[start : start + PICTURES_PER_SHARD])
+        for start in range(0, len(pictures), PICTURES_PER_SHARD)
+    ]
     with ThreadPoolExecutor() as pool:
-        opened = list(pool.map(lambda table: _opened(table[0], table[1], with_message), tables))
-    shards = Shards(pictures, opened)
-    if not pictures and not any(sum(table.sizes) for table in opened):
+        for rows in pool.map(lambda table: _rows(table[0], table[1], with_message), tables):
+            shards += rows
+    if not shards:
         raise PictureError("there is nothing to verify: the Parquet files have no rows")
     return shards
 
@@ -251,17 +217,16 @@ def _listed_remotely(uri: str) -> tuple[str | None, list[Place]]:
     """The files below a folder of an object store, and the folder; or a single file."""
     try:
         system, path = resolved(uri)
-        folder = None if system.get_file_info(path).is_file else path.rstrip("/")
-        if folder is not None:
-            listing = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
+        is_file = system.get_file_info(path).is_file
+        listing = [] if is_file else system.get_file_info(FileSelector(path, recursive=True))
     except (OSError, pa.ArrowException) as error:
         raise PictureError(f"{uri} cannot be listed ({error})") from None
-    paths = [path]
-    if folder is not None:
-        files = sorted(info.path for info in listing if info.is_file)
-        paths = [file for file in files if not is_hidden(PurePath(file[len(folder) :]))]
+    folder = path.rstrip("/")
+    files = sorted(info.path for info in listing if info.is_file)
+    shown = [file for file in files if not is_hidden(PurePath(file[len(folder) :]))]
     scheme = uri.partition("://")[0]
-    return folder, [Place(f"{scheme}://{path}", system, path) for path in paths]
+    places = [Place(f"{scheme}://{file}", system, file) for file in ([path] if is_file else shown)]
+    return None if is_file else folder, places
 
 
 def content_of(system: Any, path: str) -> bytes:
@@ -287,37 +252,35 @@ def asked_again(ask: Callable[[], Answer]) -> Answer:
     return ask()
 
 
-def _load(
-    roots: Sequence[Place], name: str, path: str | None, content: bytes | None
-) -> str | bytes:
-    """What a row of Parquet says of its picture: the content, a URI, or a path of this machine."""
-    if content is not None:
-        return content
-    if path is None:
-        raise PictureError(f"{name} has neither a path nor bytes")
-    return load_below(roots, name, path)
-
-
 def _refuse(reason: str) -> NoReturn:
     raise PictureError(reason)
 
 
-def _opened(place: Place, roots: tuple[Place, ...], with_message: bool) -> Table:
-    """A Parquet file, after a look at its columns."""
+def _rows(place: Place, roots: tuple[Place, ...], with_message: bool) -> list[Rows]:
+    """The shards of a Parquet file, after a look at its columns."""
     try:
         with pq.ParquetFile(place.path, filesystem=place.system) as file:
             _refuse_columns(place.name, file.schema_arrow, with_message)
             groups = range(file.num_row_groups)
-            sizes = tuple(file.metadata.row_group(group).num_rows for group in groups)
+            sizes = [file.metadata.row_group(group).num_rows for group in groups]
             has_bytes = "bytes" in file.schema_arrow.names
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise PictureError(f"{place.name} is not Parquet of pictures ({error})") from None
-    return Table(place, roots, sizes, has_bytes, with_message)
+    shards: list[Rows] = []
+    first = 0
+    for group, size in enumerate(sizes):
+        # To skip rows with bytes is to read them.
+        most = size if has_bytes else PICTURES_PER_SHARD
+        for skipped in range(0, size, most or 1):
+            count = min(most, size - skipped)
+            shards.append(Rows(place, roots, group, skipped, count, first + skipped, with_message))
+        first += size
+    return shards
 
 
 def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
     """Refuse Parquet that does not say where pictures are, what they are called, or whose."""
-    columns = set(schema.names)
+    types, columns = pa.types, set(schema.names)
     if not columns & {"path", "bytes"}:
         raise PictureError(
             f"{name} has neither a column 'path' nor 'bytes': "
@@ -325,13 +288,15 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
         )
     if not columns & {"path", "file"}:
         raise PictureError(f"{name} does not name its pictures: add a column 'file'")
-    if "bytes" in columns and not _holds_bytes(schema.field("bytes").type):
+    content = schema.field("bytes").type if "bytes" in columns else pa.binary()
+    if not any(kind(content) for kind in (types.is_binary, types.is_large_binary, types.is_null)):
         raise PictureError(
-            f"the column 'bytes' of {name} holds {schema.field('bytes').type}: "
+            f"the column 'bytes' of {name} holds {content}: "
             "it should hold the content of picture files"
         )
-    if nested := [n for n in ("file", "path", "id") if n in columns and _is_nested(schema, n)]:
-        raise PictureError(f"{name} is not Parquet of pictures (its '{nested[0]}' is not text)")
+    for text in sorted(columns & {"file", "path", "id"}):
+        if types.is_nested(schema.field(text).type):
+            raise PictureError(f"{name} is not Parquet of pictures (its '{text}' is not text)")
     if "id" not in columns and not with_message:
         raise MessageError(f"{name} has no column 'id': name the identifier with --id")
     if "id" in columns and with_message:
@@ -339,15 +304,6 @@ def _refuse_columns(name: str, schema: pa.Schema, with_message: bool) -> None:
             f"{name} has a column 'id' with the identifier of each picture: "
             "leave out --id, or the column"
         )
-
-
-def _is_nested(schema: pa.Schema, name: str) -> bool:
-    return bool(pa.types.is_nested(schema.field(name).type))
-
-
-def _holds_bytes(kind: pa.DataType) -> bool:
-    kinds = pa.types
-    return kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_null(kind)
 
 
 def _text(table: Any, column: str) -> Any:
@@ -360,21 +316,28 @@ def _text(table: Any, column: str) -> Any:
 
 def chosen_root(source: str) -> Place:
     """The root that a job's owner names: a folder, or a URI, which may have options."""
-    if "://" in source and not source.startswith(LOCAL):
+    folder = local_path(source)
+    if folder is None:
         try:
             system, path = resolved(source)
         except (OSError, pa.ArrowException) as error:
             raise PictureError(f"{source} is not a place for pictures ({error})") from None
         return Place(source.partition("?")[0].rstrip("/"), system, path.rstrip("/"))
-    folder = Path(unquote(source.removeprefix(LOCAL)) if "://" in source else source)
-    if not folder.is_dir():
+    if not Path(folder).is_dir():
         raise PictureError(f"{source} is not a folder: name one that pictures are below")
-    return Place("", None, folder.resolve().as_posix())
+    return Place("", None, Path(folder).resolve().as_posix())
+
+
+def local_path(source: str) -> str | None:
+    """The path that a path or ``file://`` names; None for any other URI."""
+    if source.startswith(LOCAL):
+        return unquote(source.removeprefix(LOCAL))
+    return None if "://" in source else source
 
 
 def resolved(uri: str) -> tuple[Any, str]:
     """The filesystem and the path that a URI names; what it cannot hold, like spaces, is quoted."""
-    return pyarrow.fs.FileSystem.from_uri(quote(uri, safe="%:/?#[]@!$&'()*+,;="))
+    return FileSystem.from_uri(quote(uri, safe="%:/?#[]@!$&'()*+,;="))
 
 
 def load_below(roots: Sequence[Place], name: str, path: str) -> str | bytes:
@@ -383,12 +346,15 @@ def load_below(roots: Sequence[Place], name: str, path: str) -> str | bytes:
     Everything that is not below a root is refused in the same words, whether it exists or not.
     """
     for root in roots:
-        if root.name:
-            below = _rest(root, path)
-            if below is not None:
-                return _below(root, below, name)
-        elif (file := _local(root, path)) is not None:
-            return file
+        if root.system is None:
+            if (file := _local(root, path)) is not None:
+                return file
+        elif (rest := _rest(root, path)) is not None:
+            try:
+                return content_of(root.system, f"{root.path}/{rest}")
+            except (OSError, pa.ArrowException):
+                problem = f"{name} cannot be read from where its row says it is"
+                raise PictureError(problem) from None
     raise PictureError(
         f"the path of {name} is not below the folder of its Parquet, or is more than a path: "
         "name other folders that this job may read with --root"
@@ -417,10 +383,3 @@ def _rest(root: Place, path: str) -> str | None:
     parts = PurePosixPath(rest).parts
     plain = parts and "/".join(parts) == rest and not {"..", "."} & set(parts) and "\0" not in rest
     return rest if plain else None
-
-
-def _below(root: Place, rest: str, name: str) -> bytes:
-    try:
-        return content_of(root.system, f"{root.path}/{rest}")
-    except (OSError, pa.ArrowException):
-        raise PictureError(f"{name} cannot be read from where its row says it is") from None

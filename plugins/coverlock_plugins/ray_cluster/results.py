@@ -1,7 +1,4 @@
-"""The results of a job on a cluster: a folder with one Parquet file for each shard that is done.
-
-The folder is on a disk or in an object store.
-"""
+"""The results of a job on a cluster: a folder with one Parquet file for each shard that is done."""
 
 from __future__ import annotations
 
@@ -10,20 +7,17 @@ import hashlib
 import io
 import json
 import re
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from coverlock_plugins.ray_cluster.inputs import LOCAL, asked_again, content_of, resolved
+from coverlock_plugins.ray_cluster.inputs import asked_again, content_of, local_path, resolved
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.documents import DocumentError, parsed
 from coverlock_sdk.errors import CoverLockError
@@ -74,15 +68,6 @@ def terms(job: VerificationJob, bundle: Bundle, lock: Lock) -> dict[str, Any]:
     }
 
 
-def encoded(rows: Sequence[Row]) -> bytes:
-    """The results on a shard as a Parquet file."""
-    counts = Counter(row["status"] for row in rows)
-    about = {status: str(counts[status]) for status in STATUSES}
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), RESULTS.with_metadata(about)), file)
-    return file.getvalue()
-
-
 class Results:
     """The results of one job, which may have been begun before.
 
@@ -93,34 +78,32 @@ class Results:
     def __init__(self, folder: str | Path, terms: Mapping[str, Any]) -> None:
         self.terms = dict(terms)
         self._store = Store(str(folder))
-        self._entrance = threading.Lock()
-        self._claimed = False
         names = self._store.names()
-        parts = [match for name in names if (match := _PART.fullmatch(name))]
-        self._done = {int(match[1]) for match in parts}
-        self._refuse_other_jobs(JOB in names)
+        self._done = {int(part[1]) for name in names if (part := _PART.fullmatch(name))}
+        if self._done:
+            self._refuse_other_jobs(JOB in names)
+        else:
+            self._store.write(JOB, json.dumps(self.terms, indent=2).encode() + b"\n")
 
     def is_done(self, shard: int) -> bool:
         """Whether the results on a shard are there."""
         return shard in self._done
 
-    def write(self, shard: int, content: bytes) -> None:
-        """Keep the ``encoded`` results on a shard; from the first on, the folder is this job's."""
-        with self._entrance:
-            if not self._claimed:
-                self._store.write(JOB, json.dumps(self.terms, indent=2).encode() + b"\n")
-                self._claimed = True
-        self._store.write(_part(shard), content)
+    def write(self, shard: int, rows: list[Row]) -> None:
+        """Keep the results on a shard as one Parquet file."""
+        counts = Counter(row["status"] for row in rows)
+        about = {status: str(counts[status]) for status in STATUSES}
+        file = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(rows, RESULTS.with_metadata(about)), file)
+        self._store.write(_part(shard), file.getvalue())
         self._done.add(shard)
 
     def counts(self) -> dict[str, int]:
         """How many pictures were accepted, rejected, or could not be verified."""
         total: Counter[str] = Counter()
-        shards = iter(sorted(self._done))
         with ThreadPoolExecutor(WRITERS) as pool:
-            while some := list(islice(shards, 1000)):
-                for counted in pool.map(self._counted, some):
-                    total.update(counted)
+            for counted in pool.map(self._counted, sorted(self._done)):
+                total.update(counted)
         return {status: total[status] for status in STATUSES}
 
     def _counted(self, shard: int) -> dict[str, int]:
@@ -136,11 +119,9 @@ class Results:
         remedy = "choose another folder with --out"
         folder = self._store.folder
         if not is_named:
-            if self._done:
-                raise CoverLockError(
-                    f"{folder} holds results of an unknown job (it has no {JOB}): {remedy}"
-                )
-            return
+            raise CoverLockError(
+                f"{folder} holds results of an unknown job (it has no {JOB}): {remedy}"
+            )
         try:
             terms = parsed(self._store.read(JOB), dict[str, Any])
         except DocumentError as error:
@@ -153,7 +134,6 @@ class Results:
                 f"{folder} holds the results of another job "
                 f"(differing in {', '.join(differing)}): {remedy}"
             )
-        self._claimed = True
 
 
 def _part(shard: int) -> str:
@@ -164,16 +144,14 @@ class Store:
     """The files of one folder, which is on a disk or in an object store."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = _CREDENTIALS.sub("//", folder.partition("?")[0])
-        remote = "://" in folder and not folder.startswith(LOCAL)
+        path = local_path(folder)
+        self._is_local = path is not None
+        self.folder = path or _CREDENTIALS.sub("//", folder.partition("?")[0])
         with self._explained("made"):
-            self._system, self._path = pyarrow.fs.LocalFileSystem(), str(self.folder)
-            if remote:
+            self._system, self._path = pyarrow.fs.LocalFileSystem(), self.folder
+            if path is None:
                 self._system, self._path = resolved(folder)
-            elif folder.startswith(LOCAL):
-                self._path = unquote(folder.removeprefix(LOCAL))
             self._system.create_dir(self._path, recursive=True)
-        self._is_local = not remote
 
     def place(self, name: str) -> str:
         """Where a file is, for people."""

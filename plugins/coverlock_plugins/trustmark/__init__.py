@@ -1,8 +1,7 @@
 """TrustMark (Bui, Agarwal, Collomosse 2023; MIT licence), 100 bits, in ONNX Runtime.
 
 ``trustmark`` is the variant Q, which most people use, ``trustmark-p`` the one with fainter marks
-and ``trustmark-c`` the compact one. The graphs are Adobe's; see ``packets`` for TrustMark's own
-payloads.
+and ``trustmark-c`` the compact one. The graphs are Adobe's.
 
 Marks are made as the reference makes them, so each reads what the other wrote: the residual of a
 small view is clipped, loses each channel's mean and is enlarged. Of a picture more than twice as
@@ -23,8 +22,6 @@ from coverlock_sdk.models.assets import PublishedFile
 BITS, SIDE = 100, 256
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 SERVER = "https://cc-assets.netlify.app/watermarking/trustmark-models"
-
-
 PICTURE = (1, 3, SIDE, SIDE)
 SIGNATURES = {
     ENCODER: Signature((PICTURE, (1, BITS)), PICTURE),
@@ -32,7 +29,7 @@ SIGNATURES = {
 }
 
 
-def _published(name: str, variant: str, digests: tuple[str | None, str | None]) -> PublishedGraphs:
+def _published(name: str, variant: str, *digests: str | None) -> PublishedGraphs:
     files = []
     for part, digest in zip(SIGNATURES, digests, strict=True):
         original = part.replace(".", f"_{variant}.")
@@ -41,32 +38,18 @@ def _published(name: str, variant: str, digests: tuple[str | None, str | None]) 
     return PublishedGraphs(name, tuple(files), description, SIGNATURES)
 
 
-Q = _published(
-    "trustmark",
-    "Q",
-    (
-        "19b3d1b25836130ffd78775a8f61539f993375d1823ef0e59ba5b8dffb4f892d",
-        "ee3268f057c9dabef680e169302f5973d0589feea86189ed229a896cc3aa88df",
-    ),
-)
-P = _published(
-    "trustmark-p",
-    "P",
-    (
-        "053441c9c9f05fc158ccba71c610d9d58fcd2c82d1912bf0ffcee988cf2f74c8",
-        "be6d7c33f8a7b376f179e75f3f7c58ff816a9ac7bb6d37fd0a729a635f624c35",
-    ),
-)
-C = _published("trustmark-c", "C", (None, None))
-
-
 class TrustMark(Watermark):
     """Variant Q. The networks take pictures in [-1, 1], one at a time."""
 
     name = "trustmark"
     bits = BITS
     native_size = None
-    published = Q
+    published = _published(
+        "trustmark",
+        "Q",
+        "19b3d1b25836130ffd78775a8f61539f993375d1823ef0e59ba5b8dffb4f892d",
+        "ee3268f057c9dabef680e169302f5973d0589feea86189ed229a896cc3aa88df",
+    )
     gain = 1.0
     """What the reference multiplies the strength by."""
     widest = 2.0
@@ -115,7 +98,12 @@ class TrustMarkP(TrustMark):
     """The perceptual variant: its decoder sees 224 pixels."""
 
     name = "trustmark-p"
-    published = P
+    published = _published(
+        "trustmark-p",
+        "P",
+        "053441c9c9f05fc158ccba71c610d9d58fcd2c82d1912bf0ffcee988cf2f74c8",
+        "be6d7c33f8a7b376f179e75f3f7c58ff816a9ac7bb6d37fd0a729a635f624c35",
+    )
     gain = 1.25
     widest = 1.0
 
@@ -124,7 +112,7 @@ class TrustMarkC(TrustMark):
     """The compact variant."""
 
     name = "trustmark-c"
-    published = C
+    published = _published("trustmark-c", "C", None, None)
 
 
 VARIANTS = (TrustMark, TrustMarkP, TrustMarkC)

@@ -1,72 +1,34 @@
 import pytest
 from PIL import Image
 
+from tests.coverlock_plugins.content_credentials.certificates import make_certificates
 from tests.coverlock_sdk.cli.conftest import run, run_json
 
-pytest.importorskip("c2pa")
 pytestmark = pytest.mark.usefixtures("additive_plugin")
 
 
-@pytest.fixture
-def folder(tmp_path, photos):
-    folder = tmp_path / "photos"
-    folder.mkdir()
+def test_a_folder_is_signed_stripped_and_resolved(photos, tmp_path):
+    (tmp_path / "photos").mkdir()
     for name, photo in zip(("a.png", "b.jpg", "c.png"), photos, strict=False):
-        Image.fromarray(photo).save(folder / name)
-    return folder
+        Image.fromarray(photo).save(tmp_path / "photos" / name)
+    certificates, key = make_certificates(tmp_path), tmp_path / "key.json"
+    run("keygen", key)
+    kept = ["--repository", tmp_path / "kept", "--key-file", key]
+    signing = ["--cert", certificates / "chain.pem", "--key", certificates / "key.pem", *kept]
+    resolving = ["--trust", certificates / "root.pem", *kept, "--save", tmp_path / "found"]
 
-
-@pytest.fixture
-def certificates(tmp_path):
-    return run_json("c2pa", "trial-certificates", tmp_path / "certificates")
-
-
-@pytest.fixture
-def signing(certificates, tmp_path):
-    """Options with which pictures are signed."""
-    run("keygen", tmp_path / "key.json")
-    return [
-        *("--cert", certificates["cert"], "--key", certificates["key"]),
-        *("--repository", tmp_path / "kept", "-w", "additive"),
-        *("--key-file", tmp_path / "key.json"),
-    ]
-
-
-@pytest.fixture
-def resolving(certificates, tmp_path):
-    kept, key = tmp_path / "kept", tmp_path / "key.json"
-    return ["--repository", kept, "--key-file", key, "--trust", certificates["trust"]]
-
-
-def strip(source, target):
-    """The same picture without its manifest."""
-    Image.open(source).convert("RGB").save(target, quality=90)
-    return target
-
-
-def test_a_folder_is_signed_stripped_and_resolved(folder, signing, resolving, tmp_path):
-    signed = run_json("c2pa", "sign", folder, "-o", tmp_path / "signed", "--id", "order", *signing)
+    target = ["-o", tmp_path / "signed", "--id", "order", "-w", "additive"]
+    signed = run_json("c2pa", "sign", tmp_path / "photos", *target, *signing)
     assert signed["counts"]["accepted"] == 3
     rows = signed["results"]
     assert [row["serial"] for row in rows] == [f"order/{n:06}" for n in (1, 2, 3)]
-    embedded = run_json("c2pa", "resolve", rows[0]["path"], *resolving)["results"][0]
+
+    stripped = tmp_path / "stripped.jpg"
+    Image.open(rows[1]["path"]).convert("RGB").save(stripped, quality=90)
+    answer = run_json("c2pa", "resolve", rows[0]["path"], stripped, *resolving)
+    embedded, found = answer["results"]
     assert (embedded["how"], embedded["manifest_id"]) == ("embedded", rows[0]["manifest"])
-    stripped = strip(rows[1]["path"], tmp_path / "stripped.jpg")
-    [found] = run_json("c2pa", "resolve", stripped, *resolving, "--save", tmp_path / "found")[
-        "results"
-    ]
     assert (found["how"], found["manifest_id"]) == ("mark", rows[1]["manifest"])
     assert found["softBindingsMatched"]
     assert found["trusted"]
-    assert found["altered_cells"] == 0
     assert (tmp_path / "found" / "stripped.c2pa").stat().st_size > 1000
-    assert Image.open(tmp_path / "found" / "stripped.altered.png").size == Image.open(stripped).size
-
-
-def test_repositories_are_merged(folder, signing, certificates, tmp_path):
-    run("c2pa", "sign", folder / "a.png", "-o", tmp_path / "a.png", "--id", "order", *signing)
-    merge = ["c2pa", "merge", tmp_path / "kept", "--repository", tmp_path / "all", "--trust"]
-    stranger = run_json("c2pa", "trial-certificates", tmp_path / "stranger")["trust"]
-    assert "skipped: the manifest" in run(*merge, stranger)
-    assert run_json(*merge, certificates["trust"]) == {"added": 1, "skipped": []}
-    assert run_json(*merge, certificates["trust"]) == {"added": 0, "skipped": []}

@@ -1,80 +1,46 @@
 """C2PA's Soft Binding Resolution API, as clients and strangers use it."""
 
 import base64
-import io
-from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
-
-pytest.importorskip("c2pa")
-
 from hypothesis import HealthCheck, given, settings
 
-from coverlock_plugins.content_credentials.credentials import Credentials
-from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.routes import Resolution
-from coverlock_plugins.content_credentials.signing import PictureSigner
-from coverlock_plugins.content_credentials.trial_certificates import make_trial_certificates
-from coverlock_sdk import Key, Verifier
+from coverlock_sdk import Verifier
 from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
 from coverlock_sdk.verifier.verifier import Settings
+from tests.coverlock_plugins.content_credentials.certificates import make_certificates
+from tests.coverlock_plugins.content_credentials.conftest import KEY, pixels, transplant
 from tests.served import png, served
-from tests.toy_bundle import toy_lock, write_toy_bundle
+from tests.toy_bundle import write_toy_bundle
 
 LOCK = "io.github.coverlock.lock.1"
-
-
 LOOKS = "io.github.coverlock.fingerprint.projection"
-
-
-KEY = Key(bytes(range(32)), id="test")
-
-
 EXAMPLES = 8
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory, photos):
-    folder = tmp_path_factory.mktemp("resolution")
-    files = make_trial_certificates(folder / "certificates")
-    made = ManifestRepository(folder / "repository", create=True)
-    lock = toy_lock(KEY, registry=made.registry)
-    signer = PictureSigner(lock, made, Credentials.load(files.chain, files.key))
-    for number, photo in enumerate(photos[:2]):
-        original = folder / f"photo-{number}.png"
-        Image.fromarray(photo).save(original)
-        signer.sign(original, folder / f"signed-{number}.png", made.registry.issue("order"))
-    return made
+def routes(studio) -> Resolution:
+    return Resolution(studio.repository.folder, studio.root)
 
 
-def trusted(repository: ManifestRepository) -> Path:
-    """The certificate that leads to the signer of all its manifests."""
-    return Path(repository.folder).parent / "certificates" / "root.pem"
+def stripped(studio, number: int) -> bytes:
+    """A signed picture without its manifest."""
+    return png(pixels(studio.signed[number].path))
 
 
-def routes(repository: ManifestRepository) -> Resolution:
-    return Resolution(repository.folder, trusted(repository))
-
-
-@pytest.fixture(scope="module")
-def signed(repository):
-    """The signed pictures without their manifests."""
-    folder = Path(repository.folder).parent
-    paths = [folder / f"signed-{number}.png" for number in range(2)]
-    return [png(np.asarray(Image.open(path))) for path in paths]
-
-
-@pytest.fixture(scope="module")
-def verifier(tmp_path_factory):
-    bundle = write_toy_bundle(tmp_path_factory.mktemp("served") / "bundle", KEY.fingerprint)
+def opened(folder) -> Verifier:
+    bundle = write_toy_bundle(folder / "bundle", KEY.fingerprint)
     return Verifier.open(bundle.path, "cpu", key=KEY, settings=Settings(threads=1))
 
 
 @pytest.fixture(scope="module")
-def client(verifier, repository):
-    with served(verifier, callers=None, routes=(routes(repository),)) as client:
+def verifier(tmp_path_factory):
+    return opened(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def client(verifier, studio):
+    with served(verifier, callers=None, routes=(routes(studio),)) as client:
         yield client
 
 
@@ -83,38 +49,38 @@ def base64_of(value: bytes | str) -> str:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_picture_leads_to_its_manifest(client, repository, signed, number):
-    entry = repository.entries()[number]
+def test_a_picture_leads_to_its_manifest(client, studio, number):
+    entry = studio.entry(number)
     image = {"content-type": "image/png"}
-    answer = client.post("/matches/byContent", content=signed[number], headers=image).json()
+    answer = client.post(
+        "/matches/byContent", content=stripped(studio, number), headers=image
+    ).json()
     [match] = answer["matches"]
     assert match["manifestId"] == entry.manifest
     assert 90 < match["similarityScore"] <= 100
     store = client.get(f"/manifests/{entry.manifest}")
     assert store.headers["content-type"] == "application/c2pa"
-    assert store.content == repository.content(entry)
+    assert store.content == studio.repository.content(entry)
 
 
-def test_a_transplant_and_an_unmarked_picture_lead_nowhere(client, signed, photos):
-    marked = np.asarray(Image.open(io.BytesIO(signed[0]))).astype(int)
-    forged = np.clip(photos[2] + (marked - photos[0]), 0, 255).astype(np.uint8)
-    for picture in (forged, photos[3]):
+def test_a_transplant_and_an_unmarked_picture_lead_nowhere(client, studio, photos):
+    for picture in (transplant(studio, photos[2]), photos[3]):
         answer = client.post("/matches/byContent", content=png(picture))
         assert (answer.status_code, answer.json()) == (200, {"matches": []})
 
 
-def test_looking_up_pictures_has_a_budget_of_rejections(verifier, repository, photos):
+def test_looking_up_pictures_has_a_budget_of_rejections(verifier, studio, photos):
     """It had none, so a search for a forgery went on here after /verify had refused it."""
     callers = Callers([Caller("shop", _digest("token"), ("resolve",), rate=1e6, burst=10**6)])
-    serving = {"limits": Limits(rejections=8), "routes": (routes(repository),)}
+    serving = {"limits": Limits(rejections=8), "routes": (routes(studio),)}
     with served(verifier, callers, **serving) as client:
         ask = {"content": png(photos[3]), "headers": {"Authorization": "Bearer token"}}
         statuses = [client.post("/matches/byContent", **ask).status_code for _ in range(4)]
     assert statuses == [200, 200, 429, 429]
 
 
-def test_soft_bindings_are_looked_up_either_way(client, repository):
-    first = repository.entries()[0]
+def test_soft_bindings_are_looked_up_either_way(client, studio):
+    first = studio.entry(0)
     serial = {"alg": LOCK, "value": base64_of(first.bindings.serial)}
     looks = {"alg": LOOKS, "value": base64_of(first.bindings.fingerprint)}
     for query in (serial, looks):
@@ -156,17 +122,15 @@ def test_bad_bodies_get_a_sentence(client):
     assert client.get("/manifests/urn:c2pa:unknown").status_code == 404
 
 
-def test_only_callers_with_the_scope_may_ask(repository, tmp_path):
-    bundle = write_toy_bundle(tmp_path / "bundle", KEY.fingerprint)
+def test_only_callers_with_the_scope_may_ask(studio, tmp_path):
     callers = Callers(
         [
             Caller("browser", _digest("resolving"), ("resolve",)),
             Caller("shop", _digest("verifying"), ("verify",)),
         ]
     )
-    verifier = Verifier.open(bundle.path, "cpu", key=KEY, settings=Settings(threads=1))
-    with served(verifier, callers, routes=(routes(repository),)) as client:
-        entry = repository.entries()[0]
+    with served(opened(tmp_path), callers, routes=(routes(studio),)) as client:
+        entry = studio.entry(0)
 
         def status(token: str | None) -> int:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -176,13 +140,13 @@ def test_only_callers_with_the_scope_may_ask(repository, tmp_path):
         assert client.get("/services/supportedAlgorithms").status_code == 200
 
 
-def test_manifests_of_unknown_signers_are_not_found(verifier, repository, signed, tmp_path):
-    bundle = write_toy_bundle(tmp_path / "bundle", KEY.fingerprint)
-    own = Verifier.open(bundle.path, "cpu", key=KEY, settings=Settings(threads=1))
-    stranger = make_trial_certificates(tmp_path / "stranger").root
-    with served(own, None, routes=(Resolution(repository.folder, stranger),)) as client:
-        entry = repository.entries()[0]
-        assert client.post("/matches/byContent", content=signed[0]).json() == {"matches": []}
+def test_manifests_of_unknown_signers_are_not_found(studio, tmp_path):
+    stranger = Resolution(studio.repository.folder, make_certificates(tmp_path) / "root.pem")
+    with served(opened(tmp_path), None, routes=(stranger,)) as client:
+        entry = studio.entry(0)
+        assert client.post("/matches/byContent", content=stripped(studio, 0)).json() == {
+            "matches": []
+        }
         query = {"alg": LOCK, "value": base64_of(entry.bindings.serial)}
         assert client.get("/matches/byBinding", params=query).json() == {"matches": []}
         assert client.get(f"/manifests/{entry.manifest}").status_code == 404

@@ -45,19 +45,11 @@ def table(path: Path, /, row_group_size: int | None = None, **columns) -> str:
     return str(path)
 
 
-def items(*sources, with_message: bool = True):
-    """What ``sources`` name, as another process sees it."""
-    parts = pickle.loads(pickle.dumps(find_shards(map(str, sources), with_message)))
-    return [item for part in parts for item in part.items()]
-
-
-def read(*sources, with_message: bool = True) -> dict[str, Prepared]:
-    found = items(*sources, with_message=with_message)
-    return {item.file: decoded(item) for item in found}
-
-
-def errors(*sources, with_message: bool = True) -> dict[str, str | None]:
-    found = read(*sources, with_message=with_message)
+def errors(*sources, with_message: bool = True, roots=()) -> dict[str, str | None]:
+    """What is wrong with each picture that ``sources`` name, as another process sees it."""
+    parts = pickle.loads(pickle.dumps(find_shards(map(str, sources), with_message, roots)))
+    items = [item for part in parts for item in part.items()]
+    found = {item.file: decoded(item) for item in items}
     assert all((p.picture is None) == (p.error is not None) for p in found.values())
     return {name: prepared.error for name, prepared in found.items()}
 
@@ -109,9 +101,7 @@ def attacked(tmp_path, *paths: str, roots=()) -> list[str | None]:
     source = table(
         tmp_path / "in" / "rows.parquet", file=[str(n) for n, _ in enumerate(paths)], path=paths
     )
-    parts = pickle.loads(pickle.dumps(find_shards([source], True, roots)))
-    loaded = [decoded(item) for part in parts for item in part.items()]
-    return [prepared.error for prepared in loaded]
+    return list(errors(source, roots=roots).values())
 
 
 def test_rows_cannot_leave_the_folder_of_their_source(tmp_path):

@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow.parquet", reason="pip install 'coverlock-sdk[dev]'"
 import pyarrow.fs
 
 from coverlock_plugins.ray_cluster.inputs import asked_again
-from coverlock_plugins.ray_cluster.results import Results, encoded, terms
+from coverlock_plugins.ray_cluster.results import Results, terms
 from coverlock_sdk.bundles.bundle import seal
 from coverlock_sdk.frames import Frame
 from coverlock_sdk.locking.verdict import Verdict
@@ -30,8 +30,8 @@ def row(name: str, status: str = "rejected") -> dict:
 def test_a_shard_whose_file_exists_is_done(tmp_path):
     out = tmp_path / "run=1"  # which some readers take for a column
     results = Results(out, TERMS)
-    results.write(0, encoded([row("a"), row("b", "error")]))
-    results.write(2, encoded([row("e", "accepted")]))
+    results.write(0, [row("a"), row("b", "error")])
+    results.write(2, [row("e", "accepted")])
     again = Results(out, TERMS)
     assert [again.is_done(shard) for shard in range(3)] == [True, False, True]
     assert again.counts() == {"accepted": 1, "rejected": 1, "error": 1}
@@ -49,7 +49,7 @@ def test_results_go_to_an_object_store_too(tmp_path, monkeypatch):
 
     monkeypatch.setattr("coverlock_plugins.ray_cluster.results.resolved", resolved)
     uri = "s3://key:secret@bucket/run?endpoint_override=store:9000"
-    Results(uri, TERMS).write(0, encoded([row("a"), row("b", "accepted")]))
+    Results(uri, TERMS).write(0, [row("a"), row("b", "accepted")])
     again = Results(uri, TERMS)
     assert asked == [uri, uri]
     assert [again.is_done(shard) for shard in range(2)] == [True, False]
@@ -77,7 +77,7 @@ def test_a_store_that_fails_for_a_moment_is_asked_again(monkeypatch):
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path):
-    Results(tmp_path, TERMS).write(0, encoded([row("a")]))
+    Results(tmp_path, TERMS).write(0, [row("a")])
     (tmp_path / "part-000000.parquet").write_bytes(b"not parquet")
     with pytest.raises(CoverLockError, match="not a file of results"):
         Results(tmp_path, TERMS).counts()
@@ -97,7 +97,7 @@ def test_all_of_a_verdict_is_kept(tmp_path):
     verdict = Verdict(
         True, 1e-9, 47, 48, 1e-6, "soft", 0.9, 0.8, 0.95, Frame(0.9, 0.45, 0.5), "test", "because"
     )
-    Results(tmp_path, TERMS).write(0, encoded([{**row("a", "accepted"), **verdict.to_dict()}]))
+    Results(tmp_path, TERMS).write(0, [{**row("a", "accepted"), **verdict.to_dict()}])
     [kept] = rows_in(tmp_path)
     told = verdict.to_dict()
     assert told.pop("accepted")
@@ -130,7 +130,7 @@ FILES = ("key_file", "registry")
     ],
 )
 def test_verdicts_of_another_job_are_never_taken_for_ones_own(keyed, tmp_path, term, change):
-    results_of(keyed, tmp_path).write(0, encoded([row("a")]))
+    results_of(keyed, tmp_path).write(0, [row("a")])
     change = {
         name: str(Path(keyed.bundle).with_name(value)) if name in FILES and value else value
         for name, value in change.items()
@@ -140,13 +140,13 @@ def test_verdicts_of_another_job_are_never_taken_for_ones_own(keyed, tmp_path, t
 
 
 def test_the_same_job_in_other_words_goes_on(keyed, tmp_path):
-    results_of(keyed, tmp_path).write(0, encoded([row("a")]))
+    results_of(keyed, tmp_path).write(0, [row("a")])
     spelled_out = replace(keyed, fpr=1e-6, runtime="cpu", max_batch=7)
     assert results_of(spelled_out, tmp_path).is_done(0)
 
 
 def test_another_bundle_is_another_job(keyed, tmp_path):
-    results_of(keyed, tmp_path / "out").write(0, encoded([row("a")]))
+    results_of(keyed, tmp_path / "out").write(0, [row("a")])
     bundle = write_toy_bundle(tmp_path / "bundle")
     seal(bundle.path, replace(bundle.manifest, made={"time": "later"}))
     with pytest.raises(CoverLockError, match="differing in bundle"):
@@ -154,7 +154,7 @@ def test_another_bundle_is_another_job(keyed, tmp_path):
 
 
 def test_what_tells_jobs_apart_holds_neither_a_key_nor_the_message(keyed, tmp_path):
-    results_of(keyed, tmp_path).write(0, encoded([row("a")]))
+    results_of(keyed, tmp_path).write(0, [row("a")])
     told = (tmp_path / "_job.json").read_text()
     secret = Path(keyed.key_file).read_text().split('"secret": "')[1].split('"')[0]
     assert secret not in told
