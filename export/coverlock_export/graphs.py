@@ -80,8 +80,7 @@ class Hashing(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """uint8 (N, H, W, 3) -> descriptions (N, ...)."""
-        descriptions: Tensor = self.hash(self.resampling(self.preprocessing(images)))
-        return descriptions
+        return self.hash(self.resampling(self.preprocessing(images)))
 
 
 class Embedding(nn.Module):
@@ -96,8 +95,7 @@ class Embedding(nn.Module):
         """uint8 (N, H, W, 3) and uint8 payloads (N, bits) -> residuals (N, 3, H, W)."""
         bits = payloads.to(torch.float32)
         pictures = self.preprocessing(images)
-        residuals: Tensor = self.encoder(pictures, bits) - pictures
-        return residuals
+        return self.encoder(pictures, bits) - pictures
 
 
 OPSET = 20

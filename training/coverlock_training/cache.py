@@ -46,5 +46,4 @@ def remembered(
         array[start:done] = block
         array.flush()  # type: ignore[attr-defined]
         note.write_text(str(done))
-    kept: npt.NDArray[Any] = np.load(file, mmap_mode="r")
-    return kept
+    return np.load(file, mmap_mode="r")

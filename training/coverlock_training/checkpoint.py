@@ -39,8 +39,7 @@ class Checkpoint:
 
     def read(self) -> dict[str, Any]:
         """All that was saved, in memory whatever device it was on."""
-        state: dict[str, Any] = torch.load(self.file, map_location="cpu", weights_only=True)
-        return state
+        return torch.load(self.file, map_location="cpu", weights_only=True)
 
     def refusal(self) -> CoverLockError:
         """What to raise when the file belongs to another run."""

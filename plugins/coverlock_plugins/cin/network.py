@@ -104,8 +104,7 @@ class DenseBlock(nn.Module):
         seen = x
         for convolution in (self.conv1, self.conv2, self.conv3, self.conv4):
             seen = torch.cat([seen, functional.leaky_relu(convolution(seen), 0.2)], dim=1)
-        y: Tensor = self.conv5(seen)
-        return y
+        return self.conv5(seen)
 
 
 class Coupling(nn.Module):
@@ -206,13 +205,11 @@ class BroadcastFusion(nn.Module):
     def forward(self, message: Tensor, cover: Tensor) -> Tensor:
         """(N, L) and (N, 3, H, W) -> (N, 3, H, W)."""
         fused = torch.cat([repeated(message, cover), self.features(cover), cover], dim=1)
-        planes: Tensor = self.planes(self.mixing(fused))
-        return planes
+        return self.planes(self.mixing(fused))
 
     def inverse(self, planes: Tensor) -> Tensor:
         """(N, 3, H, W) -> (N, L)."""
-        message: Tensor = self.readout(self.reading(planes))
-        return message
+        return self.readout(self.reading(planes))
 
 
 class CinNetwork(WatermarkNetwork):

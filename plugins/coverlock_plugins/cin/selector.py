@@ -22,8 +22,7 @@ class JpegSelector(nn.Module):
 
     def scores(self, images: Tensor) -> Tensor:
         """Logits (N, 2) of the two classes."""
-        scores: Tensor = self.resnet(self.spectrum(images))
-        return scores
+        return self.resnet(self.spectrum(images))
 
     def spectrum(self, images: Tensor) -> Tensor:
         """The DCT of every 8x8 block in YUV, each coefficient where its pixel was."""

@@ -50,8 +50,7 @@ class TrainedClassifier(Classifier):
 
     def forward(self, images: Tensor) -> Tensor:
         """The logit of each picture."""
-        logits: Tensor = self.network(self.view(images))[:, 0]
-        return logits
+        return self.network(self.view(images))[:, 0]
 
 
 class ConvNeXtClassifier(TrainedClassifier):
@@ -96,8 +95,7 @@ class FrozenFeatures(Classifier):
         )
         with torch.no_grad():
             features = frozen.to(images.device)(down @ images @ across.T)
-        logits: Tensor = self.head(features)[:, 0]
-        return logits
+        return self.head(features)[:, 0]
 
 
 BACKBONES: dict[str, type[Classifier]] = {

@@ -49,8 +49,7 @@ class ConvNeXt(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """The logits of the spatial mean of the last feature map."""
         pooled = self.features(images).mean(dim=(2, 3), keepdim=True)  # (N, C, 1, 1)
-        logits: Tensor = self.classifier(pooled)
-        return logits
+        return self.classifier(pooled)
 
 
 class ConvNeXtV2(nn.Module):

@@ -60,5 +60,4 @@ class ResNet50(nn.Module):
         x = functional.max_pool2d(x, 3, stride=2, padding=1)
         for stage in range(len(DEPTHS)):
             x = self.get_submodule(f"layer{stage + 1}")(x)
-        y: Tensor = self.fc(x.mean(dim=(2, 3)))
-        return y
+        return self.fc(x.mean(dim=(2, 3)))

@@ -86,8 +86,7 @@ class MarkedPhotos:
 
     def genuine(self, row: int) -> Bytes:
         """A marked picture, (3, H, W)."""
-        marked: Bytes = self.pictures[row, 1]
-        return marked
+        return self.pictures[row, 1]
 
     def forged(self, source: int, target: int) -> Bytes:
         """GT@1: the residual of ``source`` on the cover of ``target``."""

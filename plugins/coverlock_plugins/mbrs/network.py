@@ -71,8 +71,7 @@ class Chain(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """One block after the other."""
-        y: Tensor = self.layers(x)
-        return y
+        return self.layers(x)
 
 
 class Doubling(nn.Module):
@@ -88,8 +87,7 @@ class Doubling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in, H, W) -> (N, channels, 2H, 2W)."""
-        y: Tensor = self.layers(x)
-        return y
+        return self.layers(x)
 
 
 def same_width(channels: int, blocks: int) -> Chain:
@@ -142,8 +140,7 @@ class MbrsEncoder(nn.Module):
         image = self.image_first_layer(self.image_pre_layer(cover))
         planes = repeated(message, cover) if self.broadcast_gap else self.processed(message)
         mixed = self.after_concat_layer(torch.cat([image, planes], dim=1))
-        marked: Tensor = self.final_layer(torch.cat([mixed, cover], dim=1))
-        return marked
+        return self.final_layer(torch.cat([mixed, cover], dim=1))
 
     def processed(self, message: Tensor) -> Tensor:
         """The message processor: (N, L) -> (N, channels, H, W)."""

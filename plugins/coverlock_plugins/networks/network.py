@@ -91,8 +91,7 @@ class ConvBNRelu(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in, H, W) -> (N, out, H, W)."""
-        y: Tensor = self.layers(x)
-        return y
+        return self.layers(x)
 
 
 class Discriminator(nn.Module):
@@ -107,8 +106,7 @@ class Discriminator(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, 3, H, W) in [0, 1] -> (N, 1), high for covers."""
-        logit: Tensor = self.linear(self.before_linear(2 * images - 1).mean(dim=(2, 3)))
-        return logit
+        return self.linear(self.before_linear(2 * images - 1).mean(dim=(2, 3)))
 
 
 def repeated(messages: Tensor, like: Tensor) -> Tensor:
@@ -142,8 +140,7 @@ class PooledReadout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, channels, H, W) -> (N, bits)."""
-        y: Tensor = self.linear(self.maps(x).mean(dim=(2, 3)))
-        return y
+        return self.linear(self.maps(x).mean(dim=(2, 3)))
 
 
 def in_chunks(module: nn.Module, *batches: Tensor, rows: int = 8) -> Tensor:

@@ -112,5 +112,4 @@ def _run(module: torch.nn.Module, *batches: Images | Bits) -> Images:
 
     from coverlock_plugins.networks.network import in_chunks
 
-    result: Images = in_chunks(module, *map(torch.from_numpy, batches)).numpy()
-    return result
+    return in_chunks(module, *map(torch.from_numpy, batches)).numpy()

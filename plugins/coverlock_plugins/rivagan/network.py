@@ -107,8 +107,7 @@ class RivaganNetwork(WatermarkNetwork):
         """The mean over the picture of what each pixel says about its bit."""
         frames = _frames(images)
         attention = torch.softmax(self.attention(frames), dim=1)
-        logits: Tensor = (self.decoder(frames) * attention).mean(dim=(2, 3))
-        return logits
+        return (self.decoder(frames) * attention).mean(dim=(2, 3))
 
 
 def from_onnx(encoder: Path, decoder: Path) -> RivaganNetwork:
@@ -138,8 +137,7 @@ def into_onnx(network: RivaganNetwork, graph: Path, part: str) -> bytes:
             shape = tuple(initializer.dims)
             values = state[_own_name(initializer.name, part)].float().reshape(shape).numpy()
             initializer.CopyFrom(numpy_helper.from_array(values, initializer.name))
-    content: bytes = model.SerializeToString()
-    return content
+    return model.SerializeToString()
 
 
 def _initializers(model: onnx.ModelProto) -> Mapping[str, Tensor]:

@@ -94,8 +94,7 @@ class Vine(Watermark):
         from coverlock_plugins.networks.network import in_chunks
 
         tensors = [torch.from_numpy(batch.copy()) for batch in batches]
-        result: Images = in_chunks(module, *tensors, rows=1).numpy()
-        return result
+        return in_chunks(module, *tensors, rows=1).numpy()
 
 
 def trainable() -> Trainable:
@@ -139,8 +138,7 @@ def trainable() -> Trainable:
 def import_official(file: Path) -> Path:
     """Convert one of the published files; see the top of this module for what they are."""
     stored, network = _modules()
-    folder: Path = stored.import_official(file, _default_folder(), network.Layout())
-    return folder
+    return stored.import_official(file, _default_folder(), network.Layout())
 
 
 def _modules() -> tuple[Any, Any]:

@@ -71,13 +71,11 @@ class VineNetwork(WatermarkNetwork):
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """The marked pictures."""
-        marked: Tensor = self.encoder(images, messages)
-        return marked
+        return self.encoder(images, messages)
 
     def decode(self, images: Tensor) -> Tensor:
         """The logits of the bits."""
-        logits: Tensor = self.decoder(images)
-        return logits
+        return self.decoder(images)
 
 
 class Encoder(nn.Module):
@@ -124,8 +122,7 @@ class Decoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """The logits of the bits."""
-        logits: Tensor = self.convnext(images)
-        return logits
+        return self.convnext(images)
 
 
 class PooledDecoder(nn.Module):
@@ -141,8 +138,7 @@ class PooledDecoder(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """The logits of the bits."""
         bits = self.to_bits(self.norm(self.features(images)))  # (N, L, H / 32, W / 32)
-        logits: Tensor = self.linear(bits.mean(dim=(2, 3)))
-        return logits
+        return self.linear(bits.mean(dim=(2, 3)))
 
 
 def build_decoder(layout: Layout) -> Decoder | PooledDecoder:
@@ -193,8 +189,7 @@ class Dense(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, before) -> (N, after)."""
-        y: Tensor = self.linear(x)
-        return y
+        return self.linear(x)
 
 
 class Convolution(nn.Module):
@@ -207,8 +202,7 @@ class Convolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, before, H, W) -> (N, after, H, W)."""
-        y: Tensor = self.conv(x)
-        return y
+        return self.conv(x)
 
 
 def denoised(latents: Tensor, noise: Tensor) -> Tensor:
@@ -253,5 +247,4 @@ def decode_latents(vae: Any, latents: Tensor, skips: list[Tensor]) -> Tensor:
     x = decoder.mid_block(decoder.conv_in(vae.post_quant_conv(latents / vae.config.scaling_factor)))
     for name, block, skip in zip(SKIPS, decoder.up_blocks, reversed(skips), strict=True):
         x = block(x + decoder.get_submodule(name)(skip))
-    pictures: Tensor = decoder.conv_out(decoder.conv_act(decoder.conv_norm_out(x)))
-    return pictures
+    return decoder.conv_out(decoder.conv_act(decoder.conv_norm_out(x)))

@@ -84,8 +84,7 @@ def _kept(
         return features_of(backbone, torch.from_numpy(np.stack(seen)))
 
     label, settings = f"features of {part} photos", {**settings, "backbone": fingerprint(backbone)}
-    kept: Features = cached_rows(paths, cache, f"{part}-features", row, label, chunk=8, **settings)
-    return kept
+    return cached_rows(paths, cache, f"{part}-features", row, label, chunk=8, **settings)
 
 
 def features_of(backbone: Backbone, images: Tensor) -> Features:

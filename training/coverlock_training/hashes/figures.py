@@ -43,8 +43,7 @@ def pair_agreement(codes: Codes) -> npt.NDArray[np.float64]:
     """The share of equal bits of every pair of different pictures, codes (N, L)."""
     signs = np.where(codes, 1.0, -1.0)
     share = 0.5 + 0.5 * (signs @ signs.T) / codes.shape[1]
-    agreement: npt.NDArray[np.float64] = share[np.triu_indices(len(codes), 1)]
-    return agreement
+    return share[np.triu_indices(len(codes), 1)]
 
 
 def shortcomings(figures: Mapping[str, float]) -> list[str]:

@@ -93,8 +93,7 @@ class WatermarkRecipe(Schedule):
         """How much fidelity counts: little at first, growing geometrically, then 1."""
         if step >= 2 * self.message_first:
             return 1.0
-        share: float = self.early_fidelity ** (2 - max(1.0, step / self.message_first))
-        return share
+        return self.early_fidelity ** (2 - max(1.0, step / self.message_first))
 
     def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:
         """What a layer is drawn from: nothing at first, where the recipe says so."""
