@@ -9,11 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_plugins.networks.watermark import (
-    ImportedWatermark,
-    StoredWatermark,
-    imported_weights,
-)
+from coverlock_plugins.networks.watermark import StoredWatermark, imported_weights
 from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
@@ -25,7 +21,7 @@ class Cin(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "cin"
-    reference = Path(__file__).parent / "weights" / "cin.safetensors"
+    reference: Path | None = Path(__file__).parent / "weights" / "cin.safetensors"
 
     @staticmethod
     def build(**settings: Any) -> CinNetwork:
@@ -35,10 +31,10 @@ class Cin(StoredWatermark):
         return CinNetwork(**settings)
 
 
-class PublishedCin(ImportedWatermark, Cin):
+class PublishedCin(Cin):
     """The published weights."""
 
-    name, system = "cin-published", "cin"
+    name, reference = "cin-published", None
 
 
 def trainable() -> Trainable:

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.cin.selector import JpegSelector
-from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
+from coverlock_plugins.mbrs.network import Doubling, MbrsDecoder
 from coverlock_plugins.networks.network import (
+    Chain,
     ConvBNRelu,
     PooledReadout,
     WatermarkNetwork,
@@ -159,7 +160,7 @@ class Fusion(nn.Module):
             self.add_module(f"linear{branch}", nn.Linear(bits, GRID**2))
         doublings = (size // GRID).bit_length() - 1
         for branch in BRANCHES:
-            blocks = (Doubling(1, 1) for _ in range(doublings))
+            blocks = (Doubling(1) for _ in range(doublings))
             self.add_module(f"UpConvt{branch}", Chain(*blocks))
         for branch in BRANCHES:
             self.add_module(f"linear_rev{branch}", nn.Linear(size * size, bits))
@@ -224,18 +225,10 @@ class CinNetwork(WatermarkNetwork):
         jpeg_channels: int = 64,
         broadcast_gap: bool = False,
     ) -> None:
-        super().__init__()
         if size % GRID or (size // GRID) & (size // GRID - 1):
             raise ValueError(f"CIN's size is {GRID} times a power of two, not {size}")
-        self.bits, self.size, self.broadcast_gap = bits, size, broadcast_gap
-        self.settings = {
-            "bits": bits,
-            "size": size,
-            "couplings": couplings,
-            "growth": growth,
-            "jpeg_channels": jpeg_channels,
-            "broadcast_gap": broadcast_gap,
-        }
+        shape = {"couplings": couplings, "growth": growth, "jpeg_channels": jpeg_channels}
+        super().__init__(bits, size, **shape, broadcast_gap=broadcast_gap)
         self.invertible_model = Invertible(couplings, growth)
         self.fusion_model = BroadcastFusion(bits) if broadcast_gap else Fusion(bits, size)
         self.invDown = HaarStages(decimated=not broadcast_gap)

@@ -9,11 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_plugins.networks.watermark import (
-    ImportedWatermark,
-    StoredWatermark,
-    imported_weights,
-)
+from coverlock_plugins.networks.watermark import StoredWatermark, imported_weights
 from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
@@ -25,7 +21,7 @@ class Hidden(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "hidden"
-    reference = Path(__file__).parent / "weights" / "hidden.safetensors"
+    reference: Path | None = Path(__file__).parent / "weights" / "hidden.safetensors"
 
     @staticmethod
     def build(**settings: Any) -> HiddenNetwork:
@@ -35,10 +31,10 @@ class Hidden(StoredWatermark):
         return HiddenNetwork(**settings)
 
 
-class PublishedHidden(ImportedWatermark, Hidden):
+class PublishedHidden(Hidden):
     """The published weights."""
 
-    name, system = "hidden-published", "hidden"
+    name, reference = "hidden-published", None
 
 
 def trainable() -> Trainable:
@@ -58,7 +54,6 @@ def trainable() -> Trainable:
 
     published = WatermarkRecipe(
         image_weight=0.7,
-        adversarial_weight=1e-3,
         noise=(
             Identity(),
             Crop((0.16, 0.30), centred=0.0),

@@ -70,16 +70,8 @@ class HiddenNetwork(WatermarkNetwork):
         broadcast: bool = True,
         gap: bool = True,
     ) -> None:
-        super().__init__()
-        self.bits, self.size = bits, size
-        self.settings = {
-            "bits": bits,
-            "size": size,
-            "channels": channels,
-            "decoder_blocks": decoder_blocks,
-            "broadcast": broadcast,
-            "gap": gap,
-        }
+        shape = {"channels": channels, "decoder_blocks": decoder_blocks}
+        super().__init__(bits, size, **shape, broadcast=broadcast, gap=gap)
         self.encoder = HiddenEncoder(bits, size, channels, broadcast)
         self.decoder = HiddenDecoder(bits, channels, decoder_blocks, gap)
 

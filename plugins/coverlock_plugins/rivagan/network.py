@@ -63,14 +63,8 @@ class RivaganNetwork(WatermarkNetwork):
     def __init__(
         self, bits: int = 32, size: int = 256, kernel: int = 11, fixed_attention: bool = False
     ) -> None:
-        super().__init__()
-        self.bits, self.size, self.strength = bits, size, self.STRENGTH
-        self.settings = {
-            "bits": bits,
-            "size": size,
-            "kernel": kernel,
-            "fixed_attention": fixed_attention,
-        }
+        super().__init__(bits, size, kernel=kernel, fixed_attention=fixed_attention)
+        self.strength = self.STRENGTH
         self.attention: nn.Module = (
             FixedAttention(bits, size) if fixed_attention else Attention(bits, kernel)
         )

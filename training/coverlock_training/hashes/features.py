@@ -22,25 +22,9 @@ from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortio
 from coverlock_training.photos import Bytes, cached_rows, rgb, shrunk
 
 Features = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
 
 Distorted = Callable[[Bytes, np.random.Generator], Iterable[Bytes]]
 """Makes the distorted views of a photo."""
-
-
-class CachedFeatures:
-    """Features (N, 1 + V, D) of each photo, clean and in V distorted views, in pairs."""
-
-    def __init__(self, features: Features) -> None:
-        self.features = features
-
-    def __len__(self) -> int:
-        return len(self.features)
-
-    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Features (len(rows), D) of the clean photos and of one drawn view of each."""
-        view = rng.integers(1, self.features.shape[1], len(rows))
-        return torch.from_numpy(self.features[rows, 0]), torch.from_numpy(self.features[rows, view])
 
 
 def training_features(
@@ -83,8 +67,8 @@ def _kept(
         seen = [shrunk(view, backbone.size) for view in (picture, *distorted(picture, rng))]
         return features_of(backbone, torch.from_numpy(np.stack(seen)))
 
-    label, settings = f"features of {part} photos", {**settings, "backbone": fingerprint(backbone)}
-    return cached_rows(paths, cache, f"{part}-features", row, label, chunk=8, **settings)
+    settings = {**settings, "backbone": fingerprint(backbone)}
+    return cached_rows(paths, cache, f"{part}-features", row, **settings)
 
 
 def features_of(backbone: Backbone, images: Tensor) -> Features:
