@@ -9,8 +9,7 @@
 # which, and RESULT-logs/ keeps what each step printed. Exit codes: 0 all passed, 1 a step failed,
 # 2 wrong arguments, 3 steps were skipped.
 #
-# Run it in NVIDIA's TensorRT image of docker/gpu.Dockerfile. An engine runs only with the TensorRT
-# that built it, so take Triton from the image of the same month: tritonserver:25.08-py3 there.
+# Run it in NVIDIA's TensorRT image of docker/gpu.Dockerfile.
 set -uo pipefail
 if [ $# -lt 2 ]; then
     echo "usage: $0 BUNDLE PHOTOS [RESULT]" >&2
@@ -20,8 +19,7 @@ bundle=$1 photos=$2 result=${3:-bench/results/gpu.json}
 python=${PYTHON:-python}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
-server=""
-trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT
+trap 'rm -rf "$work"' EXIT
 logs="${result%.json}-logs"
 mkdir -p "$logs"
 steps="$work/steps.jsonl"
@@ -54,19 +52,6 @@ coverlock() { "$python" -m coverlock_sdk "$@"; }
 
 agreement() { "$python" "$here/bit_agreement.py" "$bundle" "$work/marked" "$@"; }
 
-serve_triton() { # start it, and wait until it is ready
-    tritonserver --model-repository="$work/repository" >"$logs/tritonserver.log" 2>&1 &
-    server=$!
-    for _ in $(seq 120); do
-        "$python" -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8000/v2/health/ready")' \
-            2>/dev/null && echo "ready" && return 0
-        kill -0 "$server" 2>/dev/null || break
-        sleep 1
-    done
-    tail -n 1 "$logs/tritonserver.log"
-    return 1
-}
-
 gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1) || gpu=""
 cp -r "$bundle" "$work/bundle" || exit 2
 bundle="$work/bundle"
@@ -94,17 +79,6 @@ for precision in $precisions; do
 done
 on_gpu "latency" coverlock bench latency "$bundle" --images "$photos" --clock wall \
     --trust "$signer" --out "$work/latency.json"
-if [ -n "$gpu" ] && command -v tritonserver >/dev/null; then
-    step "triton repository" coverlock triton "$bundle" --out "$work/repository" --trust "$signer"
-    if step "triton server" serve_triton; then
-        export COVERLOCK_TRITON=localhost:8001
-        step "triton" coverlock verify "$work/marked" --bundle "$bundle" --runtime triton \
-            --trust "$signer" --id gpu-check
-        step "triton bits" agreement triton fp32 "$signer"
-    fi
-else
-    note "triton" skipped "no GPU, or no tritonserver on the path"
-fi
 
 "$python" - "$steps" "$result" "$gpu" "$work/latency.json" <<'PYTHON'
 import json

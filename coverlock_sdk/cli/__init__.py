@@ -38,7 +38,7 @@ COMMANDS = {
 SECTIONS = {
     "Start": ("demo", "plugins", "fetch", "keygen"),
     "Mark and verify": ("embed", "verify", "identify", "check-log", "c2pa"),
-    "Deploy": ("export", "compile", "sign", "serve", "token", "triton", "ray", "web"),
+    "Deploy": ("export", "compile", "sign", "serve", "token", "ray", "web"),
     "Measure": ("audit", "bench"),
     "Train": ("train", "import", "calibrate"),
 }

@@ -72,9 +72,6 @@ RUNTIMES: dict[str, Opener] = {
 }
 """The runtimes of this machine by name, those of GPUs first."""
 
-REMOTE: dict[str, Opener] = {"triton": _opener("triton", "triton", decodes=True)}
-"""Runtimes elsewhere, which are taken only when they are named."""
-
 ON_GPU = ("tensorrt", "cuda")
 
 
@@ -95,11 +92,10 @@ def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> 
 
     That is a GPU's, if there is one, and otherwise the one of the processor that is the fastest.
     """
-    named = {**RUNTIMES, **REMOTE}
-    if wanted != AUTO and wanted not in named:
-        raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(named)}")
+    if wanted != AUTO and wanted not in RUNTIMES:
+        raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(RUNTIMES)}")
     if wanted != AUTO:
-        return Choice(named[wanted](bundle, precision, threads), {})
+        return Choice(RUNTIMES[wanted](bundle, precision, threads), {})
     graph = bundle.manifest.files[bundle.file(bundle.graph, precision)], threads
     passed_over: dict[str, str] = {}
     found: list[Runtime] = []

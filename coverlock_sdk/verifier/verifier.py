@@ -90,7 +90,7 @@ class Verifier(PictureVerifier):
     ) -> Verifier:
         """Open the bundle in a folder.
 
-        ``runtime`` is "tensorrt", "cuda", "openvino", "cpu" or "triton"; "auto" takes a GPU where
+        ``runtime`` is "tensorrt", "cuda", "openvino" or "cpu"; "auto" takes a GPU where
         there is one, and otherwise the processor's fastest. ``key`` is a ``Key``, a ``Keyring`` or
         a key file, and never comes from the bundle. ``trust`` names the public keys of which one
         must have signed it, or "any" for a bundle that needs no check. ``registry`` is that of

@@ -13,7 +13,7 @@ from coverlock_sdk.hookspecs import hookimpl
 @hookimpl
 def register_commands(cli: click.Group) -> None:
     """``coverlock export``, and what is done with bundles afterwards."""
-    from coverlock_export.commands import compile_command, export, triton
+    from coverlock_export.commands import compile_command, export
 
-    for command in (export, compile_command, triton):
+    for command in (export, compile_command):
         cli.add_command(command)

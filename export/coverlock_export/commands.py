@@ -1,4 +1,4 @@
-"""``coverlock export``, ``coverlock compile`` and ``coverlock triton``"""
+"""``coverlock export`` and ``coverlock compile``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from coverlock_export.tensorrt import BuildSettings, compile_bundle
-from coverlock_export.triton import write_model_repository
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION, Bundle
 from coverlock_sdk.bundles.engines import TARGETS, Target
 from coverlock_sdk.bundles.signing import SIGNATURE
@@ -59,11 +58,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 @click.option("--version", help="Version name of this bundle, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, help="False-positive rate.")
 @path_option(
-    "--triton",
-    "repository",
-    help="Also write a model repository for Triton; 'coverlock triton' can do so later.",
-)
-@path_option(
     "--web",
     "site",
     help="Also write a page that verifies in a browser; 'coverlock web' can do so later.",
@@ -80,7 +74,6 @@ def export(
     key_file: Path | None,
     version: str | None,
     fpr: float,
-    repository: Path | None,
     site: Path | None,
     as_json: bool,
 ) -> None:
@@ -102,8 +95,6 @@ def export(
     request = Request(lock, photos, precisions, force, count, version=version)
     with _shown() as steps:
         bundle = export_bundle(request, out, steps)
-    if repository is not None:
-        write_model_repository(bundle, repository)
     if site is not None:
         write_site(bundle, lock, site)
     parity = bundle.manifest.parity
@@ -193,27 +184,3 @@ def compile_command(
             click.echo(f"{'built' if compiled.built else 'kept '} {compiled.engine.file}")
     if signed and any(compiled.built for compiled in made):
         click.echo(f"the bundle changed: sign it again with 'coverlock sign {folder}'", err=True)
-
-
-@click.command()
-@click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
-@path_option("-o", "--out", required=True, help="Folder for the model repository.")
-@click.option("--precision", default="fp32", help="Precision of the graph.")
-@click.option(
-    "--instances",
-    type=click.IntRange(1),
-    default=1,
-    help="Model instances per GPU, or on the processor if Triton has no GPU.",
-)
-@trust_option
-def triton(folder: Path, out: Path, precision: str, instances: int, trust: Trusted) -> None:
-    """Write BUNDLE as a model repository for NVIDIA's Triton server.
-
-    Triton gets the engine from 'coverlock compile --target tensorrt' if the bundle has one and you
-    pass --trust, and otherwise the ONNX graph.
-    """
-    model = write_model_repository(Bundle.open(folder, trust), out, precision, instances)
-    for file, reason in model.passed_over.items():
-        click.echo(f"skipped {file}: {reason}", err=True)
-    click.echo(f"model: {model.folder}")
-    click.echo(f"serve it: tritonserver --model-repository={out}")

@@ -9,7 +9,6 @@ being worked on and the numbers of those that are done, and nothing of single pi
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,6 @@ from coverlock_plugins.ray_cluster.results import WRITERS, Results, encoded, ter
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import Row, VerificationJob
 from coverlock_sdk.verifier.audit_log import AuditLog
-from coverlock_sdk.verifier.triton_runtime import ADDRESS_VARIABLE, CERTIFICATES_VARIABLE
 
 PAUSES = (1.0, 10.0, 60.0)
 """Seconds before a shard whose actor died is tried again; a node may be going away."""
@@ -105,12 +103,9 @@ def _judged(job: VerificationJob, tasks: Iterator[Task], most: int) -> Iterator[
     actors = min(most, max(1, int(resources.get("CPU", 1)) - 1))
     # Several actors share a GPU, because each decodes its own pictures.
     share = int(10_000 * min(1, resources.get("GPU", 0) / actors)) / 10_000
-    named = (ADDRESS_VARIABLE, CERTIFICATES_VARIABLE)
-    variables = {name: os.environ[name] for name in named if os.environ.get(name)}
-    needs = {"num_gpus": share, "runtime_env": {"env_vars": variables}}
-    if problem := _ray.get(_ray.remote(_problem).options(**needs).remote(job)):
+    if problem := _ray.get(_ray.remote(_problem).options(num_gpus=share).remote(job)):
         raise CoverLockError(f"a worker of the cluster cannot verify: {problem}")
-    kind = _ray.remote(_Worker).options(num_cpus=1, **needs)
+    kind = _ray.remote(_Worker).options(num_cpus=1, num_gpus=share)
     yield from _shared_out(chain([first], tasks), partial(kind.remote, job), actors)
 
 
