@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from coverlock_export.graphs import OPSET, Embedding, Hashing, Verification, export_graph, serialise
-from coverlock_export.parity import Run, Steps, Trial, hold_to_limits, measured_parity
+from coverlock_export.parity import Run, Trial, hold_to_limits, measured_parity
 from coverlock_export.precision import to_fp16, to_int8
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import (
@@ -36,6 +36,7 @@ from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import embed
+from coverlock_sdk.progress import progress
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -82,7 +83,7 @@ class Request:
         return self.lock.hash
 
 
-def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
+def export_bundle(request: Request, out: Path) -> Bundle:
     """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
@@ -90,15 +91,15 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
     network: nn.Module = _hashing(request) if request.on_host else _network(request)
     calibration, photos = _split(request)
     with building(out) as folder:
-        _refuse_unreadable([*calibration, *photos], steps)
+        for photo in progress([*calibration, *photos], "reading photos"):
+            read(photo)  # to stop at a damaged one now rather than after minutes of work
         main = "hash" if request.on_host else "verify"
         graphs: dict[str, dict[str, str]] = {main: {}}
-        advance = steps("exporting graphs", len(request.precisions))
-        for precision, graph in _precisions(request, network, calibration):
+        made = _precisions(request, network, calibration)
+        for precision, graph in progress(made, "exporting graphs", len(request.precisions)):
             file = f"{main}.onnx" if precision == "fp32" else f"{main}.{precision}.onnx"
             (folder / file).write_bytes(serialise(graph))
             graphs[main][precision] = file
-            advance()
         samples = _stack(photos[:ENCODER_PHOTOS], request.size)
         encoder, exactness = export_encoder(request.lock.watermark, samples, request.seed)
         if encoder is not None:
@@ -109,8 +110,8 @@ def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
         manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
         torch_run = _torch_answers(network) if isinstance(network, Verification) else None
-        trial = Trial.prepare(request.lock, photos, request.seed, steps)
-        figures = measured_parity(trial, Bundle.open(folder), torch_run, steps)
+        trial = Trial.prepare(request.lock, photos, request.seed)
+        figures = measured_parity(trial, Bundle.open(folder), torch_run)
         hold_to_limits(figures, request.force)
         parity = {"photos": len(photos), "seed": request.seed, "graphs": figures}
         seal(folder, replace(manifest, parity={**parity, "embed": exactness}))
@@ -128,14 +129,6 @@ def _split(request: Request) -> tuple[list[Path], list[Path]]:
     shuffled = [request.photos[index] for index in order]
     cut = min(len(shuffled) // 2, MOST_CALIBRATION_PHOTOS)
     return shuffled[:cut], shuffled[cut : cut + request.count]
-
-
-def _refuse_unreadable(photos: list[Path], steps: Steps) -> None:
-    """Stop at a damaged photo now rather than after minutes of work."""
-    advance = steps("reading photos", len(photos))
-    for photo in photos:
-        read(photo)
-        advance()
 
 
 def _network(request: Request) -> Verification:
@@ -166,16 +159,16 @@ def _embedding_hash(request: Request, folder: Path) -> dict[str, str]:
 
 def _precisions(
     request: Request, network: nn.Module, calibration: list[Path]
-) -> list[tuple[str, onnx.ModelProto]]:
+) -> Iterator[tuple[str, onnx.ModelProto]]:
+    """The graphs that were asked for, each with its precision."""
     name = f"'{request.lock.watermark.name}' with '{request.hash.name}'"
     outputs = OUTPUTS[1:] if request.on_host else OUTPUTS
     master = export_graph(network, [_example(request)], [INPUT], outputs, name)
-    graphs = [("fp32", master)]
+    yield "fp32", master
     if "fp16" in request.precisions:
-        graphs.append(("fp16", to_fp16(master)))
+        yield "fp16", to_fp16(master)
     if "int8" in request.precisions:
-        graphs.append(("int8", to_int8(master, _stack(calibration, request.size))))
-    return graphs
+        yield "int8", to_int8(master, _stack(calibration, request.size))
 
 
 def _torch_answers(network: nn.Module) -> Run:

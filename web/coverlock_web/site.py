@@ -77,18 +77,6 @@ def write_site(bundle: Bundle, lock: LockedWatermark, out: Path) -> Path:
     return out / "index.html"
 
 
-def require_page(lock: LockedWatermark) -> None:
-    """Say what stands in the way of a page for ``lock`` before it is exported."""
-    if lock.keyring is not None:
-        raise _keyed("these pictures are marked")
-    if lock.watermark.native_size is None or lock.watermark.decoder_module() is None:
-        raise BundleError(
-            f"'{lock.watermark_name}' is not a network, so no page can decode it: verify its "
-            "pictures with 'coverlock serve'"
-        )
-    RUNTIME.locate()
-
-
 def _alike(exported: Lock, lock: Lock) -> bool:
     """Whether what ``lock`` marks is what an exported graph reads."""
     ours, theirs = (
