@@ -43,8 +43,8 @@ class MhdwHash(ImageHash):
 
     name = "mhdw"
     input_size = (SIDE, SIDE)
-    # From `python -m coverlock_plugins.mhdw.fit PHOTOS` on the held-out part of the COCO training
-    # photos, each seen under one distortion of the training distribution.
+    # Fitted to the held-out part of the COCO training photos, each seen as it is and under one
+    # distortion of the training distribution.
     calibration = Calibration(scale=3.1348, power=0.1475)
 
     def __init__(self, seed: int = 0) -> None:
