@@ -49,8 +49,8 @@ def trainable() -> Trainable:
         Gaussian,
         Hue,
         KernelBlur,
-        NearestResize,
         RealJpeg,
+        Resize,
         SaltPepper,
         Saturation,
     )
@@ -62,7 +62,7 @@ def trainable() -> Trainable:
             RealJpeg((50, 50)),
             Crop((0.035, 0.035), centred=0.0),
             Cropout((0.3, 0.3)),
-            NearestResize((0.5, 0.5)),
+            Resize((0.5, 0.5), nearest=True),
             KernelBlur((2.0, 2.0), width=7),
             SaltPepper((0.1, 0.1)),
             Gaussian((0.25, 0.25)),
