@@ -16,7 +16,7 @@ import onnxruntime
 import torch
 from torch import nn
 
-from coverlock_export.graphs import OPSET, Embedding, Hashing, Verification, export_graph, serialise
+from coverlock_export.graphs import OPSET, Embedding, Verification, export_graph, serialise
 from coverlock_export.parity import Run, Trial, hold_to_limits, measured_parity
 from coverlock_export.precision import to_fp16, to_int8
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
@@ -88,7 +88,9 @@ def export_bundle(request: Request, out: Path) -> Bundle:
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
     plugin = pinned_plugin(request.lock.watermark) if request.on_host else None
-    network: nn.Module = _hashing(request) if request.on_host else _network(request)
+    network = _network(
+        request, None if request.on_host else request.lock.watermark.decoder_module()
+    )
     calibration, photos = _split(request)
     with building(out) as folder:
         for photo in progress([*calibration, *photos], "reading photos"):
@@ -109,7 +111,7 @@ def export_bundle(request: Request, out: Path) -> Bundle:
                 graphs["hash"] = _embedding_hash(request, folder)
         manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
-        torch_run = _torch_answers(network) if isinstance(network, Verification) else None
+        torch_run = None if request.on_host else _torch_answers(network)
         trial = Trial.prepare(request.lock, photos, request.seed)
         figures = measured_parity(trial, Bundle.open(folder), torch_run)
         hold_to_limits(figures, request.force)
@@ -131,28 +133,18 @@ def _split(request: Request) -> tuple[list[Path], list[Path]]:
     return shuffled[:cut], shuffled[cut : cut + request.count]
 
 
-def _network(request: Request) -> Verification:
-    decoder = request.lock.watermark.decoder_module()
-    assert decoder is not None  # otherwise the host decodes
-    image_hash = _hash_module(request)
-    return Verification(decoder, image_hash, request.size, request.hash.input_size).eval()
-
-
-def _hashing(request: Request) -> Hashing:
-    return Hashing(_hash_module(request), request.size, request.hash.input_size).eval()
-
-
-def _hash_module(request: Request) -> nn.Module:
+def _network(request: Request, decoder: nn.Module | None) -> Verification:
+    """The hash of a request behind the preprocessing of its graphs, beside the ``decoder``."""
     image_hash = request.hash.module()
     if image_hash is None:
         raise PluginError(f"the hash '{request.hash.name}' cannot be exported: it has no module()")
-    return image_hash
+    return Verification(decoder, image_hash, request.size, request.hash.input_size).eval()
 
 
 def _embedding_hash(request: Request, folder: Path) -> dict[str, str]:
     """The hash alone: embedding asks for it more often than for the decoder."""
     outputs, name = OUTPUTS[1:], f"'{request.hash.name}'"
-    graph = export_graph(_hashing(request), [_example(request)], [INPUT], outputs, name)
+    graph = export_graph(_network(request, None), [_example(request)], [INPUT], outputs, name)
     (folder / "hash.onnx").write_bytes(serialise(graph))
     return {"fp32": "hash.onnx"}
 

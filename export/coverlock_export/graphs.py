@@ -46,11 +46,11 @@ class Resampling(nn.Module):
 
 
 class Verification(nn.Module):
-    """Decoder and hash behind one preprocessing: pictures to logits and descriptions."""
+    """The hash and, unless a plugin decodes on the host, the decoder behind one preprocessing."""
 
     def __init__(
         self,
-        decoder: nn.Module,
+        decoder: nn.Module | None,
         image_hash: nn.Module,
         size: tuple[int, int],
         hash_size: tuple[int, int],
@@ -61,26 +61,11 @@ class Verification(nn.Module):
         self.decoder = decoder
         self.hash = image_hash
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """uint8 (N, H, W, 3) -> decoder logits (N, bits), descriptions (N, ...)."""
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """uint8 (N, H, W, 3) -> decoder logits (N, bits) if any, descriptions (N, ...)."""
         pictures = self.preprocessing(images)
-        return self.decoder(pictures), self.hash(self.resampling(pictures))
-
-
-class Hashing(nn.Module):
-    """The hash alone, for watermarks that a plugin decodes on the host."""
-
-    def __init__(
-        self, image_hash: nn.Module, size: tuple[int, int], hash_size: tuple[int, int]
-    ) -> None:
-        super().__init__()
-        self.preprocessing = Preprocessing()
-        self.resampling = Resampling(size, hash_size)
-        self.hash = image_hash
-
-    def forward(self, images: Tensor) -> Tensor:
-        """uint8 (N, H, W, 3) -> descriptions (N, ...)."""
-        return self.hash(self.resampling(self.preprocessing(images)))
+        decoded = () if self.decoder is None else (self.decoder(pictures),)
+        return *decoded, self.hash(self.resampling(pictures))
 
 
 class Embedding(nn.Module):

@@ -156,7 +156,7 @@ def _settings(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> dict[str
             "outputs": OUTPUTS,
         },
         "lock": {**lock_settings(exported), "fprText": rate_text(exported.fpr)},
-        "pairs": [pair.inlined() for pair in sample_pairs(lock)],
+        "pairs": sample_pairs(lock),
     }
 
 

@@ -14,7 +14,7 @@ from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_training.muon import Muon  # noqa: E402
 from coverlock_training.watermarks.noise import EVERYDAY, Mixed  # noqa: E402
 from coverlock_training.watermarks.photos import TrainingPhotos  # noqa: E402
-from coverlock_training.watermarks.trainer import WatermarkRecipe, train  # noqa: E402
+from coverlock_training.watermarks.trainer import WatermarkRecipe, WatermarkTraining  # noqa: E402
 from tests.conftest import saved_pictures  # noqa: E402
 
 RECIPE = WatermarkRecipe(batch=4, steps=4, record_every=2, rate=1e-2)
@@ -44,6 +44,12 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def photos(folder, tmp_path):
     return TrainingPhotos(sorted(folder.iterdir()), 48, tmp_path / "cache")
+
+
+def train(*given) -> WatermarkTraining:
+    training = WatermarkTraining(*given)
+    training.run()
+    return training
 
 
 def weights(network: WatermarkNetwork) -> np.ndarray:

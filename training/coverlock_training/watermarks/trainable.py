@@ -18,7 +18,7 @@ from coverlock_training.loop import Report, require_device
 from coverlock_training.results import write_results
 from coverlock_training.watermarks.examination import examine, quality, squares
 from coverlock_training.watermarks.photos import TrainingPhotos
-from coverlock_training.watermarks.trainer import WatermarkRecipe, train
+from coverlock_training.watermarks.trainer import WatermarkRecipe, WatermarkTraining
 
 VALIDATION_PHOTOS = 100
 
@@ -61,22 +61,22 @@ def train_watermark(
         raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
     if start is not None:
         fill_network(network, start, trainable.build)
-    training, validation = split(photos, HELD_OUT)
-    data = TrainingPhotos(training, network.size, cache or run / "cache")
+    learned, validation = split(photos, HELD_OUT)
+    data = TrainingPhotos(learned, network.size, cache or run / "cache")
     covers = squares(validation[:VALIDATION_PHOTOS], network.size)
-    finished = train(
-        network, data, recipe, run, lambda trained: quality(trained, covers), report, bfloat16
+    training = WatermarkTraining(
+        network, data, recipe, run, lambda trained: quality(trained, covers), bfloat16
     )
-    network = finished.model
+    network = training.run(report)
     calibration, robustness = examine(network, covers)
     card = {
         "settings": network.settings,
-        "recipe": finished.sittings[-1].recipe,
-        **({"sittings": finished.notes()["sittings"]} if len(finished.sittings) > 1 else {}),
+        "recipe": training.sittings[-1].recipe,
+        **(training.notes() if len(training.sittings) > 1 else {}),
         **({"begun_with": card_of(start)} if start else {}),
         "bfloat16": bfloat16,
         "photos": len(data),
-        **finished.seen(),
+        **training.seen(),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),
         "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},

@@ -20,7 +20,7 @@ from torch.nn import functional
 from coverlock_plugins.networks.network import NoiseLayer, WatermarkNetwork
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import lift_matrix
-from coverlock_training.loop import Figures, Report, Schedule, Training
+from coverlock_training.loop import Figures, Schedule, Training
 from coverlock_training.muon import Muon
 from coverlock_training.watermarks.noise import draw
 from coverlock_training.watermarks.photos import TrainingPhotos
@@ -90,14 +90,6 @@ class WatermarkRecipe(Schedule):
             return 1.0
         return self.early_fidelity ** (2 - max(1.0, step / self.message_first))
 
-    def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:
-        """What a layer is drawn from: nothing at first, where the recipe says so."""
-        return self.noise if step >= self.noise_after else ()
-
-    def is_settled_at(self, step: int) -> bool:
-        """Whether batch normalisation has gathered all it will."""
-        return step >= self.steps - self.settled
-
     def described(self) -> dict[str, Any]:
         """The recipe for cards and checkpoints, in plain values."""
         return {**asdict(self), "noise": [repr(layer) for layer in self.noise]}
@@ -116,10 +108,6 @@ class Sitting:
     recipe: dict[str, Any]
     settings: dict[str, Any]
     steps: int = 0
-
-    def is_made_with(self, recipe: WatermarkRecipe, settings: Mapping[str, Any]) -> bool:
-        """Whether steps with these would belong to it."""
-        return recipe.is_described_by(self.recipe) and self.settings == settings
 
 
 class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
@@ -146,11 +134,12 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         """Go on in the last sitting unless something was changed."""
         self.sittings = [Sitting(**earlier) for earlier in notes.get("sittings", ())]
         recipe, settings = self.recipe, self.model.settings
-        goes_on = self.sittings and (
-            self.step >= recipe.steps or self.sittings[-1].is_made_with(recipe, settings)
-        )
-        if not goes_on:
-            self.sittings.append(Sitting(self.step, recipe.described(), settings))
+        if self.sittings:
+            last = self.sittings[-1]
+            unchanged = recipe.is_described_by(last.recipe) and settings == last.settings
+            if unchanged or self.step >= recipe.steps:
+                return
+        self.sittings.append(Sitting(self.step, recipe.described(), settings))
 
     def draw(self, step: int, rng: np.random.Generator) -> Drawn:
         """Covers and messages, in twins where the recipe says so."""
@@ -165,13 +154,13 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         """Mark, change and read pictures; then follow the gradient."""
         recipe, network, rng = self.recipe, self.model, batch[2]
         covers, messages = batch[0].to(self.device), batch[1].to(self.device)
-        if recipe.is_settled_at(self.step):
+        if self.step >= recipe.steps - recipe.settled:
             settle(network)
         fidelity = recipe.fidelity_at(self.step)
         network.relax(fidelity)
         with self.autocast():
             marked = network.encode(covers, messages).float()
-        noise = draw(recipe.noise_at(self.step), rng)
+        noise = draw(recipe.noise if self.step >= recipe.noise_after else (), rng)
         noised = noise(_saved(marked, rng), covers, rng)
         with self.autocast():
             logits, own_loss = network.decode_in_training(noised, noise)
@@ -205,24 +194,6 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
             images += shown
             covers += shown // (1 + sitting.recipe["inverted_twins"])
         return {"images_seen": images, "covers_seen": covers}
-
-
-def train(
-    network: WatermarkNetwork,
-    photos: TrainingPhotos,
-    recipe: WatermarkRecipe,
-    folder: Path,
-    validate: Callable[[WatermarkNetwork], Figures] | None = None,
-    report: Report | None = None,
-    bfloat16: bool = False,
-) -> WatermarkTraining:
-    """Optimise ``network`` and return the finished run, with its weights, curves and sittings.
-
-    An interrupted run goes on from ``folder``.
-    """
-    training = WatermarkTraining(network, photos, recipe, folder, validate, bfloat16)
-    training.run(report).relax(1.0)
-    return training
 
 
 def lifted(residuals: Tensor) -> Tensor:
