@@ -65,10 +65,10 @@ class Request:
     """What the bundle is called, to tell it from earlier ones."""
 
     @property
-    def on_host(self) -> bool:
-        """Whether the watermark cannot be a graph, so that its plugin decodes on the host."""
+    def decoder(self) -> nn.Module | None:
+        """The decoder as a network; without one, its plugin decodes on the host."""
         watermark = self.lock.watermark
-        return watermark.native_size is None or watermark.decoder_module() is None
+        return None if watermark.native_size is None else watermark.decoder_module()
 
     @property
     def size(self) -> tuple[int, int]:
@@ -87,15 +87,14 @@ def export_bundle(request: Request, out: Path) -> Bundle:
     """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
-    plugin = pinned_plugin(request.lock.watermark) if request.on_host else None
-    network = _network(
-        request, None if request.on_host else request.lock.watermark.decoder_module()
-    )
+    decoder = request.decoder
+    plugin = pinned_plugin(request.lock.watermark) if decoder is None else None
+    network = _network(request, decoder)
     calibration, photos = _split(request)
     with building(out) as folder:
         for photo in progress([*calibration, *photos], "reading photos"):
             read(photo)  # to stop at a damaged one now rather than after minutes of work
-        main = "hash" if request.on_host else "verify"
+        main = "hash" if decoder is None else "verify"
         graphs: dict[str, dict[str, str]] = {main: {}}
         made = _precisions(request, network, calibration)
         for precision, graph in progress(made, "exporting graphs", len(request.precisions)):
@@ -107,11 +106,15 @@ def export_bundle(request: Request, out: Path) -> Bundle:
         if encoder is not None:
             (folder / "embed.onnx").write_bytes(encoder)
             graphs["embed"] = {"fp32": "embed.onnx"}
-            if not request.hash.registers:  # which needs no graph
-                graphs["hash"] = _embedding_hash(request, folder)
+            if not request.hash.registers:
+                # Embedding asks for the hash more often than for the decoder.
+                hashing, name = _network(request, None), f"'{request.hash.name}'"
+                graph = export_graph(hashing, [_example(request)], [INPUT], OUTPUTS[1:], name)
+                (folder / "hash.onnx").write_bytes(serialise(graph))
+                graphs["hash"] = {"fp32": "hash.onnx"}
         manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
-        torch_run = None if request.on_host else _torch_answers(network)
+        torch_run = None if decoder is None else _torch_answers(network)
         trial = Trial.prepare(request.lock, photos, request.seed)
         figures = measured_parity(trial, Bundle.open(folder), torch_run)
         hold_to_limits(figures, request.force)
@@ -141,20 +144,12 @@ def _network(request: Request, decoder: nn.Module | None) -> Verification:
     return Verification(decoder, image_hash, request.size, request.hash.input_size).eval()
 
 
-def _embedding_hash(request: Request, folder: Path) -> dict[str, str]:
-    """The hash alone: embedding asks for it more often than for the decoder."""
-    outputs, name = OUTPUTS[1:], f"'{request.hash.name}'"
-    graph = export_graph(_network(request, None), [_example(request)], [INPUT], outputs, name)
-    (folder / "hash.onnx").write_bytes(serialise(graph))
-    return {"fp32": "hash.onnx"}
-
-
 def _precisions(
-    request: Request, network: nn.Module, calibration: list[Path]
+    request: Request, network: Verification, calibration: list[Path]
 ) -> Iterator[tuple[str, onnx.ModelProto]]:
     """The graphs that were asked for, each with its precision."""
     name = f"'{request.lock.watermark.name}' with '{request.hash.name}'"
-    outputs = OUTPUTS[1:] if request.on_host else OUTPUTS
+    outputs = OUTPUTS[1:] if network.decoder is None else OUTPUTS
     master = export_graph(network, [_example(request)], [INPUT], outputs, name)
     yield "fp32", master
     if "fp16" in request.precisions:

@@ -113,7 +113,7 @@ def export_graph(
     examples = tuple(example.expand(_TRACED, *example.shape[1:]).contiguous() for example in inputs)
     batch = torch.export.Dim("batch", min=1, max=4096)
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             program = torch.onnx.export(
                 module.eval(),
                 examples,
@@ -188,16 +188,12 @@ def _is_refused(node: onnx.NodeProto) -> bool:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the exporter's progress and advice to itself; what matters is checked afterwards."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+def quiet() -> Iterator[None]:
+    """Silence progress and advice of exporter and quantiser; what matters is checked afterwards."""
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(logging.NOTSET)

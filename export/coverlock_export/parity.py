@@ -67,7 +67,15 @@ class Trial:
         """What ``network`` answers to all pictures."""
         starts = progress(range(0, len(self.images), TOGETHER), f"running {name}")
         parts = [network(self.images[start : start + TOGETHER]) for start in starts]
-        return Answers.collected(self.lock, parts, self.messages)
+        assert self.lock.hash is not None
+        decoded, described = (np.concatenate(part) for part in zip(*parts, strict=True))
+        codes = np.concatenate([self.lock.hash.code(description) for description in described])
+        accepted = []
+        for row, message in enumerate(self.messages):
+            one, book = slice(row, row + 1), self.lock.book(message[None])
+            [answer] = self.lock.lock.identify(decoded[one], described[one], book)
+            accepted.append(bool(answer))
+        return Answers(decoded, codes, np.array(accepted))
 
 
 @dataclass(frozen=True)
@@ -82,26 +90,6 @@ class Answers:
     codes: Logits
     """The hash logits (N, dimensions) that the host computes from descriptions."""
     accepted: npt.NDArray[np.bool_]
-
-    @classmethod
-    def collected(
-        cls,
-        lock: LockedWatermark,
-        parts: Sequence[tuple[Logits, Descriptions]],
-        messages: Bits,
-    ) -> Answers:
-        """Answers that were given in several parts."""
-        assert lock.hash is not None
-        decoded, described = (np.concatenate(part) for part in zip(*parts, strict=True))
-        codes = np.concatenate([lock.hash.code(description) for description in described])
-        accepted = [
-            bool(answer)
-            for row, message in enumerate(messages)
-            for answer in lock.lock.identify(
-                decoded[row : row + 1], described[row : row + 1], lock.book(message[None])
-            )
-        ]
-        return cls(decoded, codes, np.array(accepted))
 
     def compared(self, reference: Answers) -> dict[str, Any]:
         """Agreement with ``reference`` in bits, logits and verdicts.

@@ -81,14 +81,6 @@ class UndecimatedHaar(Haar):
         return functional.conv2d(around, kernels, groups=3) / 4
 
 
-class HaarStages(nn.Module):
-    """One Haar transform, under the name it has in the published checkpoint."""
-
-    def __init__(self, decimated: bool) -> None:
-        super().__init__()
-        self.operations = nn.ModuleList([Haar() if decimated else UndecimatedHaar()])
-
-
 class DenseBlock(nn.Module):
     """Five 3x3 convolutions, each of which sees the outputs of all before it."""
 
@@ -231,7 +223,8 @@ class CinNetwork(WatermarkNetwork):
         super().__init__(bits, size, **shape, broadcast_gap=broadcast_gap)
         self.invertible_model = Invertible(couplings, growth)
         self.fusion_model = BroadcastFusion(bits) if broadcast_gap else Fusion(bits, size)
-        self.invDown = HaarStages(decimated=not broadcast_gap)
+        haar = UndecimatedHaar() if broadcast_gap else Haar()
+        self.invDown = nn.ModuleDict({"operations": nn.ModuleList([haar])})
         self.has_jpeg_path = jpeg_channels > 0
         if self.has_jpeg_path:
             self.decoder2 = MbrsDecoder(bits, size, jpeg_channels, 4, GRID**2, False)
@@ -240,21 +233,16 @@ class CinNetwork(WatermarkNetwork):
     @property
     def haar(self) -> Haar:
         """The transform that both directions share."""
-        stage = self.invDown.operations[0]
-        assert isinstance(stage, Haar)
-        return stage
+        haar = self.get_submodule("invDown.operations.0")
+        assert isinstance(haar, Haar)
+        return haar
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """The cover plus the message half of what the couplings make of both."""
         cover = self.haar(2 * images - 1)
-        _, mark = self.invertible_model(cover, self.haar(self.message_picture(messages, images)))
+        fused = (messages, 2 * images - 1) if self.settings["broadcast_gap"] else (messages,)
+        _, mark = self.invertible_model(cover, self.haar(self.fusion_model(*fused)))
         return (self.haar.inverse(cover + mark) + 1) / 2
-
-    def message_picture(self, messages: Tensor, images: Tensor) -> Tensor:
-        """The message in the shape of a picture: (N, L) -> (N, 3, H, W)."""
-        if isinstance(self.fusion_model, BroadcastFusion):
-            return self.fusion_model(messages, 2 * images - 1)
-        return self.fusion_model(messages)
 
     def decode(self, images: Tensor) -> Tensor:
         """By inversion, or by the second decoder where the selector sees a JPEG file."""

@@ -130,12 +130,8 @@ class PooledReadout(nn.Module):
 
 def in_chunks(module: nn.Module, *batches: Tensor, rows: int = 8) -> Tensor:
     """What ``module`` makes of ``batches``, a few rows at a time to bound the memory it takes."""
-    device, parts = device_of(module), [torch.split(batch, rows) for batch in batches]
+    device = next(module.parameters()).device
+    parts = [torch.split(batch, rows) for batch in batches]
     with torch.inference_mode():
         results = [module(*(p.to(device) for p in part)).cpu() for part in zip(*parts, strict=True)]
     return torch.cat(results)
-
-
-def device_of(network: nn.Module) -> torch.device:
-    """Where a network's weights are."""
-    return next(network.parameters()).device

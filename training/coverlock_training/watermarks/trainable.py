@@ -81,6 +81,6 @@ def train_watermark(
         "held_out_photos": len(covers),
         "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
     }
-    weights, about = run / "watermark.safetensors", settings_of(network)
-    write_results(weights, network.state_dict(), card, about)
+    weights = run / "watermark.safetensors"
+    write_results(weights, network.state_dict(), card, settings_of(network))
     return network
