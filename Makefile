@@ -40,7 +40,8 @@ $(SITE)/index.html: $(VENV)/practice-photos $(wildcard web/coverlock_web/*.py we
 	@$(BIN)/coverlock fetch onnxruntime-web
 	@rm -rf $(VENV)/web-bundle
 	@$(BIN)/coverlock export mbrs --images $(VENV)/practice-photos --precision fp32 \
-	    --out $(VENV)/web-bundle --web $(SITE)
+	    --out $(VENV)/web-bundle
+	@$(BIN)/coverlock web $(VENV)/web-bundle --out $(SITE)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -20,9 +20,9 @@ from coverlock_plugins.networks.weights import load_network
 from coverlock_sdk import Watermark
 from coverlock_sdk.cli.options import together
 from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.models.checkpoints import read_checkpoint
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.progress import step_progress
-from coverlock_training.checkpoint import Checkpoint
 from coverlock_training.watermarks.trainable import train_watermark
 from coverlock_training.watermarks.trainer import WatermarkRecipe
 from experiments.tables import COUNTS
@@ -78,9 +78,9 @@ def trained(
         made_with = json.loads(card.read_text())
         _require_same(made_with.get("sittings", [made_with]), variant, recipe, run)
     else:
-        checkpoint = Checkpoint(run / "checkpoint.pt")
-        if checkpoint.file.exists():
-            _require_same(checkpoint.read().get("sittings", []), variant, recipe, run)
+        checkpoint = run / "checkpoint.pt"
+        if checkpoint.exists():
+            _require_same(read_checkpoint(checkpoint).get("sittings", []), variant, recipe, run)
         stage, cache = f"{variant.label}, seed {seed}", runs / "cache"
         with step_progress(stage, recipe.steps) as report:
             given = variant.settings, recipe, cache

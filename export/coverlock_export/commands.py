@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
 from coverlock_export.tensorrt import BATCHES, compile_bundle
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION, Bundle
@@ -56,11 +53,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 )
 @click.option("--version", help="Version name of this bundle, such as 2026.11.")
 @click.option("--fpr", default=DEFAULT_FPR, help="False-positive rate.")
-@path_option(
-    "--web",
-    "site",
-    help="Also write a page that verifies in a browser; 'coverlock web' can do so later.",
-)
 @json_option
 def export(
     watermark: str,
@@ -73,7 +65,6 @@ def export(
     key_file: Path | None,
     version: str | None,
     fpr: float,
-    site: Path | None,
     as_json: bool,
 ) -> None:
     """Export WATERMARK and a hash as one graph, in a bundle that the Verifier opens.
@@ -86,16 +77,9 @@ def export(
     with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import Request, export_bundle
     lock = open_lock(watermark, hash, key_file, fpr)
-    if site is not None:
-        from coverlock_web.site import require_page, write_site
-
-        require_page(lock)
     photos = [source.path for source in find_pictures([images])]
     request = Request(lock, photos, precisions, force, count, version=version)
-    with _shown() as steps:
-        bundle = export_bundle(request, out, steps)
-    if site is not None:
-        write_site(bundle, lock, site)
+    bundle = export_bundle(request, out)
     parity = bundle.manifest.parity
     if as_json:
         report = {"bundle": str(out), "files": dict(bundle.manifest.files), "parity": parity}
@@ -112,20 +96,6 @@ def export(
         package = f"{plugin.distribution}=={plugin.version}"
         click.echo(f"no network decodes '{watermark}': verifying machines need {package} as well")
     click.echo(f"bundle: {out}")
-
-
-@contextlib.contextmanager
-def _shown() -> Iterator[Callable[[str, int], Callable[[], None]]]:
-    """The steps of an export as bars on the terminal."""
-    console = Console(stderr=True)
-    columns, quiet = Progress.get_default_columns(), not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as bars:
-
-        def begin(what: str, total: int) -> Callable[[], None]:
-            task = bars.add_task(what, total=total)
-            return lambda: bars.advance(task)
-
-        yield begin
 
 
 @click.command("compile")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
@@ -16,8 +16,8 @@ import onnxruntime
 import torch
 from torch import nn
 
-from coverlock_export.graphs import OPSET, Embedding, Hashing, Verification, export_graph, serialise
-from coverlock_export.parity import Run, Steps, Trial, hold_to_limits, measured_parity
+from coverlock_export.graphs import OPSET, Embedding, Verification, export_graph, serialise
+from coverlock_export.parity import Run, Trial, hold_to_limits, measured_parity
 from coverlock_export.precision import to_fp16, to_int8
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import (
@@ -36,6 +36,7 @@ from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import embed
+from coverlock_sdk.progress import progress
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -64,10 +65,10 @@ class Request:
     """What the bundle is called, to tell it from earlier ones."""
 
     @property
-    def on_host(self) -> bool:
-        """Whether the watermark cannot be a graph, so that its plugin decodes on the host."""
+    def decoder(self) -> nn.Module | None:
+        """The decoder as a network; without one, its plugin decodes on the host."""
         watermark = self.lock.watermark
-        return watermark.native_size is None or watermark.decoder_module() is None
+        return None if watermark.native_size is None else watermark.decoder_module()
 
     @property
     def size(self) -> tuple[int, int]:
@@ -82,35 +83,40 @@ class Request:
         return self.lock.hash
 
 
-def export_bundle(request: Request, out: Path, steps: Steps) -> Bundle:
+def export_bundle(request: Request, out: Path) -> Bundle:
     """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
-    plugin = pinned_plugin(request.lock.watermark) if request.on_host else None
-    network: nn.Module = _hashing(request) if request.on_host else _network(request)
+    decoder = request.decoder
+    plugin = pinned_plugin(request.lock.watermark) if decoder is None else None
+    network = _network(request, decoder)
     calibration, photos = _split(request)
     with building(out) as folder:
-        _refuse_unreadable([*calibration, *photos], steps)
-        main = "hash" if request.on_host else "verify"
+        for photo in progress([*calibration, *photos], "reading photos"):
+            read(photo)  # to stop at a damaged one now rather than after minutes of work
+        main = "hash" if decoder is None else "verify"
         graphs: dict[str, dict[str, str]] = {main: {}}
-        advance = steps("exporting graphs", len(request.precisions))
-        for precision, graph in _precisions(request, network, calibration):
+        made = _precisions(request, network, calibration)
+        for precision, graph in progress(made, "exporting graphs", len(request.precisions)):
             file = f"{main}.onnx" if precision == "fp32" else f"{main}.{precision}.onnx"
             (folder / file).write_bytes(serialise(graph))
             graphs[main][precision] = file
-            advance()
         samples = _stack(photos[:ENCODER_PHOTOS], request.size)
         encoder, exactness = export_encoder(request.lock.watermark, samples, request.seed)
         if encoder is not None:
             (folder / "embed.onnx").write_bytes(encoder)
             graphs["embed"] = {"fp32": "embed.onnx"}
-            if not request.hash.registers:  # which needs no graph
-                graphs["hash"] = _embedding_hash(request, folder)
+            if not request.hash.registers:
+                # Embedding asks for the hash more often than for the decoder.
+                hashing, name = _network(request, None), f"'{request.hash.name}'"
+                graph = export_graph(hashing, [_example(request)], [INPUT], OUTPUTS[1:], name)
+                (folder / "hash.onnx").write_bytes(serialise(graph))
+                graphs["hash"] = {"fp32": "hash.onnx"}
         manifest = _manifest(request, graphs, plugin)
         seal(folder, manifest)
-        torch_run = _torch_answers(network) if isinstance(network, Verification) else None
-        trial = Trial.prepare(request.lock, photos, request.seed, steps)
-        figures = measured_parity(trial, Bundle.open(folder), torch_run, steps)
+        torch_run = None if decoder is None else _torch_answers(network)
+        trial = Trial.prepare(request.lock, photos, request.seed)
+        figures = measured_parity(trial, Bundle.open(folder), torch_run)
         hold_to_limits(figures, request.force)
         parity = {"photos": len(photos), "seed": request.seed, "graphs": figures}
         seal(folder, replace(manifest, parity={**parity, "embed": exactness}))
@@ -130,52 +136,26 @@ def _split(request: Request) -> tuple[list[Path], list[Path]]:
     return shuffled[:cut], shuffled[cut : cut + request.count]
 
 
-def _refuse_unreadable(photos: list[Path], steps: Steps) -> None:
-    """Stop at a damaged photo now rather than after minutes of work."""
-    advance = steps("reading photos", len(photos))
-    for photo in photos:
-        read(photo)
-        advance()
-
-
-def _network(request: Request) -> Verification:
-    decoder = request.lock.watermark.decoder_module()
-    assert decoder is not None  # otherwise the host decodes
-    image_hash = _hash_module(request)
-    return Verification(decoder, image_hash, request.size, request.hash.input_size).eval()
-
-
-def _hashing(request: Request) -> Hashing:
-    return Hashing(_hash_module(request), request.size, request.hash.input_size).eval()
-
-
-def _hash_module(request: Request) -> nn.Module:
+def _network(request: Request, decoder: nn.Module | None) -> Verification:
+    """The hash of a request behind the preprocessing of its graphs, beside the ``decoder``."""
     image_hash = request.hash.module()
     if image_hash is None:
         raise PluginError(f"the hash '{request.hash.name}' cannot be exported: it has no module()")
-    return image_hash
-
-
-def _embedding_hash(request: Request, folder: Path) -> dict[str, str]:
-    """The hash alone: embedding asks for it more often than for the decoder."""
-    outputs, name = OUTPUTS[1:], f"'{request.hash.name}'"
-    graph = export_graph(_hashing(request), [_example(request)], [INPUT], outputs, name)
-    (folder / "hash.onnx").write_bytes(serialise(graph))
-    return {"fp32": "hash.onnx"}
+    return Verification(decoder, image_hash, request.size, request.hash.input_size).eval()
 
 
 def _precisions(
-    request: Request, network: nn.Module, calibration: list[Path]
-) -> list[tuple[str, onnx.ModelProto]]:
+    request: Request, network: Verification, calibration: list[Path]
+) -> Iterator[tuple[str, onnx.ModelProto]]:
+    """The graphs that were asked for, each with its precision."""
     name = f"'{request.lock.watermark.name}' with '{request.hash.name}'"
-    outputs = OUTPUTS[1:] if request.on_host else OUTPUTS
+    outputs = OUTPUTS[1:] if network.decoder is None else OUTPUTS
     master = export_graph(network, [_example(request)], [INPUT], outputs, name)
-    graphs = [("fp32", master)]
+    yield "fp32", master
     if "fp16" in request.precisions:
-        graphs.append(("fp16", to_fp16(master)))
+        yield "fp16", to_fp16(master)
     if "int8" in request.precisions:
-        graphs.append(("int8", to_int8(master, _stack(calibration, request.size))))
-    return graphs
+        yield "int8", to_int8(master, _stack(calibration, request.size))
 
 
 def _torch_answers(network: nn.Module) -> Run:

@@ -46,11 +46,11 @@ class Resampling(nn.Module):
 
 
 class Verification(nn.Module):
-    """Decoder and hash behind one preprocessing: pictures to logits and descriptions."""
+    """The hash and, unless a plugin decodes on the host, the decoder behind one preprocessing."""
 
     def __init__(
         self,
-        decoder: nn.Module,
+        decoder: nn.Module | None,
         image_hash: nn.Module,
         size: tuple[int, int],
         hash_size: tuple[int, int],
@@ -61,27 +61,11 @@ class Verification(nn.Module):
         self.decoder = decoder
         self.hash = image_hash
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """uint8 (N, H, W, 3) -> decoder logits (N, bits), descriptions (N, ...)."""
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """uint8 (N, H, W, 3) -> decoder logits (N, bits) if any, descriptions (N, ...)."""
         pictures = self.preprocessing(images)
-        return self.decoder(pictures), self.hash(self.resampling(pictures))
-
-
-class Hashing(nn.Module):
-    """The hash alone, for watermarks that a plugin decodes on the host."""
-
-    def __init__(
-        self, image_hash: nn.Module, size: tuple[int, int], hash_size: tuple[int, int]
-    ) -> None:
-        super().__init__()
-        self.preprocessing = Preprocessing()
-        self.resampling = Resampling(size, hash_size)
-        self.hash = image_hash
-
-    def forward(self, images: Tensor) -> Tensor:
-        """uint8 (N, H, W, 3) -> descriptions (N, ...)."""
-        descriptions: Tensor = self.hash(self.resampling(self.preprocessing(images)))
-        return descriptions
+        decoded = () if self.decoder is None else (self.decoder(pictures),)
+        return *decoded, self.hash(self.resampling(pictures))
 
 
 class Embedding(nn.Module):
@@ -96,8 +80,7 @@ class Embedding(nn.Module):
         """uint8 (N, H, W, 3) and uint8 payloads (N, bits) -> residuals (N, 3, H, W)."""
         bits = payloads.to(torch.float32)
         pictures = self.preprocessing(images)
-        residuals: Tensor = self.encoder(pictures, bits) - pictures
-        return residuals
+        return self.encoder(pictures, bits) - pictures
 
 
 OPSET = 20
@@ -130,7 +113,7 @@ def export_graph(
     examples = tuple(example.expand(_TRACED, *example.shape[1:]).contiguous() for example in inputs)
     batch = torch.export.Dim("batch", min=1, max=4096)
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             program = torch.onnx.export(
                 module.eval(),
                 examples,
@@ -205,16 +188,12 @@ def _is_refused(node: onnx.NodeProto) -> bool:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the exporter's progress and advice to itself; what matters is checked afterwards."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+def quiet() -> Iterator[None]:
+    """Silence progress and advice of exporter and quantiser; what matters is checked afterwards."""
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(logging.NOTSET)

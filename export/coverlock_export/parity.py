@@ -16,12 +16,10 @@ from coverlock_sdk.errors import BundleError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import working_size
+from coverlock_sdk.progress import progress
 from coverlock_sdk.verifier.verifier import Settings, Verifier
 
 Run = Callable[[Pixels], tuple[Logits, Descriptions]]
-
-Steps = Callable[[str, int], Callable[[], None]]
-"""``steps(what, total)`` begins a step and returns what to call after each of its parts."""
 
 MARKED = slice(0, None, 2)
 """The rows of a trial that carry their message: every other one."""
@@ -56,27 +54,28 @@ class Trial:
     messages: Bits
 
     @classmethod
-    def prepare(
-        cls, lock: LockedWatermark, photos: Sequence[Path], seed: int, steps: Steps
-    ) -> Trial:
+    def prepare(cls, lock: LockedWatermark, photos: Sequence[Path], seed: int) -> Trial:
         """Mark every other of ``photos`` with a random message."""
-        advance = steps("marking every other photo", len(photos[MARKED]))
         shape = len(photos), lock.bits
         messages = np.random.default_rng(seed).integers(0, 2, shape, dtype=np.uint8)
         images = [read(photo).to_bytes(working_size(lock.watermark)) for photo in photos]
-        for row in range(len(photos))[MARKED]:
+        for row in progress(range(len(photos))[MARKED], "marking every other photo"):
             images[row] = lock.mark(images[row], messages[row]).picture
-            advance()
         return cls(lock, np.stack(images), messages)
 
-    def run(self, network: Run, advance: Callable[[], None]) -> Answers:
+    def run(self, network: Run, name: str) -> Answers:
         """What ``network`` answers to all pictures."""
-        parts = []
-        for start in range(0, len(self.images), TOGETHER):
-            parts.append(network(self.images[start : start + TOGETHER]))
-            for _ in parts[-1][0]:
-                advance()
-        return Answers.collected(self.lock, parts, self.messages)
+        starts = progress(range(0, len(self.images), TOGETHER), f"running {name}")
+        parts = [network(self.images[start : start + TOGETHER]) for start in starts]
+        assert self.lock.hash is not None
+        decoded, described = (np.concatenate(part) for part in zip(*parts, strict=True))
+        codes = np.concatenate([self.lock.hash.code(description) for description in described])
+        accepted = []
+        for row, message in enumerate(self.messages):
+            one, book = slice(row, row + 1), self.lock.book(message[None])
+            [answer] = self.lock.lock.identify(decoded[one], described[one], book)
+            accepted.append(bool(answer))
+        return Answers(decoded, codes, np.array(accepted))
 
 
 @dataclass(frozen=True)
@@ -91,26 +90,6 @@ class Answers:
     codes: Logits
     """The hash logits (N, dimensions) that the host computes from descriptions."""
     accepted: npt.NDArray[np.bool_]
-
-    @classmethod
-    def collected(
-        cls,
-        lock: LockedWatermark,
-        parts: Sequence[tuple[Logits, Descriptions]],
-        messages: Bits,
-    ) -> Answers:
-        """Answers that were given in several parts."""
-        assert lock.hash is not None
-        decoded, described = (np.concatenate(part) for part in zip(*parts, strict=True))
-        codes = np.concatenate([lock.hash.code(description) for description in described])
-        accepted = [
-            bool(answer)
-            for row, message in enumerate(messages)
-            for answer in lock.lock.identify(
-                decoded[row : row + 1], described[row : row + 1], lock.book(message[None])
-            )
-        ]
-        return cls(decoded, codes, np.array(accepted))
 
     def compared(self, reference: Answers) -> dict[str, Any]:
         """Agreement with ``reference`` in bits, logits and verdicts.
@@ -135,21 +114,16 @@ class Answers:
         }
 
 
-def measured_parity(
-    trial: Trial, bundle: Bundle, torch: Run | None, steps: Steps
-) -> dict[str, dict[str, Any]]:
+def measured_parity(trial: Trial, bundle: Bundle, torch: Run | None) -> dict[str, dict[str, Any]]:
     """How far each precision of a bundle agrees with the SDK, and the module it was made from."""
-    lock, total = trial.lock, len(trial.images)
-    reference = trial.run(lock.logits, steps("running the SDK", total))
-    figures = {}
+    lock, figures = trial.lock, {}
+    reference = trial.run(lock.logits, "the SDK")
     if torch is not None:
-        answers = trial.run(torch, steps("running torch", total))
-        figures["torch"] = answers.compared(reference)
+        figures["torch"] = trial.run(torch, "torch").compared(reference)
     for precision in bundle.manifest.graphs[bundle.graph]:
         settings = Settings(precision, watermark=lock.watermark)
         with Verifier.open(bundle, "cpu", key=lock.keyring, settings=settings) as verifier:
-            answers = trial.run(verifier.logits, steps(f"running {precision}", total))
-            figures[precision] = answers.compared(reference)
+            figures[precision] = trial.run(verifier.logits, precision).compared(reference)
     return figures
 
 

@@ -7,8 +7,6 @@ values. The costly layers in between are reduced.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from coverlock_export.graphs import scope_of
+from coverlock_export.graphs import quiet, scope_of
 from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.bundles.bundle import INPUT
 
@@ -123,7 +121,7 @@ def to_int8(master: onnx.ModelProto, photos: Pixels) -> onnx.ModelProto:
         quantize_static,
     )
 
-    with tempfile.TemporaryDirectory() as folder, _without_advice():
+    with tempfile.TemporaryDirectory() as folder, quiet():
         source, target = Path(folder) / "fp32.onnx", Path(folder) / "int8.onnx"
         onnx.save(master, source)
         quantize_static(
@@ -183,16 +181,6 @@ def transformer_layers(master: onnx.ModelProto) -> Iterator[str]:
     for node in master.graph.node:
         if node.op_type == "MatMul" and scope_of(node).startswith(_BACKBONE):
             yield node.name
-
-
-@contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
-    """Silence the quantiser, which recommends a step that this graph does not need."""
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
 
 
 class _Photos:

@@ -22,7 +22,7 @@ def subject(tmp_path_factory):
         Image.fromarray(picture).save(photos[-1])
     lock = wrap(ExportableMark(), hash="octave")
     request = Request(lock, photos, precisions=["fp32"], count=4)
-    bundle = export_bundle(request, folder / "bundle", lambda *_: lambda: None)
+    bundle = export_bundle(request, folder / "bundle")
     return Subject(bundle, lock, jpeg_files(photos, 4, side=160))
 
 

@@ -132,14 +132,10 @@ def request_for(lock, folder, **changes) -> Request:
     return Request(lock, sorted(folder.iterdir()), **changes)
 
 
-def ignore(*_):
-    return lambda: None
-
-
 @pytest.fixture(scope="module")
 def bundle(lock, folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("exported") / "bundle"
-    return export_bundle(request_for(lock, folder), out, ignore)
+    return export_bundle(request_for(lock, folder), out)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +143,7 @@ def network_bundle(folder, tmp_path_factory):
     """The same with a hash that is a network."""
     out = tmp_path_factory.mktemp("exported") / "bundle"
     lock = wrap(ExportableMark(), hash=NetworkHash())
-    return export_bundle(request_for(lock, folder, force=True), out, ignore)
+    return export_bundle(request_for(lock, folder, force=True), out)
 
 
 @pytest.fixture(scope="module")
@@ -215,14 +211,14 @@ def test_a_watermark_that_is_no_network_names_its_plugin(watermark, folder, tmp_
     plugin_manager.cache_clear()
     try:
         with pytest.raises(UnknownNameError, match=f"no watermark '{name}'"):
-            export_bundle(request, tmp_path / "bundle", ignore)
+            export_bundle(request, tmp_path / "bundle")
         plugin_manager().add(name, plugin_of(type(watermark))())
         with pytest.raises(BundleError, match="comes from this application.*make it a plugin"):
-            export_bundle(request, tmp_path / "bundle", ignore)
+            export_bundle(request, tmp_path / "bundle")
         assert list(tmp_path.iterdir()) == []
         [plugin] = [plugin for plugin in plugin_manager().plugins if plugin.name == name]
         plugin.distribution = "plain-mark 2.1"
-        bundle = export_bundle(request, tmp_path / "bundle", ignore)
+        bundle = export_bundle(request, tmp_path / "bundle")
         assert bundle.manifest.size == watermark.native_size
         assert set(bundle.manifest.files) == {"hash.onnx"}
         pictures = [read(path).to_bytes() for path in sorted(folder.iterdir())[:6]]
@@ -345,7 +341,7 @@ def test_an_fp32_graph_that_answers_otherwise_fails_whatever_is_forced(
     other = wrap(Other())
     request = request_for(other, folder, precisions=("fp32",), force=True)
     with pytest.raises(BundleError, match="'torch' does not answer as the SDK does"):
-        export_bundle(request, tmp_path / "bundle", ignore)
+        export_bundle(request, tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []
 
 

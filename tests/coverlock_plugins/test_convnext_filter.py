@@ -13,25 +13,15 @@ torch = pytest.importorskip("torch")
 
 
 from coverlock_plugins.convnext import ConvNeXtFilter, find_filter  # noqa: E402
-from coverlock_plugins.convnext.classifiers import BACKBONES, build  # noqa: E402
-from coverlock_plugins.convnext.training import (  # noqa: E402
-    FilterRecipe,
-    description,
-    load_classifier,
-    train_filter,
-)
-from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
-from coverlock_plugins.dinov2.sources import import_file  # noqa: E402
+from coverlock_plugins.convnext.classifier import Classifier, load_classifier  # noqa: E402
+from coverlock_plugins.convnext.training import FilterRecipe, train_filter  # noqa: E402
 from coverlock_sdk import Watermark, hookimpl, load_defense  # noqa: E402
 from coverlock_sdk.cli import build_cli  # noqa: E402
-from coverlock_sdk.errors import (  # noqa: E402
-    CorruptModelError,
-)
+from coverlock_sdk.errors import CorruptModelError  # noqa: E402
 from coverlock_sdk.models.checkpoints import write_weights  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from tests.conftest import plugin_of  # noqa: E402
-from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
 
 SMALL: dict[str, Any] = {"depths": [1, 1], "widths": [8, 16]}
 
@@ -63,18 +53,16 @@ def photos(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(photos, tmp_path_factory):
-    return train_filter(
-        GreyCorner(), photos, tmp_path_factory.mktemp("run"), "convnext", SMALL, SHORT
-    )
+    return train_filter(GreyCorner(), photos, tmp_path_factory.mktemp("run"), SHORT, SMALL)
 
 
 def filter_of(path: Path, watermark: str = "additive", bias: float = 0.0) -> Path:
     """A filter that gives every picture the same score."""
-    classifier = build("convnext", **SMALL)
+    classifier = Classifier(**SMALL)
     for weights in classifier.parameters():
         torch.nn.init.zeros_(weights)
     torch.nn.init.constant_(classifier.network.classifier[2].bias, bias)
-    write_weights(path, classifier.state_dict(), description(classifier, "convnext", watermark))
+    write_weights(path, classifier.state_dict(), classifier.about(watermark))
     return path
 
 
@@ -87,26 +75,14 @@ def test_it_learns_to_tell_forgeries(trained):
     assert card["watermark"] == "grey-corner"
 
 
-@pytest.fixture
-def tiny(monkeypatch, tmp_path):
-    """A models folder with a tiny DINOv2."""
-    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
-    monkeypatch.setitem(dinov2.VARIANTS, "dinov2-s", tiny_dinov2.variant())
-    torch.save(tiny_dinov2.original_weights(), tmp_path / "original.pth")
-    (tmp_path / "models" / "dinov2-s").mkdir(parents=True)
-    import_file("dinov2-s", tmp_path / "original.pth")
-
-
-@pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("backbone", BACKBONES)
-def test_backbones_score_pictures_and_come_back_from_disk(backbone, tmp_path):
+@pytest.mark.parametrize("sees_texture", [True, False])
+def test_a_classifier_scores_pictures_and_comes_back_from_disk(sees_texture, tmp_path):
     torch.manual_seed(0)
-    small = {"convnext": SMALL, "resnet": {"width": 4}, "features": {"hidden": 8}}
-    classifier = build(backbone, **small[backbone]).eval()
+    classifier = Classifier(**SMALL, sees_texture=sees_texture).eval()
     images = torch.rand(2, 3, 64, 96)
     logits = classifier(images)
     assert logits.shape == (2,)
-    about = description(classifier, backbone, "additive")
+    about = classifier.about("additive")
     write_weights(tmp_path / "f.safetensors", classifier.state_dict(), about)
     with torch.inference_mode():
         assert torch.equal(load_classifier(tmp_path / "f.safetensors", "additive")(images), logits)
@@ -153,13 +129,13 @@ def test_a_filter_of_another_watermark_is_refused(additive, tmp_path):
         ConvNeXtFilter(weights=weights).protect(additive)
 
 
-@pytest.mark.usefixtures("tiny")
-def test_the_command_trains_and_installs(photos, tmp_path):
+def test_the_command_trains_and_installs(photos, tmp_path, monkeypatch):
+    monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
     plugin_manager().add("grey-corner", plugin_of(GreyCorner)())
     arguments = ["train", "filter", "grey-corner", str(photos), "--run", str(tmp_path / "run")]
     sizes = ["--pictures", "4", "--validation", "2", "--steps", "2", "--batch", "2"]
-    result = CliRunner().invoke(build_cli(), [*arguments, *sizes, "--backbone", "features"])
+    result = CliRunner().invoke(build_cli(), [*arguments, *sizes])
     assert result.exit_code == 0, result.output
-    installed = find_filter("grey-corner", "features")
+    installed = find_filter("grey-corner")
     assert installed.is_relative_to(tmp_path / "models")
-    assert load_defense("convnext", backbone="features").protect(GreyCorner())
+    assert load_defense("convnext").protect(GreyCorner())

@@ -1,12 +1,12 @@
 """RivaGAN as a watermark, in ONNX Runtime and in PyTorch."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from coverlock_plugins.rivagan import ASSET, DECODER, ENCODER, RivaGan
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from tests.coverlock_plugins.published import DIGESTS, layout_digest
+from tests.coverlock_plugins.scenes import scenes
 
 
 @pytest.fixture(scope="module")
@@ -41,28 +41,17 @@ def test_the_network_is_the_published_one(part):
     assert layout_digest(layout) == DIGESTS[f"rivagan {part}"]
 
 
-def initializers(graph: bytes) -> dict[str, npt.NDArray[np.float32]]:
-    onnx = pytest.importorskip("onnx")
-    held = onnx.load_from_string(graph).graph.initializer
-    return {values.name: onnx.numpy_helper.to_array(values) for values in held}
-
-
-def test_weights_go_into_the_graphs_and_come_back(watermark, tmp_path):
+def test_the_modules_do_what_the_graphs_do(watermark, payloads):
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")
-    from coverlock_plugins.rivagan.network import RivaganNetwork, from_onnx, into_onnx
-
-    graphs = {"encoder": ASSET.locate() / ENCODER, "decoder": ASSET.locate() / DECODER}
-    published, trained = watermark.network(), RivaganNetwork()
-    for part, graph in graphs.items():
-        before = initializers(graph.read_bytes())
-        after = initializers(into_onnx(published, graph, part))
-        assert before.keys() == after.keys()
-        assert all(np.array_equal(before[name], after[name]) for name in before)
-        (tmp_path / part).write_bytes(into_onnx(trained, graph, part))
-    again = from_onnx(tmp_path / "encoder", tmp_path / "decoder")
-    for name, value in trained.state_dict().items():
-        assert torch.equal(again.state_dict()[name], value), name
+    covers = scenes(2)[:, :, :96, :96]
+    marked = watermark.embed(covers, payloads)
+    with torch.inference_mode():
+        images, bits = torch.from_numpy(covers), torch.from_numpy(payloads)
+        ours = watermark.encoder_module()(images, bits).numpy()
+        logits = watermark.decoder_module()(torch.from_numpy(marked)).numpy()
+    np.testing.assert_allclose(ours, marked, atol=1e-4)
+    np.testing.assert_allclose(logits, watermark.decode(marked), atol=1e-4)
 
 
 def test_a_truncated_graph_is_refused(watermark, tmp_path, monkeypatch):

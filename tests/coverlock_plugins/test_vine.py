@@ -1,5 +1,6 @@
 """VINE: its layout against the published one, its conversion, and a tiny one from end to end."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,23 +10,21 @@ torch = pytest.importorskip("torch")
 diffusers = pytest.importorskip("diffusers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
+from torch import nn  # noqa: E402
 
 from coverlock_plugins.vine import Vine, weights  # noqa: E402
 from coverlock_plugins.vine.network import (  # noqa: E402
     SKIPS,
     TIMESTEP,
+    Decoder,
     Encoder,
     Layout,
     autoencoder,
-    build_decoder,
     decode_latents,
     denoised,
     encode_pictures,
 )
-from coverlock_sdk.errors import (  # noqa: E402
-    CorruptModelError,
-    MissingModelError,
-)
+from coverlock_sdk.errors import CorruptModelError, MissingModelError  # noqa: E402
 from tests.coverlock_plugins.scenes import scenes  # noqa: E402
 
 TINY: dict[str, Any] = {
@@ -42,20 +41,30 @@ TINY: dict[str, Any] = {
 }
 
 
+def tiny_networks() -> tuple[Encoder, Decoder]:
+    torch.manual_seed(0)
+    encoder, decoder = Encoder(Layout(**TINY)).eval(), Decoder(Layout(**TINY)).eval()
+    nn.init.normal_(encoder.prompt)
+    return encoder, decoder
+
+
+def converted(encoder: Encoder, decoder: Decoder, folder: Path) -> Path:
+    """A folder of parts, as the import writes it."""
+    parts = {name: encoder.get_submodule(name).state_dict() for name in weights.ENCODER_PARTS}
+    parts |= {"decoder": decoder.convnext.state_dict(), "prompt": {"prompt": encoder.prompt}}
+    for name, state in parts.items():
+        save_file(state, folder / f"{name}.safetensors")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def networks():
-    torch.manual_seed(0)
-    layout = Layout(**TINY)
-    encoder, decoder = Encoder(layout).eval(), build_decoder(layout).eval()
-    torch.nn.init.normal_(encoder.prompt)
-    return encoder, decoder
+    return tiny_networks()
 
 
 @pytest.fixture(scope="module")
 def folder(networks, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("vine")
-    weights.save(*networks, folder)
-    return folder
+    return converted(*networks, tmp_path_factory.mktemp("vine"))
 
 
 @pytest.fixture(scope="module")

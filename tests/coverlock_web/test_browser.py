@@ -59,7 +59,7 @@ def bundle(lock, tmp_path_factory):
         photos.append(folder / f"{number}.png")
         Image.fromarray(picture).save(photos[-1])
     request = Request(lock, photos, precisions=("fp32",))
-    export_bundle(request, folder / "bundle", lambda what, total: lambda: None)
+    export_bundle(request, folder / "bundle")
     return folder / "bundle"
 
 

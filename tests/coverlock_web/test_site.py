@@ -18,7 +18,7 @@ from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_web.command import web
 from coverlock_web.inlining import PAGE
 from coverlock_web.runtime import BINARY, MODULE, RUNTIME
-from coverlock_web.site import MODULES, require_page, write_site
+from coverlock_web.site import MODULES, write_site
 from tests.conftest import AdditiveMark
 from tests.toy_bundle import ProjectionHash, toy_lock, write_toy_bundle
 
@@ -108,8 +108,6 @@ def test_a_key_never_enters_a_page(tmp_path, runtime, key):
     keyless = write_toy_bundle(tmp_path / "keyless")
     with pytest.raises(BundleError, match="a page never holds one"):
         write_site(keyless, toy_lock(key), tmp_path / "site")
-    with pytest.raises(BundleError, match="a page never holds one"):
-        require_page(toy_lock(key))
     assert not (tmp_path / "site").exists()
 
 
@@ -133,8 +131,6 @@ def test_what_cannot_be_a_page_is_refused(tmp_path, runtime, monkeypatch):
     ):
         with pytest.raises(BundleError, match=complaint):
             write_site(given, lock, tmp_path / "site")
-    with pytest.raises(BundleError, match="'additive' is not a network, so no page can decode it"):
-        require_page(toy_lock())
     monkeypatch.undo()
     monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "nothing"))
     with pytest.raises(MissingModelError, match="coverlock fetch onnxruntime-web"):

@@ -53,11 +53,9 @@ def train_hash(
         from coverlock_training.loop import adjusted, require_device
     place = require_device(device)
     require_room(backbone, replace)
-    recipe = heads.HeadRecipe()
-    schedule = adjusted(recipe.schedule, steps=steps, batch=batch, seed=seed)
-    recipe = adjusted(recipe, schedule=schedule, views=views)
+    recipe = adjusted(heads.HeadRecipe(), steps=steps, batch=batch, seed=seed, views=views)
     data = heads.head_data(load_backbone(backbone).to(place), photos, run / "cache", recipe)
-    with step_progress("head", schedule.steps, _hash_line) as report:
+    with step_progress("head", recipe.steps, _hash_line) as report:
         found = heads.train_head(data, run, recipe, report, bf16, device)
     click.echo(f"wrote {run / 'hash.safetensors'} and {run / 'hash.json'}")
     click.echo(f"on held-out photos: {_hash_line(0, found)}")

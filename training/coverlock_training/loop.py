@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from coverlock_sdk.errors import CoverLockError
-from coverlock_training.checkpoint import Checkpoint
+from coverlock_sdk.models.checkpoints import read_checkpoint
 
 Figures = dict[str, float]
 Report = Callable[[int, Figures], None]
@@ -70,18 +70,25 @@ class History:
 class Training(ABC, Generic[Model, Batch]):
     """A run of one model, with curves, that resumes from ``checkpoint.pt`` in its folder.
 
-    A subclass says what a step draws and learns, and what is measured at a checkpoint. With
-    ``bfloat16``, what it computes under ``autocast`` is twice as fast where the processor has it.
+    A subclass says what a step draws and learns; ``measure`` is asked for figures at each
+    checkpoint. With ``bfloat16``, what it computes under ``autocast`` is twice as fast where the
+    processor has it.
     """
 
     def __init__(
-        self, model: Model, schedule: Schedule, folder: Path, bfloat16: bool = False
+        self,
+        model: Model,
+        schedule: Schedule,
+        folder: Path,
+        measure: Callable[[Model], Figures] | None = None,
+        bfloat16: bool = False,
     ) -> None:
         self.model, self.schedule, self.bfloat16 = model, schedule, bfloat16
+        self.measure = measure
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = schedule.optimizer_of(trained)
         self.device = next(model.parameters()).device
-        self.checkpoint = Checkpoint(folder / "checkpoint.pt")
+        self.checkpoint = folder / "checkpoint.pt"
         self.history, self.step = History(), 0
 
     @abstractmethod
@@ -94,12 +101,7 @@ class Training(ABC, Generic[Model, Batch]):
 
     def validate(self) -> Figures:
         """What is measured at each checkpoint."""
-        return {}
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """Everything whose state a checkpoint keeps, by name."""
-        return {"model": self.model, "optimizer": self.optimizer}
+        return self.measure(self.model) if self.measure else {}
 
     def notes(self) -> dict[str, Any]:
         """Plain values for a checkpoint to keep besides."""
@@ -114,8 +116,8 @@ class Training(ABC, Generic[Model, Batch]):
         The folder receives ``checkpoint.pt``, from which a later run goes on, and
         ``history.json``. A loss that is not finite stops the run and says where it was.
         """
-        self.checkpoint.file.parent.mkdir(parents=True, exist_ok=True)
-        self._load()
+        self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        self.recall(self._load())
         report = report or (lambda step, figures: None)
         with ThreadPoolExecutor(1) as ahead:
             upcoming = ahead.submit(self._drawn, self.step)
@@ -130,41 +132,55 @@ class Training(ABC, Generic[Model, Batch]):
                     self._record(report)
         return self.model.eval()
 
-    def descend(
-        self,
-        loss: Tensor,
-        optimizer: torch.optim.Optimizer | None = None,
-        longest: float = 1.0,
-        of: str = "",
-    ) -> None:
-        """Follow the gradient of ``loss``, clipped to ``longest``; stop if it is not finite.
-
-        Without an ``optimizer`` the model's own takes the step; ``of`` names another's network.
-        """
-        optimizer = optimizer or self.optimizer
-        rate = float(optimizer.param_groups[0]["lr"])
-        self.checkpoint.require_finite(loss, f"loss{of}", self.step, rate)
-        optimizer.zero_grad(set_to_none=True)
+    def descend(self, loss: Tensor) -> None:
+        """Follow the gradient of ``loss``, clipped to length 1; stop if it is not finite."""
+        self._require_finite(loss, "loss")
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], longest)
-        self.checkpoint.require_finite(norm, f"gradient{of}", self.step, rate)
-        optimizer.step()
+        norm = nn.utils.clip_grad_norm_(self.optimizer.param_groups[0]["params"], 1.0)
+        self._require_finite(norm, "gradient")
+        self.optimizer.step()
 
     def autocast(self) -> torch.autocast:
         """Within it, networks compute in bfloat16 if that was asked for."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
 
-    def save(self) -> None:
-        """Write the checkpoint, and the curves as JSON beside it."""
-        curves = vars(self.history)  # a copy of a long history takes longer than to write it
-        self.checkpoint.save(self.parts, step=self.step, history=curves, **self.notes())
-        self.checkpoint.file.with_name("history.json").write_text(json.dumps(curves))
+    def refusal(self) -> CoverLockError:
+        """What to raise when the checkpoint belongs to another run."""
+        return CoverLockError(f"{self.checkpoint} was made with other settings: name another run")
 
-    def _load(self) -> None:
-        notes = self.checkpoint.load(self.parts)
-        if notes:
-            self.history, self.step = History(**notes.pop("history")), notes.pop("step")
-        self.recall(notes)
+    def _save(self) -> None:
+        """Write the checkpoint, whole or not at all, and the curves as JSON beside it."""
+        curves = vars(self.history)  # a copy of a long history takes longer than to write it
+        states = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        unfinished = self.checkpoint.with_suffix(".part")
+        torch.save({**states, "step": self.step, "history": curves, **self.notes()}, unfinished)
+        unfinished.replace(self.checkpoint)
+        self.checkpoint.with_name("history.json").write_text(json.dumps(curves))
+
+    def _load(self) -> dict[str, Any]:
+        """Go on from the checkpoint if there is one, and return its notes."""
+        if not self.checkpoint.exists():
+            return {}
+        notes: dict[str, Any] = read_checkpoint(self.checkpoint)
+        try:
+            self.model.load_state_dict(notes.pop("model"))
+            self.optimizer.load_state_dict(notes.pop("optimizer"))
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise self.refusal() from error
+        self.history, self.step = History(**notes.pop("history")), notes.pop("step")
+        return notes
+
+    def _require_finite(self, value: Tensor, what: str) -> None:
+        """Stop the run when its loss, or the norm of its gradient, is not a number; say where."""
+        if torch.isfinite(value):
+            return
+        last = f"the last checkpoint is {self.checkpoint}"
+        raise CoverLockError(
+            f"the {what} is {value.item()} at step {self.step}, learning rate "
+            f"{self.optimizer.param_groups[0]['lr']:.3g}; "
+            + (last if self.checkpoint.exists() else "there is no checkpoint yet")
+        )
 
     def _drawn(self, step: int) -> Batch | None:
         if step >= self.schedule.steps:
@@ -189,7 +205,7 @@ class Training(ABC, Generic[Model, Batch]):
         if figures:
             self.history.validation.append({"step": self.step, **figures})
             report(self.step, figures)
-        self.save()
+        self._save()
 
 
 def adjusted(settings: Settings, **changes: Any) -> Settings:

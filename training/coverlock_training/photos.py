@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,12 @@ import numpy.typing as npt
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.resampling import resample
-from coverlock_training.cache import remembered
+from coverlock_sdk.progress import progress
 
 Bytes = npt.NDArray[np.uint8]
 
-
-def names_digest(paths: Sequence[Path]) -> str:
-    """A digest that stands for a list of pictures."""
-    return hashlib.sha256("\n".join(path.name for path in paths).encode()).hexdigest()
+CHUNK = 16
+"""Rows between two notes of how far a computation has come."""
 
 
 def cached_rows(
@@ -28,20 +27,29 @@ def cached_rows(
     cache: Path,
     name: str,
     row_of: Callable[[Path], npt.NDArray[Any]],
-    label: str | None = None,
-    chunk: int = 64,
     **settings: Any,
 ) -> npt.NDArray[Any]:
-    """What ``row_of`` makes of each photo with these ``settings``, kept ``chunk`` at a time."""
-    return remembered(
-        cache,
-        name,
-        {"pictures": names_digest(paths), **settings},
-        lambda rows: np.stack([row_of(paths[row]) for row in rows]),
-        len(paths),
-        chunk=chunk,
-        label=label,
-    )
+    """What ``row_of`` makes of each photo with these ``settings``, read-only from a file.
+
+    The file's name carries a digest of the photos' names and the settings, so what others made is
+    never read. A note beside it counts the finished rows: an interrupted computation goes on there.
+    """
+    text = json.dumps({**settings, "photos": [path.name for path in paths]}, sort_keys=True)
+    file = cache / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npy"
+    note = file.with_suffix(".done")
+    cache.mkdir(parents=True, exist_ok=True)
+    done = int(note.read_text()) if note.exists() and file.exists() else 0
+    array: npt.NDArray[Any] | None = np.load(file, mmap_mode="r+") if done else None
+    for row in progress(range(done, len(paths)), f"{name} of photos"):
+        values = row_of(paths[row])
+        if array is None:
+            shape = (len(paths), *values.shape)
+            array = np.lib.format.open_memmap(file, "w+", dtype=values.dtype, shape=shape)
+        array[row] = values
+        if (row + 1) % CHUNK == 0 or row + 1 == len(paths):
+            array.flush()  # type: ignore[attr-defined]
+            note.write_text(str(row + 1))
+    return np.load(file, mmap_mode="r")
 
 
 def rgb(path: Path) -> Bytes:

@@ -16,6 +16,15 @@ from coverlock_sdk.locking.keys import PUBLIC_SECRET
 from coverlock_sdk.locking.lock import FAINT, PROMISING, Lock
 from coverlock_sdk.locking.statistics import MAX_WEIGHT
 
+OCTAVE = {
+    "side": views.SIDE,
+    "octaves": octave.OCTAVES,
+    "colours": octave.COLOURS,
+    "opponent": views.OPPONENT.tolist(),
+    "taper": views.TAPER,
+}
+"""What the page computes the hash ``octave`` by, besides its matrices."""
+
 
 def lock_settings(lock: Lock) -> dict[str, Any]:
     """The settings of a lock without a key, as JSON values."""
@@ -40,7 +49,7 @@ def lock_settings(lock: Lock) -> dict[str, Any]:
             "bandOdds": [floors.odds_in_band(count) for count in counts],
             "steps": readings.STEPS,
         },
-        "octave": octave_settings() if isinstance(lock.hash, OctaveCode) else None,
+        "octave": OCTAVE if isinstance(lock.hash, OctaveCode) else None,
         "registration": registration_settings(),
         "matrices": [matrix.shape for matrix in _matrices(lock)],
     }
@@ -49,17 +58,6 @@ def lock_settings(lock: Lock) -> dict[str, Any]:
 def lock_numbers(lock: Lock) -> bytes:
     """The public map of a lock and the whitening of its hash, in single precision."""
     return b"".join(matrix.astype("<f4").tobytes() for matrix in _matrices(lock))
-
-
-def octave_settings() -> dict[str, Any]:
-    """What the page computes the hash ``octave`` by, besides its matrices."""
-    return {
-        "side": views.SIDE,
-        "octaves": octave.OCTAVES,
-        "colours": octave.COLOURS,
-        "opponent": views.OPPONENT.tolist(),
-        "taper": views.TAPER,
-    }
 
 
 def registration_settings() -> dict[str, Any]:

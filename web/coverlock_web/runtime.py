@@ -14,5 +14,5 @@ RUNTIME = Asset(
     wheel=f"onnxruntime-web-{VERSION}.tgz",
     sha256="d2228df7e4616bc3348bf504ee888f3bec43789a273f0a63f3e68d203ce3bf71",
     members=(f"package/dist/{MODULE}", f"package/dist/{BINARY}"),
-    description="runs graphs in a browser, for 'coverlock export --web' (MIT)",
+    description="runs graphs in a browser, for 'coverlock web' (MIT)",
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -25,41 +25,29 @@ CREDITS = (
 )
 
 
-@dataclass(frozen=True)
-class SamplePair:
-    """A photo, marked with and without the lock, and another one to forge."""
+def sample_pairs(lock: LockedWatermark) -> list[dict[str, Any]]:
+    """Photos marked for ``IDENTIFIER`` without the lock and with it, and others to forge.
 
-    name: str
-    cover: Image.Image
-    bare: Image.Image
-    locked: Image.Image
-    target: Image.Image
-
-    def inlined(self) -> dict[str, object]:
-        """What the page holds of it: lossless files in base 64."""
-        roles = {"cover": self.cover, "bare": self.bare, "locked": self.locked}
-        return {
-            "name": self.name,
-            "pictures": {
-                role: base64.b64encode(encode_image(image, ".webp")).decode()
-                for role, image in {**roles, "target": self.target}.items()
-            },
-        }
-
-
-def sample_pairs(lock: LockedWatermark) -> list[SamplePair]:
-    """The sample photos, marked for ``IDENTIFIER``."""
+    A page holds their names, and the pictures as lossless files in base 64.
+    """
     bare = NoDefense(lock.fpr).protect(lock.watermark)
     pairs = []
     for source, source_file, target, target_file in PAIRS:
         cover = load_image(FOLDER / f"{source_file}.jpg")
+        pictures = {
+            "cover": cover,
+            "bare": bare.embed(cover, IDENTIFIER),
+            "locked": lock.embed(cover, IDENTIFIER),
+            "target": load_image(FOLDER / f"{target_file}.jpg"),
+        }
         pairs.append(
-            SamplePair(
-                name=f"from the {source} to the {target}",
-                cover=cover,
-                bare=bare.embed(cover, IDENTIFIER),
-                locked=lock.embed(cover, IDENTIFIER),
-                target=load_image(FOLDER / f"{target_file}.jpg"),
-            )
+            {
+                "name": f"from the {source} to the {target}",
+                "pictures": {role: _inlined(image) for role, image in pictures.items()},
+            }
         )
     return pairs
+
+
+def _inlined(image: Image.Image) -> str:
+    return base64.b64encode(encode_image(image, ".webp")).decode()

@@ -60,9 +60,12 @@ FRAMES_TEXT = (
 def write_site(bundle: Bundle, lock: LockedWatermark, out: Path) -> Path:
     """Write ``out/index.html``, which verifies what ``lock`` marks by the graph of ``bundle``."""
     if bundle.manifest.key_fingerprint is not None or lock.keyring is not None:
-        raise _keyed(f"the pictures of {bundle.path} are marked")
+        raise BundleError(
+            f"the pictures of {bundle.path} are marked with a key, and a page never holds one: "
+            "verify them with 'coverlock serve', or export a bundle without a key for the page"
+        )
     exported = bundle_lock(bundle, None)
-    if not _alike(exported, lock.lock):
+    if _read_by(exported) != _read_by(lock.lock):
         raise BundleError(
             f"{bundle.path} was exported from another version of '{lock.watermark_name}' or of "
             f"'{lock.hash_name}': export it again"
@@ -77,35 +80,10 @@ def write_site(bundle: Bundle, lock: LockedWatermark, out: Path) -> Path:
     return out / "index.html"
 
 
-def require_page(lock: LockedWatermark) -> None:
-    """Say what stands in the way of a page for ``lock`` before it is exported."""
-    if lock.keyring is not None:
-        raise _keyed("these pictures are marked")
-    if lock.watermark.native_size is None or lock.watermark.decoder_module() is None:
-        raise BundleError(
-            f"'{lock.watermark_name}' is not a network, so no page can decode it: verify its "
-            "pictures with 'coverlock serve'"
-        )
-    RUNTIME.locate()
-
-
-def _alike(exported: Lock, lock: Lock) -> bool:
-    """Whether what ``lock`` marks is what an exported graph reads."""
-    ours, theirs = (
-        (
-            (each.payload_bits, each.decoder),
-            each.hash and (each.hash.name, each.hash.bands, each.hash.calibration),
-        )
-        for each in (exported, lock)
-    )
-    return ours == theirs
-
-
-def _keyed(what: str) -> BundleError:
-    return BundleError(
-        f"{what} with a key, and a page never holds one: verify them with 'coverlock serve', "
-        "or export a bundle without a key for the page"
-    )
+def _read_by(lock: Lock) -> tuple[Any, ...]:
+    """What an exported graph has to share with the lock that marks for it."""
+    image_hash = lock.hash and (lock.hash.name, lock.hash.bands, lock.hash.calibration)
+    return lock.payload_bits, lock.decoder, image_hash
 
 
 def _page(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> str:
@@ -168,7 +146,7 @@ def _settings(bundle: Bundle, exported: Lock, lock: LockedWatermark) -> dict[str
             "outputs": OUTPUTS,
         },
         "lock": {**lock_settings(exported), "fprText": rate_text(exported.fpr)},
-        "pairs": [pair.inlined() for pair in sample_pairs(lock)],
+        "pairs": sample_pairs(lock),
     }
 
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_plugins.networks.watermark import (
-    ImportedWatermark,
-    StoredWatermark,
-    imported_weights,
-)
+from coverlock_plugins.networks.watermark import StoredWatermark, imported_weights
 from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
@@ -25,7 +21,7 @@ class Cin(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "cin"
-    reference = Path(__file__).parent / "weights" / "cin.safetensors"
+    reference: Path | None = Path(__file__).parent / "weights" / "cin.safetensors"
 
     @staticmethod
     def build(**settings: Any) -> CinNetwork:
@@ -35,46 +31,32 @@ class Cin(StoredWatermark):
         return CinNetwork(**settings)
 
 
-class PublishedCin(ImportedWatermark, Cin):
+class PublishedCin(Cin):
     """The published weights."""
 
-    name, system = "cin-published", "cin"
+    name, reference = "cin-published", None
 
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_training.watermarks.noise import (
-        EVERYDAY,
-        Brightness,
-        Contrast,
-        Crop,
-        Cropout,
-        Dropout,
-        Gaussian,
-        Hue,
-        KernelBlur,
-        NearestResize,
-        RealJpeg,
-        SaltPepper,
-        Saturation,
-    )
+    from coverlock_training.watermarks import noise
     from coverlock_training.watermarks.trainable import Trainable
     from coverlock_training.watermarks.trainer import WatermarkRecipe
 
     published = WatermarkRecipe(
         noise=(
-            RealJpeg((50, 50)),
-            Crop((0.035, 0.035), centred=0.0),
-            Cropout((0.3, 0.3)),
-            NearestResize((0.5, 0.5)),
-            KernelBlur((2.0, 2.0), width=7),
-            SaltPepper((0.1, 0.1)),
-            Gaussian((0.25, 0.25)),
-            Dropout((0.3, 0.3)),
-            Brightness((1.0, 2.0)),
-            Contrast((1.0, 2.0)),
-            Saturation((1.0, 2.0)),
-            Hue((-0.1, 0.1)),
+            noise.RealJpeg((50, 50)),
+            noise.Crop((0.035, 0.035), centred=0.0),
+            noise.Cropout((0.3, 0.3)),
+            noise.Resize((0.5, 0.5), nearest=True),
+            noise.KernelBlur((2.0, 2.0), width=7),
+            noise.SaltPepper((0.1, 0.1)),
+            noise.Gaussian((0.25, 0.25)),
+            noise.Dropout((0.3, 0.3)),
+            noise.Brightness((1.0, 2.0)),
+            noise.Contrast((1.0, 2.0)),
+            noise.Saturation((1.0, 2.0)),
+            noise.Hue((-0.1, 0.1)),
         ),
         rate=1e-4,
         batch=32,
@@ -83,7 +65,7 @@ def trainable() -> Trainable:
     # Without a start that favours the message, fidelity wins and nothing is ever learned; with
     # noise from the first step, the inverse of a network that carries nothing yet is only noise.
     reference = WatermarkRecipe(
-        noise=EVERYDAY,
+        noise=noise.EVERYDAY,
         noise_after=150,
         rate=2e-4,
         batch=8,

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.cin.selector import JpegSelector
-from coverlock_plugins.mbrs.network import Chain, Doubling, MbrsDecoder
+from coverlock_plugins.mbrs.network import Doubling, MbrsDecoder
 from coverlock_plugins.networks.network import (
+    Chain,
     ConvBNRelu,
     PooledReadout,
     WatermarkNetwork,
@@ -80,14 +81,6 @@ class UndecimatedHaar(Haar):
         return functional.conv2d(around, kernels, groups=3) / 4
 
 
-class HaarStages(nn.Module):
-    """One Haar transform, under the name it has in the published checkpoint."""
-
-    def __init__(self, decimated: bool) -> None:
-        super().__init__()
-        self.operations = nn.ModuleList([Haar() if decimated else UndecimatedHaar()])
-
-
 class DenseBlock(nn.Module):
     """Five 3x3 convolutions, each of which sees the outputs of all before it."""
 
@@ -104,8 +97,7 @@ class DenseBlock(nn.Module):
         seen = x
         for convolution in (self.conv1, self.conv2, self.conv3, self.conv4):
             seen = torch.cat([seen, functional.leaky_relu(convolution(seen), 0.2)], dim=1)
-        y: Tensor = self.conv5(seen)
-        return y
+        return self.conv5(seen)
 
 
 class Coupling(nn.Module):
@@ -160,7 +152,7 @@ class Fusion(nn.Module):
             self.add_module(f"linear{branch}", nn.Linear(bits, GRID**2))
         doublings = (size // GRID).bit_length() - 1
         for branch in BRANCHES:
-            blocks = (Doubling(1, 1) for _ in range(doublings))
+            blocks = (Doubling(1) for _ in range(doublings))
             self.add_module(f"UpConvt{branch}", Chain(*blocks))
         for branch in BRANCHES:
             self.add_module(f"linear_rev{branch}", nn.Linear(size * size, bits))
@@ -206,13 +198,11 @@ class BroadcastFusion(nn.Module):
     def forward(self, message: Tensor, cover: Tensor) -> Tensor:
         """(N, L) and (N, 3, H, W) -> (N, 3, H, W)."""
         fused = torch.cat([repeated(message, cover), self.features(cover), cover], dim=1)
-        planes: Tensor = self.planes(self.mixing(fused))
-        return planes
+        return self.planes(self.mixing(fused))
 
     def inverse(self, planes: Tensor) -> Tensor:
         """(N, 3, H, W) -> (N, L)."""
-        message: Tensor = self.readout(self.reading(planes))
-        return message
+        return self.readout(self.reading(planes))
 
 
 class CinNetwork(WatermarkNetwork):
@@ -227,21 +217,14 @@ class CinNetwork(WatermarkNetwork):
         jpeg_channels: int = 64,
         broadcast_gap: bool = False,
     ) -> None:
-        super().__init__()
         if size % GRID or (size // GRID) & (size // GRID - 1):
             raise ValueError(f"CIN's size is {GRID} times a power of two, not {size}")
-        self.bits, self.size, self.broadcast_gap = bits, size, broadcast_gap
-        self.settings = {
-            "bits": bits,
-            "size": size,
-            "couplings": couplings,
-            "growth": growth,
-            "jpeg_channels": jpeg_channels,
-            "broadcast_gap": broadcast_gap,
-        }
+        shape = {"couplings": couplings, "growth": growth, "jpeg_channels": jpeg_channels}
+        super().__init__(bits, size, **shape, broadcast_gap=broadcast_gap)
         self.invertible_model = Invertible(couplings, growth)
         self.fusion_model = BroadcastFusion(bits) if broadcast_gap else Fusion(bits, size)
-        self.invDown = HaarStages(decimated=not broadcast_gap)
+        haar = UndecimatedHaar() if broadcast_gap else Haar()
+        self.invDown = nn.ModuleDict({"operations": nn.ModuleList([haar])})
         self.has_jpeg_path = jpeg_channels > 0
         if self.has_jpeg_path:
             self.decoder2 = MbrsDecoder(bits, size, jpeg_channels, 4, GRID**2, False)
@@ -250,21 +233,16 @@ class CinNetwork(WatermarkNetwork):
     @property
     def haar(self) -> Haar:
         """The transform that both directions share."""
-        stage = self.invDown.operations[0]
-        assert isinstance(stage, Haar)
-        return stage
+        haar = self.get_submodule("invDown.operations.0")
+        assert isinstance(haar, Haar)
+        return haar
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """The cover plus the message half of what the couplings make of both."""
         cover = self.haar(2 * images - 1)
-        _, mark = self.invertible_model(cover, self.haar(self.message_picture(messages, images)))
+        fused = (messages, 2 * images - 1) if self.settings["broadcast_gap"] else (messages,)
+        _, mark = self.invertible_model(cover, self.haar(self.fusion_model(*fused)))
         return (self.haar.inverse(cover + mark) + 1) / 2
-
-    def message_picture(self, messages: Tensor, images: Tensor) -> Tensor:
-        """The message in the shape of a picture: (N, L) -> (N, 3, H, W)."""
-        if isinstance(self.fusion_model, BroadcastFusion):
-            return self.fusion_model(messages, 2 * images - 1)
-        return self.fusion_model(messages)
 
     def decode(self, images: Tensor) -> Tensor:
         """By inversion, or by the second decoder where the selector sees a JPEG file."""

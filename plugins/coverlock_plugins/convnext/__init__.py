@@ -30,7 +30,7 @@ from coverlock_sdk.plugin_calls import working_size
 if TYPE_CHECKING:
     import click
 
-    from coverlock_plugins.convnext.classifiers import Classifier
+    from coverlock_plugins.convnext.classifier import Classifier
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,6 @@ class ConvNeXtFilter(Defense):
     rule: Rule = "soft"
     threshold: float = 0.5
     """Probability of being genuine that a picture must reach; sweep it for the trade-off."""
-    backbone: str = "convnext"
-    """Which of the trained classifiers: convnext, resnet or features."""
     weights: str | Path | None = None
     """A filter of your own, instead of the installed one."""
 
@@ -52,9 +50,9 @@ class ConvNeXtFilter(Defense):
         """Put ``watermark`` behind the classifier that was trained for it."""
         if not 0 <= self.threshold <= 1:
             raise CoverLockError(f"a threshold is a probability, not {self.threshold}")
-        path = Path(self.weights) if self.weights else find_filter(watermark.name, self.backbone)
+        path = Path(self.weights) if self.weights else find_filter(watermark.name)
         with needs("the ConvNeXt filter", "PyTorch", "torch"):
-            from coverlock_plugins.convnext.training import load_classifier
+            from coverlock_plugins.convnext.classifier import load_classifier
         bare = NoDefense(self.fpr, self.rule).protect(watermark)
         return FilteredWatermark(bare, load_classifier(path, watermark.name), self.threshold)
 
@@ -86,7 +84,7 @@ class FilteredWatermark(ProtectedWatermark):
 
     def scores(self, pictures: Any) -> npt.NDArray[np.float64]:
         """The probability that each picture is genuine, to try many thresholds on."""
-        from coverlock_plugins.convnext.training import scores
+        from coverlock_plugins.convnext.classifier import scores
 
         size = working_size(self.watermark)
         return scores(self._classifier, stacked_views(list(Given(pictures)), size))
@@ -104,22 +102,26 @@ class FilteredWatermark(ProtectedWatermark):
         return filtered[0] if given.single else filtered
 
 
-def find_filter(watermark: str, backbone: str) -> Path:
+def filter_of(watermark: str) -> Path:
+    """Where the filter for ``watermark`` is installed."""
+    return cache_folder() / "filters" / f"{watermark}-convnext.safetensors"
+
+
+def find_filter(watermark: str) -> Path:
     """The filter that was trained for ``watermark``."""
-    path = cache_folder() / "filters" / f"{watermark}-{backbone}.safetensors"
+    path = filter_of(watermark)
     if path.is_file():
         return path
     raise MissingModelError(
-        f"there is no {backbone} filter for the watermark '{watermark}': train one with "
-        f"'coverlock train filter {watermark} PHOTOS --run RUN --backbone {backbone}'"
+        f"there is no filter for the watermark '{watermark}': train one with "
+        f"'coverlock train filter {watermark} PHOTOS --run RUN'"
     )
 
 
-def install_filter(written: Path, watermark: str, backbone: str) -> Path:
+def install_filter(written: Path, watermark: str) -> Path:
     """Put a trained filter where ``find_filter`` looks."""
-    folder = cache_folder() / "filters"
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{watermark}-{backbone}.safetensors"
+    target = filter_of(watermark)
+    target.parent.mkdir(parents=True, exist_ok=True)
     for suffix in (".safetensors", ".json"):
         target.with_suffix(suffix).write_bytes(written.with_suffix(suffix).read_bytes())
     return target

@@ -49,8 +49,7 @@ class ConvNeXt(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """The logits of the spatial mean of the last feature map."""
         pooled = self.features(images).mean(dim=(2, 3), keepdim=True)  # (N, C, 1, 1)
-        logits: Tensor = self.classifier(pooled)
-        return logits
+        return self.classifier(pooled)
 
 
 class ConvNeXtV2(nn.Module):
@@ -84,12 +83,12 @@ class Block(nn.Module):
         super().__init__()
         self.block = nn.Sequential(
             _depthwise(width),
-            ChannelsLast(),
+            Permuted(0, 2, 3, 1),
             nn.LayerNorm(width, eps=1e-6),
             nn.Linear(width, 4 * width),
             nn.GELU(),
             nn.Linear(4 * width, width),
-            ChannelsFirst(),
+            Permuted(0, 3, 1, 2),
         )
         self.layer_scale = nn.Parameter(torch.full((width, 1, 1), layer_scale))
 
@@ -142,20 +141,16 @@ class LayerNorm2d(nn.LayerNorm):
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-class ChannelsLast(nn.Module):
-    """(N, C, H, W) -> (N, H, W, C), as a step of a sequence."""
+class Permuted(nn.Module):
+    """Another order of the axes, as a step of a sequence."""
+
+    def __init__(self, *axes: int) -> None:
+        super().__init__()
+        self.axes = axes
 
     def forward(self, x: Tensor) -> Tensor:
-        """Move the channels to the end."""
-        return x.permute(0, 2, 3, 1)
-
-
-class ChannelsFirst(nn.Module):
-    """(N, H, W, C) -> (N, C, H, W), as a step of a sequence."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Move the channels to the front."""
-        return x.permute(0, 3, 1, 2)
+        """The same values."""
+        return x.permute(self.axes)
 
 
 def _stem(width: int) -> nn.Sequential:

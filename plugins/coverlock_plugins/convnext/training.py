@@ -5,33 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from coverlock_plugins.convnext.classifiers import Classifier, build
+from coverlock_plugins.convnext.classifier import Classifier, Scores, scores
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CorruptModelError, CoverLockError, PictureError
+from coverlock_sdk.errors import CoverLockError, PictureError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import draw_training_distortion
 from coverlock_sdk.images.folders import HELD_OUT, split
-from coverlock_sdk.models.checkpoints import read_weights, require_match
 from coverlock_sdk.plugin_calls import embed, working_size
-from coverlock_training.cache import remembered
 from coverlock_training.loop import Figures, Report, Schedule, Training
-from coverlock_training.photos import Bytes, rounded
+from coverlock_training.photos import Bytes, cached_rows, rounded
 from coverlock_training.results import write_results
-
-Scores = npt.NDArray[np.float64]
-
-CHUNK = 16
 
 
 @dataclass(frozen=True)
@@ -68,26 +62,23 @@ class MarkedPhotos:
     def __init__(self, watermark: Watermark, photos: list[Path], cache: Path, seed: int) -> None:
         self.size = working_size(watermark)
 
-        def mark(rows: npt.NDArray[np.int64]) -> Bytes:
-            covers = rounded(np.stack([read(photos[row]).view(self.size) for row in rows]))
-            payloads = [np.random.default_rng([seed, row]).integers(0, 2, bits) for row in rows]
-            images = np.divide(covers, 255, dtype=np.float32)
-            marked = embed(watermark, images, np.array(payloads, dtype=np.uint8))
-            return np.stack([covers, rounded(marked)], axis=1)
+        def marked(photo: Path) -> Bytes:
+            cover = rounded(read(photo).view(self.size)[None])
+            rng = np.random.default_rng([seed, *photo.name.encode()])
+            payload = rng.integers(0, 2, (1, watermark.bits), dtype=np.uint8)
+            image = np.divide(cover, 255, dtype=np.float32)
+            return np.concatenate([cover, rounded(embed(watermark, image, payload))])
 
-        bits = watermark.bits
         # One marked picture tells whether the watermark still is the one that marked the others.
-        first = hashlib.sha256(mark(np.array([0])).tobytes()).hexdigest()
-        settings = {"first": first, "seed": seed, "photos": [str(photo) for photo in photos]}
-        self.pictures = remembered(cache, "marked", settings, mark, len(photos), chunk=CHUNK)
+        first = hashlib.sha256(marked(photos[0]).tobytes()).hexdigest()
+        self.pictures = cached_rows(photos, cache, "marked", marked, first=first, seed=seed)
 
     def __len__(self) -> int:
         return len(self.pictures)
 
     def genuine(self, row: int) -> Bytes:
         """A marked picture, (3, H, W)."""
-        marked: Bytes = self.pictures[row, 1]
-        return marked
+        return self.pictures[row, 1]
 
     def forged(self, source: int, target: int) -> Bytes:
         """GT@1: the residual of ``source`` on the cover of ``target``."""
@@ -122,17 +113,14 @@ def train_filter(
     watermark: Watermark,
     photos: Path,
     run: Path,
-    backbone: str = "convnext",
-    settings: dict[str, Any] | None = None,
-    recipe: FilterRecipe | None = None,
+    recipe: FilterRecipe,
+    settings: Mapping[str, Any] | None = None,
     report: Report | None = None,
 ) -> Path:
     """Train a filter for ``watermark``, and write its weights and card to ``run``.
 
-    An interrupted run goes on from its last checkpoint. Backbones share the marked pictures of a
-    run.
+    An interrupted run goes on from its last checkpoint.
     """
-    recipe = recipe or FilterRecipe()
     training, held_out = split(photos, HELD_OUT)
     if min(len(held_out), recipe.validation, recipe.pictures) < 2:
         raise PictureError("a filter needs two photos to learn from and two to be judged by")
@@ -140,11 +128,9 @@ def train_filter(
     data = MarkedPhotos(watermark, training[: recipe.pictures], cache, recipe.seed)
     fresh = MarkedPhotos(watermark, held_out[: recipe.validation], cache, recipe.seed + 1)
     torch.manual_seed(recipe.seed)
-    classifier = build(backbone, **(settings or {}))
-    classifier = FilterTraining(classifier, data, recipe, run / backbone).run(report)
+    classifier = FilterTraining(Classifier(**(settings or {})), data, recipe, run).run(report)
     card = {
         "watermark": watermark.name,
-        "backbone": backbone,
         "settings": classifier.settings,
         "recipe": asdict(recipe),
         "photos": {"training": len(data), "held_out": len(fresh)},
@@ -153,9 +139,8 @@ def train_filter(
             "distorted": held_out_auc(classifier, fresh, distorted=True, seed=recipe.seed),
         },
     }
-    written = run / f"{backbone}.safetensors"
-    about = description(classifier, backbone, watermark.name)
-    write_results(written, classifier.state_dict(), card, about)
+    written = run / "filter.safetensors"
+    write_results(written, classifier.state_dict(), card, classifier.about(watermark.name))
     return written
 
 
@@ -175,7 +160,7 @@ class FilterTraining(Training[Classifier, tuple[Tensor, Tensor]]):
     def recall(self, notes: dict[str, Any]) -> None:
         """Refuse the checkpoint of a run with other settings."""
         if notes and notes != self.notes():
-            raise self.checkpoint.refusal()
+            raise self.refusal()
 
     def draw(self, step: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Genuine pictures and forgeries, without distortions at first."""
@@ -204,39 +189,7 @@ def held_out_auc(classifier: Classifier, data: MarkedPhotos, distorted: bool, se
     return roc_auc(scores(classifier, np.stack(genuine)), scores(classifier, np.stack(forged)))
 
 
-def scores(classifier: Classifier, images: Images) -> Scores:
-    """The probability that each of ``images`` (N, 3, H, W) is genuine."""
-    with torch.inference_mode():
-        logits = [classifier(part) for part in torch.split(torch.from_numpy(images), CHUNK)]
-    return np.asarray(torch.cat(logits).double().sigmoid().numpy())
-
-
 def roc_auc(positive: Scores, negative: Scores) -> float:
     """The share of pairs in which the positive scores higher; ties count half."""
     difference = positive[:, None] - negative
     return float((difference > 0).mean() + 0.5 * (difference == 0).mean())
-
-
-def description(classifier: Classifier, backbone: str, watermark: str) -> dict[str, str]:
-    """What a weight file says of the filter its weights belong to."""
-    settings = json.dumps(classifier.settings)
-    return {"backbone": backbone, "watermark": watermark, "settings": settings}
-
-
-def load_classifier(path: Path, watermark: str) -> Classifier:
-    """The classifier in ``path``, provided that it was trained for ``watermark``."""
-    about, state = read_weights(path, of="a filter")
-    try:
-        settings = json.loads(about["settings"])
-        classifier = build(about["backbone"], **settings)
-    except (KeyError, ValueError, TypeError) as error:
-        raise CorruptModelError(f"{path} cannot be read as a filter ({error})") from error
-    if about["watermark"] != watermark:
-        raise CorruptModelError(
-            f"{path} was trained for the watermark '{about['watermark']}', not for '{watermark}'"
-        )
-    if classifier.settings != settings:
-        raise CorruptModelError(f"{path} is a filter of an earlier version: train it again")
-    require_match(state, classifier.state_dict(), path, of=f"a {about['backbone']} classifier")
-    classifier.load_state_dict(state)
-    return classifier.eval()

@@ -157,8 +157,7 @@ class Dinov2Hash(ImageHash):
             def gradient(weights: Logits) -> Images:
                 along = torch.from_numpy(weights)
                 [found] = torch.autograd.grad(logits, seen, along, retain_graph=True)
-                of_images: Images = found.numpy()
-                return of_images
+                return found.numpy()
 
             return logits.detach().numpy(), gradient
 

@@ -81,5 +81,4 @@ class HashNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Pictures (N, 3, size, size) in [0, 1] to hash logits (N, 256)."""
-        logits: Tensor = self.head(self.backbone(images))
-        return logits
+        return self.head(self.backbone(images))

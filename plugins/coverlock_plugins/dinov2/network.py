@@ -47,8 +47,7 @@ class Dinov2(nn.Module):
         """The tokens of each picture after the last norm."""
         patches = self.patch_embed(images)
         first = self.cls_token.expand(patches.shape[0], -1, -1)
-        tokens: Tensor = self.norm(self.blocks(torch.cat([first, patches], 1) + self.pos_embed))
-        return tokens
+        return self.norm(self.blocks(torch.cat([first, patches], 1) + self.pos_embed))
 
 
 class PatchEmbedding(nn.Module):
@@ -77,8 +76,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
         x = x + self.ls1(self.attn(self.norm1(x)))
-        y: Tensor = x + self.ls2(self.mlp(self.norm2(x)))
-        return y
+        return x + self.ls2(self.mlp(self.norm2(x)))
 
 
 class Attention(nn.Module):
@@ -94,8 +92,7 @@ class Attention(nn.Module):
         """(N, T, width) -> the same."""
         q, k, v = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(q, k, v)  # (N, heads, T, width / heads)
-        y: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
-        return y
+        return self.proj(mixed.transpose(1, 2).flatten(2))
 
 
 class Mlp(nn.Module):
@@ -107,8 +104,7 @@ class Mlp(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, T, width) -> the same."""
-        y: Tensor = self.fc2(functional.gelu(self.fc1(x)))
-        return y
+        return self.fc2(functional.gelu(self.fc1(x)))
 
 
 class SwiGlu(nn.Module):
@@ -125,8 +121,7 @@ class SwiGlu(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(N, T, width) -> the same."""
         gate, value = self.w12(x).chunk(2, dim=-1)
-        y: Tensor = self.w3(functional.silu(gate) * value)
-        return y
+        return self.w3(functional.silu(gate) * value)
 
 
 class LayerScale(nn.Module):

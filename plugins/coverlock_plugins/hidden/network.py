@@ -33,10 +33,9 @@ class HiddenEncoder(nn.Module):
             planes = repeated(message, cover)
         else:
             planes = self.message_layer(message)
-        marked: Tensor = self.final_layer(
+        return self.final_layer(
             self.after_concat_layer(torch.cat([planes, features, cover], dim=1))
         )
-        return marked
 
 
 class HiddenDecoder(nn.Module):
@@ -56,8 +55,7 @@ class HiddenDecoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, 3, H, W) -> (N, L)."""
-        message: Tensor = self.linear(self.layers(images).flatten(1))
-        return message
+        return self.linear(self.layers(images).flatten(1))
 
 
 class HiddenNetwork(WatermarkNetwork):
@@ -72,16 +70,8 @@ class HiddenNetwork(WatermarkNetwork):
         broadcast: bool = True,
         gap: bool = True,
     ) -> None:
-        super().__init__()
-        self.bits, self.size = bits, size
-        self.settings = {
-            "bits": bits,
-            "size": size,
-            "channels": channels,
-            "decoder_blocks": decoder_blocks,
-            "broadcast": broadcast,
-            "gap": gap,
-        }
+        shape = {"channels": channels, "decoder_blocks": decoder_blocks}
+        super().__init__(bits, size, **shape, broadcast=broadcast, gap=gap)
         self.encoder = HiddenEncoder(bits, size, channels, broadcast)
         self.decoder = HiddenDecoder(bits, channels, decoder_blocks, gap)
 

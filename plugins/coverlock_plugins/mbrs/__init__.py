@@ -11,13 +11,9 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from coverlock_plugins.networks.watermark import (
-    ImportedWatermark,
-    StoredWatermark,
-    imported_weights,
-)
+from coverlock_plugins.networks.watermark import StoredWatermark, imported_weights
 from coverlock_sdk.errors import CorruptModelError, CoverLockError
 from coverlock_sdk.hookspecs import Register, hookimpl
 
@@ -35,42 +31,35 @@ class Mbrs(StoredWatermark):
     """The reference checkpoint, or weights of your own."""
 
     name = "mbrs"
-    reference = Path(__file__).parent / "weights" / "mbrs.safetensors"
+    reference: Path | None = Path(__file__).parent / "weights" / "mbrs.safetensors"
 
-    @staticmethod
-    def build(**settings: Any) -> MbrsNetwork:
+    larger: ClassVar[Mapping[str, int]] = {}
+    """Settings that differ from those in the weight file: a cell of 16 pixels is a bit anywhere."""
+
+    @classmethod
+    def build(cls, **settings: Any) -> MbrsNetwork:
         """The network of these settings, untrained."""
         from coverlock_plugins.mbrs.network import MbrsNetwork
 
-        return MbrsNetwork(**settings)
+        return MbrsNetwork(**{**settings, **cls.larger})
 
 
 class Mbrs100(Mbrs):
-    """A square of 10 x 10 bits: the network is convolutional, and a cell of 16 pixels a bit."""
+    """A square of 10 x 10 bits."""
 
-    name = "mbrs-100"
-
-    @staticmethod
-    def build(**settings: Any) -> MbrsNetwork:
-        """The network of these settings, for a larger picture."""
-        return Mbrs.build(**{**settings, "bits": 100, "size": 160})
+    name, larger = "mbrs-100", {"bits": 100, "size": 160}
 
 
 class Mbrs256(Mbrs):
     """A square of 16 x 16 bits, as long as the paper's."""
 
-    name = "mbrs-256"
-
-    @staticmethod
-    def build(**settings: Any) -> MbrsNetwork:
-        """The network of these settings, for a larger picture."""
-        return Mbrs.build(**{**settings, "bits": 256, "size": 256})
+    name, larger = "mbrs-256", {"bits": 256, "size": 256}
 
 
-class PublishedMbrs(ImportedWatermark, Mbrs):
+class PublishedMbrs(Mbrs):
     """The published weights."""
 
-    name, system = "mbrs-published", "mbrs"
+    name, reference = "mbrs-published", None
 
 
 def trainable() -> Trainable:
@@ -81,8 +70,6 @@ def trainable() -> Trainable:
 
     published = WatermarkRecipe(
         message_weight=10.0,
-        adversarial_weight=1e-4,
-        discriminator_blocks=4,
         noise=(JpegMask(), RealJpeg((50, 50)), Identity()),
         batch=16,
         steps=60_000,

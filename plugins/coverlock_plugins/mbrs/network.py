@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.networks.network import (
+    Chain,
     ConvBNRelu,
     PooledReadout,
     WatermarkNetwork,
@@ -62,34 +63,12 @@ class SqueezeExcite(nn.Module):
         return functional.relu(y * self.se(y) + identity)
 
 
-class Chain(nn.Module):
-    """Blocks in a row, under the name ``layers`` that the published checkpoints give them."""
-
-    def __init__(self, *blocks: nn.Module) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(*blocks)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """One block after the other."""
-        y: Tensor = self.layers(x)
-        return y
-
-
-class Doubling(nn.Module):
+class Doubling(Chain):
     """A transposed convolution that doubles the side, batch normalisation, ReLU."""
 
-    def __init__(self, channels_in: int, channels: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.ConvTranspose2d(channels_in, channels, 2, stride=2),
-            nn.BatchNorm2d(channels),
-            nn.ReLU(),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, in, H, W) -> (N, channels, 2H, 2W)."""
-        y: Tensor = self.layers(x)
-        return y
+    def __init__(self, channels: int) -> None:
+        convolution = nn.ConvTranspose2d(channels, channels, 2, stride=2)
+        super().__init__(convolution, nn.BatchNorm2d(channels), nn.ReLU())
 
 
 def same_width(channels: int, blocks: int) -> Chain:
@@ -124,7 +103,7 @@ class MbrsEncoder(nn.Module):
         if broadcast_gap:
             message_channels, mixed = bits, max(channels, bits)
         else:
-            grow = Chain(*(Doubling(channels, channels) for _ in range(doublings)))
+            grow = Chain(*(Doubling(channels) for _ in range(doublings)))
             settle = same_width(channels, max(blocks - doublings, 1))
             if diffusion:
                 self.message_duplicate_layer = nn.Linear(bits, diffusion)
@@ -142,8 +121,7 @@ class MbrsEncoder(nn.Module):
         image = self.image_first_layer(self.image_pre_layer(cover))
         planes = repeated(message, cover) if self.broadcast_gap else self.processed(message)
         mixed = self.after_concat_layer(torch.cat([image, planes], dim=1))
-        marked: Tensor = self.final_layer(torch.cat([mixed, cover], dim=1))
-        return marked
+        return self.final_layer(torch.cat([mixed, cover], dim=1))
 
     def processed(self, message: Tensor) -> Tensor:
         """The message processor: (N, L) -> (N, channels, H, W)."""
@@ -197,7 +175,6 @@ class MbrsNetwork(WatermarkNetwork):
         diffusion: int = 0,
         broadcast_gap: bool = False,
     ) -> None:
-        super().__init__()
         side = math.isqrt(diffusion or bits)
         cells = size // side if side else 0
         if side**2 != (diffusion or bits) or cells * side != size or cells & (cells - 1):
@@ -205,17 +182,10 @@ class MbrsNetwork(WatermarkNetwork):
                 f"MBRS lays {diffusion or bits} values out in a square that doubles up to {size} "
                 "pixels: choose a square number whose root divides the size by a power of two"
             )
-        self.bits, self.size = bits, size
-        self.settings = {
-            "bits": bits,
-            "size": size,
-            "channels": channels,
-            "blocks": blocks,
-            "diffusion": diffusion,
-            "broadcast_gap": broadcast_gap,
-        }
-        shape = (bits, size, channels, blocks, diffusion, broadcast_gap)
-        self.encoder, self.decoder = MbrsEncoder(*shape), MbrsDecoder(*shape)
+        shape = {"channels": channels, "blocks": blocks, "diffusion": diffusion}
+        super().__init__(bits, size, **shape, broadcast_gap=broadcast_gap)
+        self.encoder = MbrsEncoder(**self.settings)
+        self.decoder = MbrsDecoder(**self.settings)
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """MBRS works in [-1, 1]."""

@@ -10,7 +10,7 @@ The lock around the hash is CoverLock's own, embedding once, so that only the ha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,8 +43,8 @@ class MhdwHash(ImageHash):
 
     name = "mhdw"
     input_size = (SIDE, SIDE)
-    # From `python -m coverlock_plugins.mhdw.fit PHOTOS` on the held-out part of the COCO training
-    # photos, each seen under one distortion of the training distribution.
+    # Fitted to the held-out part of the COCO training photos, each seen as it is and under one
+    # distortion of the training distribution.
     calibration = Calibration(scale=3.1348, power=0.1475)
 
     def __init__(self, seed: int = 0) -> None:
@@ -62,14 +62,13 @@ def block_magnitudes(images: Images) -> npt.NDArray[np.float32]:
     """|DCT| of each luminance block at each of the frequencies: (N, 8, 64)."""
     luminance = np.einsum("c,nchw->nhw", LUMA, images)
     blocks = luminance.reshape(-1, GRID, BLOCK, GRID, BLOCK).swapaxes(2, 3)
-    basis = dct_basis()
-    spectra = basis @ blocks @ basis.T  # (N, 8, 8, 32, 32)
+    spectra = _dct() @ blocks @ _dct().T  # (N, 8, 8, 32, 32)
     low = [spectra[..., down, across].reshape(len(images), -1) for down, across in FREQUENCIES]
     return np.abs(np.stack(low, axis=1))
 
 
-@lru_cache(maxsize=1)
-def dct_basis() -> npt.NDArray[np.float32]:
+@cache
+def _dct() -> npt.NDArray[np.float32]:
     """The orthonormal DCT-II matrix (frequencies, positions) of a block."""
     frequency, position = np.arange(BLOCK)[:, None], np.arange(BLOCK) + 0.5
     basis = np.cos(np.pi * frequency * position / BLOCK) * np.sqrt(2 / BLOCK)

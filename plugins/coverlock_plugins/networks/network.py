@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-
-class NoiseLayer(Protocol):
-    """A way to distort the pictures of a batch."""
-
-    def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Return what is left of ``marked``, at the same size."""
-        ...
+NoiseLayer = Callable[[Tensor, Tensor, np.random.Generator], Tensor]
+"""(marked, covers, rng) to what is left of ``marked`` after a distortion, at the same size."""
 
 
 class WatermarkNetwork(nn.Module, ABC):
@@ -26,10 +21,11 @@ class WatermarkNetwork(nn.Module, ABC):
     converts them to its own range and channel order.
     """
 
-    bits: int
-    size: int
-    settings: dict[str, Any]
-    """The constructor's arguments, kept beside the weights so that a file is enough to load it."""
+    def __init__(self, bits: int, size: int, **others: Any) -> None:
+        super().__init__()
+        self.bits, self.size = bits, size
+        self.settings = {"bits": bits, "size": size, **others}
+        """The constructor's arguments, which a weight file keeps to build the network again."""
 
     @abstractmethod
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
@@ -78,37 +74,24 @@ class Decoder(nn.Module):
         return self.network.decode(images)
 
 
-class ConvBNRelu(nn.Module):
-    """3x3 convolution, batch normalisation, ReLU: the brick of HiDDeN, MBRS and their heirs."""
+class Chain(nn.Module):
+    """Modules in a row, under the name ``layers`` that the published checkpoints give them."""
 
-    def __init__(self, channels_in: int, channels_out: int) -> None:
+    def __init__(self, *modules: nn.Module) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(channels_in, channels_out, 3, padding=1),
-            nn.BatchNorm2d(channels_out),
-            nn.ReLU(),
-        )
+        self.layers = nn.Sequential(*modules)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, in, H, W) -> (N, out, H, W)."""
-        y: Tensor = self.layers(x)
-        return y
+        """One module after the other."""
+        return self.layers(x)
 
 
-class Discriminator(nn.Module):
-    """Tells covers from marked pictures: ConvBNRelu blocks, global pooling, one logit."""
+class ConvBNRelu(Chain):
+    """3x3 convolution, batch normalisation, ReLU: the brick of HiDDeN, MBRS and their heirs."""
 
-    def __init__(self, channels: int = 64, blocks: int = 3) -> None:
-        super().__init__()
-        widths = [3, *[channels] * blocks]
-        pairs = itertools.pairwise(widths)
-        self.before_linear = nn.Sequential(*(ConvBNRelu(a, b) for a, b in pairs))
-        self.linear = nn.Linear(channels, 1)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """(N, 3, H, W) in [0, 1] -> (N, 1), high for covers."""
-        logit: Tensor = self.linear(self.before_linear(2 * images - 1).mean(dim=(2, 3)))
-        return logit
+    def __init__(self, channels_in: int, channels: int) -> None:
+        convolution = nn.Conv2d(channels_in, channels, 3, padding=1)
+        super().__init__(convolution, nn.BatchNorm2d(channels), nn.ReLU())
 
 
 def repeated(messages: Tensor, like: Tensor) -> Tensor:
@@ -142,18 +125,13 @@ class PooledReadout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, channels, H, W) -> (N, bits)."""
-        y: Tensor = self.linear(self.maps(x).mean(dim=(2, 3)))
-        return y
+        return self.linear(self.maps(x).mean(dim=(2, 3)))
 
 
 def in_chunks(module: nn.Module, *batches: Tensor, rows: int = 8) -> Tensor:
     """What ``module`` makes of ``batches``, a few rows at a time to bound the memory it takes."""
-    device, parts = device_of(module), [torch.split(batch, rows) for batch in batches]
+    device = next(module.parameters()).device
+    parts = [torch.split(batch, rows) for batch in batches]
     with torch.inference_mode():
         results = [module(*(p.to(device) for p in part)).cpu() for part in zip(*parts, strict=True)]
     return torch.cat(results)
-
-
-def device_of(network: nn.Module) -> torch.device:
-    """Where a network's weights are."""
-    return next(network.parameters()).device

@@ -35,11 +35,11 @@ class NetworkWatermark(Watermark):
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Run the encoder."""
-        return _run(self._encoder, images, payloads)
+        return run(self._encoder, images, payloads)
 
     def decode(self, images: Images) -> Logits:
         """Run the decoder."""
-        return _run(self._decoder, images)
+        return run(self._decoder, images)
 
     def encoder_module(self) -> torch.nn.Module:
         """The encoder in PyTorch: (pictures, payloads) to marked pictures."""
@@ -53,17 +53,17 @@ class NetworkWatermark(Watermark):
 class StoredWatermark(NetworkWatermark):
     """A watermark in a weight file; a card of the same name beside it holds its calibration.
 
-    A subclass has a ``name``, says where its ``reference`` weights are and how its network is
-    built; ``weights`` names another file, for instance one of your own training.
+    A subclass has a ``name`` and builds its network. ``weights`` names a file of your own training.
     """
 
     name: str
-    reference: Path
+    reference: Path | None = None
+    """The weights that ship; None for those that ``coverlock import`` converts."""
 
     def __init__(self, weights: str | Path | None = None) -> None:
         with needs(f"the watermark '{self.name}'", "PyTorch", "torch"):
             from coverlock_plugins.networks.weights import load_network
-        path = Path(weights) if weights is not None else self._default_weights()
+        path = Path(weights or self.reference or self._imported())
         super().__init__(load_network(path, self.build), self.name, card_of(path))
 
     @staticmethod
@@ -71,22 +71,13 @@ class StoredWatermark(NetworkWatermark):
     def build(**settings: Any) -> WatermarkNetwork:
         """The network of these settings, untrained."""
 
-    def _default_weights(self) -> Path:
-        return self.reference
-
-
-class ImportedWatermark(StoredWatermark):
-    """The published weights of a system, which ``coverlock import`` has converted."""
-
-    system: str
-    """The name under which the converter is registered."""
-
-    def _default_weights(self) -> Path:
-        path = imported_weights(self.system)
+    def _imported(self) -> Path:
+        system = self.name.removesuffix("-published")
+        path = imported_weights(system)
         if not path.exists():
             raise MissingModelError(
-                f"the published weights of '{self.system}' are not on this machine: "
-                f"coverlock import {self.system} CHECKPOINT"
+                f"the published weights of '{system}' are not on this machine: "
+                f"coverlock import {system} CHECKPOINT"
             )
         return path
 
@@ -107,10 +98,10 @@ def card_of(weights: Path) -> dict[str, Any]:
         raise CorruptModelError(f"{card} does not describe weights ({error})") from None
 
 
-def _run(module: torch.nn.Module, *batches: Images | Bits) -> Images:
+def run(module: torch.nn.Module, *batches: Images | Bits, rows: int = 8) -> Images:
+    """What ``module`` makes of NumPy batches, ``rows`` at a time to bound the memory it takes."""
     import torch
 
     from coverlock_plugins.networks.network import in_chunks
 
-    result: Images = in_chunks(module, *map(torch.from_numpy, batches)).numpy()
-    return result
+    return in_chunks(module, *map(torch.from_numpy, batches), rows=rows).numpy()

@@ -77,23 +77,18 @@ class RivaGan(Watermark):
 
     def encoder_module(self) -> torch.nn.Module:
         """The same encoder in PyTorch, with the weights of the graph."""
-        network = self.network()
-        from coverlock_plugins.networks.network import Encoder
-
-        return Encoder(network).eval()
+        return self._in_torch()[0]
 
     def decoder_module(self) -> torch.nn.Module:
         """The same decoder in PyTorch, with the weights of the graph."""
-        network = self.network()
-        from coverlock_plugins.networks.network import Decoder
+        return self._in_torch()[1]
 
-        return Decoder(network).eval()
-
-    def network(self) -> RivaganNetwork:
-        """Encoder and decoder in PyTorch, for training on, export and analysis."""
+    def _in_torch(self) -> tuple[torch.nn.Module, torch.nn.Module]:
         with needs("'rivagan' as a PyTorch module", None, "torch"):
+            from coverlock_plugins.networks.network import Decoder, Encoder
             from coverlock_plugins.rivagan.network import from_onnx
-        return from_onnx(self._folder / ENCODER, self._folder / DECODER)
+        network = from_onnx(self._folder / ENCODER, self._folder / DECODER)
+        return Encoder(network).eval(), Decoder(network).eval()
 
 
 class TrainedRivaGan(StoredWatermark):

@@ -9,7 +9,6 @@ of length one in the published graphs have none here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
@@ -18,29 +17,10 @@ from onnx import numpy_helper
 from torch import Tensor, nn
 
 from coverlock_plugins.networks.network import WatermarkNetwork
-from coverlock_sdk.errors import CoverLockError
 
 HIDDEN = 32
 SHARPNESS = 4.0
 """Of untrained attention: a pixel that attends to all bits alike would tell of none."""
-PUBLISHED = {"bits": 32, "kernel": 11, "fixed_attention": False}
-"""What the published graphs are made for; they take pictures of any size."""
-
-
-class Attention(nn.Sequential):
-    """Frames (N, 3, H, W) to scores (N, D, H, W), one plane a bit."""
-
-    def __init__(self, bits: int, kernel: int) -> None:
-        scores = nn.BatchNorm2d(bits)
-        nn.init.constant_(scores.weight, SHARPNESS)
-        super().__init__(
-            _convolution(3, HIDDEN, kernel),
-            nn.Tanh(),
-            nn.BatchNorm2d(HIDDEN),
-            _convolution(HIDDEN, bits, kernel),
-            nn.Tanh(),
-            scores,
-        )
 
 
 class FixedAttention(nn.Module):
@@ -63,30 +43,16 @@ class RivaganNetwork(WatermarkNetwork):
     def __init__(
         self, bits: int = 32, size: int = 256, kernel: int = 11, fixed_attention: bool = False
     ) -> None:
-        super().__init__()
-        self.bits, self.size, self.strength = bits, size, self.STRENGTH
-        self.settings = {
-            "bits": bits,
-            "size": size,
-            "kernel": kernel,
-            "fixed_attention": fixed_attention,
-        }
-        self.attention: nn.Module = (
-            FixedAttention(bits, size) if fixed_attention else Attention(bits, kernel)
-        )
-        self.encoder = nn.Sequential(
-            _convolution(4, HIDDEN, kernel),
-            nn.Tanh(),
-            nn.BatchNorm2d(HIDDEN),
-            _convolution(HIDDEN, 3, kernel),
-            nn.Tanh(),
-        )
-        self.decoder = nn.Sequential(
-            _convolution(3, HIDDEN, kernel),
-            nn.Tanh(),
-            nn.BatchNorm2d(HIDDEN),
-            _convolution(HIDDEN, bits, kernel),
-        )
+        super().__init__(bits, size, kernel=kernel, fixed_attention=fixed_attention)
+        self.strength = self.STRENGTH
+        if fixed_attention:
+            self.attention: nn.Module = FixedAttention(bits, size)
+        else:
+            scores = nn.BatchNorm2d(bits)
+            nn.init.constant_(scores.weight, SHARPNESS)
+            self.attention = _layers(3, bits, kernel, nn.Tanh(), scores)
+        self.encoder = _layers(4, 3, kernel, nn.Tanh())
+        self.decoder = _layers(3, bits, kernel)
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """Each pixel is told the bit that it attends to, and moves by two grey levels at most.
@@ -107,8 +73,7 @@ class RivaganNetwork(WatermarkNetwork):
         """The mean over the picture of what each pixel says about its bit."""
         frames = _frames(images)
         attention = torch.softmax(self.attention(frames), dim=1)
-        logits: Tensor = (self.decoder(frames) * attention).mean(dim=(2, 3))
-        return logits
+        return (self.decoder(frames) * attention).mean(dim=(2, 3))
 
 
 def from_onnx(encoder: Path, decoder: Path) -> RivaganNetwork:
@@ -116,50 +81,28 @@ def from_onnx(encoder: Path, decoder: Path) -> RivaganNetwork:
     network = RivaganNetwork()
     weights: dict[str, Tensor] = {}
     for file, part in ((encoder, "encoder"), (decoder, "decoder")):
-        for name, values in _initializers(onnx.load(file)).items():
-            weights[_own_name(name, part)] = values
+        for held in onnx.load(file).graph.initializer:
+            module, _, rest = held.name.partition(".")
+            own = {"_attention": "attention", "_conv": part}.get(module)
+            values = torch.tensor(numpy_helper.to_array(held))
+            if own:  # without the time axis of kernels
+                weights[f"{own}.{rest}"] = values.squeeze(2) if values.ndim == 5 else values
     # The number of batches seen in training is not in a graph, because nothing uses it.
     counters = [n for n in network.state_dict() if n.endswith("num_batches_tracked")]
     network.load_state_dict(weights | dict.fromkeys(counters, torch.tensor(0)))
     return network.eval()
 
 
-def into_onnx(network: RivaganNetwork, graph: Path, part: str) -> bytes:
-    """One of the published graphs (``part``: encoder or decoder) with the network's weights."""
-    others = {name: network.settings[name] for name in PUBLISHED}
-    if others != PUBLISHED:
-        raise CoverLockError(
-            f"the published graphs of RivaGAN are for {PUBLISHED}, not for {others}: "
-            "use such a network as load_watermark('rivagan-trained', weights=...)"
-        )
-    model, state = onnx.load(graph), network.state_dict()
-    for initializer in model.graph.initializer:
-        if _is_weight(initializer.name):
-            shape = tuple(initializer.dims)
-            values = state[_own_name(initializer.name, part)].float().reshape(shape).numpy()
-            initializer.CopyFrom(numpy_helper.from_array(values, initializer.name))
-    content: bytes = model.SerializeToString()
-    return content
-
-
-def _initializers(model: onnx.ModelProto) -> Mapping[str, Tensor]:
-    """A graph's weights without the time axis of their kernels."""
-    arrays = {i.name: torch.tensor(numpy_helper.to_array(i)) for i in model.graph.initializer}
-    weights = {name: values for name, values in arrays.items() if _is_weight(name)}
-    return {name: v.squeeze(2) if v.ndim == 5 else v for name, v in weights.items()}
-
-
-def _is_weight(name: str) -> bool:
-    return name.startswith(("_attention.", "_conv."))
-
-
-def _own_name(name: str, part: str) -> str:
-    return name.replace("_attention.", "attention.").replace("_conv.", f"{part}.")
-
-
 def _frames(images: Tensor) -> Tensor:
     return 2 * images.flip(1) - 1
 
 
-def _convolution(channels_in: int, channels: int, kernel: int) -> nn.Conv2d:
-    return nn.Conv2d(channels_in, channels, kernel, padding=kernel // 2)
+def _layers(channels_in: int, channels: int, kernel: int, *after: nn.Module) -> nn.Sequential:
+    """Two convolutions with 32 channels between them."""
+    return nn.Sequential(
+        nn.Conv2d(channels_in, HIDDEN, kernel, padding=kernel // 2),
+        nn.Tanh(),
+        nn.BatchNorm2d(HIDDEN),
+        nn.Conv2d(HIDDEN, channels, kernel, padding=kernel // 2),
+        *after,
+    )

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +39,7 @@ class _Inert:
         self.state = state
 
 
-@dataclass(frozen=True)
-class _Tensor:
+class _Tensor(NamedTuple):
     """Where the values of a tensor will be found once the storages have been read."""
 
     storage: str
@@ -53,8 +50,7 @@ class _Tensor:
 def _rebuild_tensor(
     storage: str, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any
 ) -> _Tensor:
-    contiguous = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-    if strides != contiguous:
+    if strides != tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))):
         raise _RefusedError(f"a tensor with strides {strides}")
     return _Tensor(storage, offset, shape)
 
@@ -67,44 +63,41 @@ def _empty_dict(*_: Any) -> dict[Any, Any]:
     return {}
 
 
-ALLOWED: Mapping[tuple[str, str], Callable[..., Any] | str] = MappingProxyType(
-    {
-        ("collections", "OrderedDict"): _empty_dict,
-        ("collections", "defaultdict"): _empty_dict,
-        ("__builtin__", "dict"): _empty_dict,
-        ("torch", "FloatStorage"): "<f4",
-        ("torch", "LongStorage"): "<i8",
-        ("torch", "device"): _Inert,
-        ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
-        ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
-        ("torch.nn.backends.thnn", "_get_thnn_function_backend"): _Inert,
-        ("torch.nn.modules.activation", "LeakyReLU"): _Inert,
-        ("torch.nn.modules.batchnorm", "BatchNorm2d"): _Inert,
-        ("torch.nn.modules.container", "Sequential"): _Inert,
-        ("torch.nn.modules.conv", "Conv2d"): _Inert,
-        ("torch.optim.adam", "Adam"): _Inert,
-        ("steganogan.critics", "BasicCritic"): _Inert,
-        ("steganogan.decoders", "DenseDecoder"): _Inert,
-        ("steganogan.encoders", "DenseEncoder"): _Inert,
-        ("steganogan.models", "SteganoGAN"): _Inert,
-    }
-)
+ALLOWED: Mapping[str, Any] = {
+    "collections.OrderedDict": _empty_dict,
+    "collections.defaultdict": _empty_dict,
+    "__builtin__.dict": _empty_dict,
+    "torch.FloatStorage": "<f4",
+    "torch.LongStorage": "<i8",
+    "torch.device": _Inert,
+    "torch._utils._rebuild_parameter": _rebuild_parameter,
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
+    "torch.nn.backends.thnn._get_thnn_function_backend": _Inert,
+    "torch.nn.modules.activation.LeakyReLU": _Inert,
+    "torch.nn.modules.batchnorm.BatchNorm2d": _Inert,
+    "torch.nn.modules.container.Sequential": _Inert,
+    "torch.nn.modules.conv.Conv2d": _Inert,
+    "torch.optim.adam.Adam": _Inert,
+    "steganogan.critics.BasicCritic": _Inert,
+    "steganogan.decoders.DenseDecoder": _Inert,
+    "steganogan.encoders.DenseEncoder": _Inert,
+    "steganogan.models.SteganoGAN": _Inert,
+}
 """Every name the checkpoint may use, and what stands in for it."""
 
 
 class _Unpickler(pickle.Unpickler):
-    """Knows the allow-list and nothing else."""
+    """Knows the names that are ``allowed`` and nothing else."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, allowed: Mapping[str, Any]) -> None:
         super().__init__(file)
-        self.dtypes: dict[str, str] = {}
+        self.allowed, self.dtypes = allowed, dict[str, str]()
 
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for ``module.name``."""
-        try:
-            return ALLOWED[module, name]
-        except KeyError:
-            raise _RefusedError(f"{module}.{name}") from None
+        if f"{module}.{name}" not in self.allowed:
+            raise _RefusedError(f"{module}.{name}")
+        return self.allowed[f"{module}.{name}"]
 
     def persistent_load(self, pid: Any) -> Any:
         """A class that comes with its source text (which is ignored), or the key of a storage."""
@@ -119,14 +112,6 @@ class _Unpickler(pickle.Unpickler):
         raise _RefusedError(f"a {kind!r} entry of an unknown form")
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """Reads numbers, strings and lists, and no name at all."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Refuse."""
-        raise _RefusedError(f"{module}.{name}")
-
-
 def read_checkpoint(path: Path) -> Tensors:
     """The tensors of the encoder and the decoder in ``path``, by names like "encoder.conv1.0.bias".
 
@@ -138,8 +123,8 @@ def read_checkpoint(path: Path) -> Tensors:
         return {
             f"{part}.{block}.{layer}.{name}": _values(tensor, storages)
             for part in ("encoder", "decoder")
-            for block, blocks in _children(model.state[part])
-            for layer, layers in _children(blocks)
+            for block, blocks in model.state[part].state["_modules"].items()
+            for layer, layers in blocks.state["_modules"].items()
             for group in ("_parameters", "_buffers")
             for name, tensor in layers.state.get(group, {}).items()
             if name != "num_batches_tracked"
@@ -156,22 +141,16 @@ def read_checkpoint(path: Path) -> Tensors:
 
 
 def _read(file: BinaryIO) -> tuple[_Inert, dict[str, npt.NDArray[Any]]]:
-    magic, protocol, system = (_PlainUnpickler(file).load() for _ in range(3))
+    magic, protocol, system = (_Unpickler(file, {}).load() for _ in range(3))
     if (magic, protocol, system["little_endian"]) != (MAGIC, PROTOCOL, True):
         raise ValueError("its header is not that of a torch checkpoint")
-    unpickler = _Unpickler(file)
-    model = unpickler.load()
-    storages = {}
-    for key in _PlainUnpickler(file).load():
+    unpickler = _Unpickler(file, ALLOWED)
+    model, storages = unpickler.load(), {}
+    for key in _Unpickler(file, {}).load():
         dtype = np.dtype(unpickler.dtypes[key])
         length = int.from_bytes(file.read(8), "little")
-        content = file.read(length * dtype.itemsize)
-        storages[key] = np.frombuffer(content, dtype, count=length)
+        storages[key] = np.frombuffer(file.read(length * dtype.itemsize), dtype, count=length)
     return model, storages
-
-
-def _children(module: _Inert) -> list[tuple[str, _Inert]]:
-    return list(module.state["_modules"].items())
 
 
 def _values(tensor: _Tensor, storages: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:

@@ -36,8 +36,7 @@ class Dense(nn.Module):
         first = self.conv1(images)
         second = self.conv2(torch.cat([first, *planes], dim=1))
         third = self.conv3(torch.cat([first, second, *planes], dim=1))
-        result: Tensor = self.conv4(torch.cat([first, second, third, *planes], dim=1))
-        return result
+        return self.conv4(torch.cat([first, second, third, *planes], dim=1))
 
 
 class Decoder(Dense):

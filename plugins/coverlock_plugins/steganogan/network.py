@@ -28,11 +28,6 @@ class Block:
     scale: FloatArray | None  # (out, 1): batch normalisation on running statistics is affine
     shift: FloatArray | None
 
-    @property
-    def channels(self) -> int:
-        """The number of channels it puts out."""
-        return len(self.bias)
-
 
 def build(weights: Mapping[str, FloatArray], part: str, extra: int = 0) -> list[Block]:
     """The four blocks of ``part``.
@@ -61,15 +56,8 @@ def build(weights: Mapping[str, FloatArray], part: str, extra: int = 0) -> list[
 
 def run(blocks: list[Block], image: FloatArray, extra: FloatArray | None = None) -> FloatArray:
     """What the network makes of ``image`` (3, H, W) and the planes of ``extra`` (D, H, W)."""
-    _, height, width = image.shape
-    depth = 0 if extra is None else len(extra)
-    maps = _padded(depth + sum(block.channels for block in blocks[:-1]), height, width)
-    if extra is not None:
-        maps[:depth, 1:-1, 1:-1] = extra
-    first = _padded(3, height, width)
-    first[:, 1:-1, 1:-1] = image
-
-    seen, free = first, depth
+    extra = np.empty((0, *image.shape[1:]), np.float32) if extra is None else extra
+    maps, seen = _padded(extra), _padded(image)
     for block in blocks:
         output = _convolve(block, seen)
         if block.scale is None or block.shift is None:
@@ -77,9 +65,7 @@ def run(blocks: list[Block], image: FloatArray, extra: FloatArray | None = None)
         np.maximum(output, LEAK * output, out=output)
         output *= block.scale[:, :, None]
         output += block.shift[:, :, None]
-        maps[free : free + block.channels, 1:-1, 1:-1] = output
-        free += block.channels
-        seen = maps[:free]
+        maps = seen = np.concatenate([maps, _padded(output)])
     raise AssertionError("the last block of a network has no normalisation")
 
 
@@ -92,9 +78,9 @@ def _convolve(block: Block, padded: FloatArray) -> FloatArray:
     """
     channels, height, width = padded.shape
     products = block.taps.reshape(-1, channels) @ padded.reshape(channels, -1)
-    products = products.reshape(9, block.channels, -1)
+    products = products.reshape(9, len(block.bias), -1)
     start, end = width + 1, (height - 1) * width - 1
-    total = np.empty((block.channels, height * width), np.float32)
+    total = np.empty((len(block.bias), height * width), np.float32)
     inside = total[:, start:end]
     inside[:] = block.bias
     for product, (down, right) in zip(products, TAPS, strict=True):
@@ -103,8 +89,8 @@ def _convolve(block: Block, padded: FloatArray) -> FloatArray:
     return total.reshape(-1, height, width)[:, 1:-1, 1:-1]
 
 
-def _padded(channels: int, height: int, width: int) -> FloatArray:
-    return np.zeros((channels, height + 2, width + 2), np.float32)
+def _padded(planes: FloatArray) -> FloatArray:
+    return np.pad(planes, ((0, 0), (1, 1), (1, 1)))
 
 
 def _column(values: npt.NDArray[np.floating]) -> FloatArray:

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from coverlock_plugins.networks.watermark import card_of
+from coverlock_plugins.networks.watermark import card_of, run
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
@@ -36,19 +36,21 @@ class Vine(Watermark):
 
     ``weights`` is a folder of converted parts, or a file that ``coverlock train watermark vine``
     wrote. ``layout`` changes the networks themselves (see ``network.Layout``), for parts that have
-    other sizes; ``broadcast_gap=True`` is the paper's intervention, which did not converge there.
+    other sizes.
     """
 
     name = "vine"
 
     def __init__(self, size: int = 256, weights: str | Path | None = None, **layout: Any) -> None:
         stored, network = _modules()
+        from coverlock_plugins.networks.weights import load_network
+
         self._layout = network.Layout(**layout)
-        self._weights = Path(weights or _default_folder(self._layout.broadcast_gap))
+        self._weights = Path(weights or _default_folder())
         self._networks: dict[str, torch.nn.Module] = {}
         self._loading = Lock()
         if self._weights.is_file():
-            trained = stored.load_trained(self._weights)
+            trained: Any = load_network(self._weights, network.VineNetwork)
             self._layout, size = trained.layout, trained.size
             self._networks = {"encoder": trained.encoder, "decoder": trained.decoder}
             self.card = card_of(self._weights)
@@ -62,11 +64,11 @@ class Vine(Watermark):
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Run the encoder, one picture after the other to bound the memory it takes."""
-        return self._run(self.encoder_module(), images, payloads)
+        return run(self.encoder_module(), images, payloads, rows=1)
 
     def decode(self, images: Images) -> Logits:
         """Run the decoder, one picture after the other as well."""
-        return self._run(self.decoder_module(), images)
+        return run(self.decoder_module(), images, rows=1)
 
     def encoder_module(self) -> torch.nn.Module:
         """Pictures (N, 3, H, W) in [0, 1] and bits (N, L) to marked pictures."""
@@ -87,15 +89,6 @@ class Vine(Watermark):
                 self._networks[name] = load(self._weights, self._layout)
             device = "cuda" if torch.cuda.is_available() else "cpu"
             return self._networks[name].to(device)
-
-    def _run(self, module: torch.nn.Module, *batches: Images | Bits) -> Images:
-        import torch
-
-        from coverlock_plugins.networks.network import in_chunks
-
-        tensors = [torch.from_numpy(batch.copy()) for batch in batches]
-        result: Images = in_chunks(module, *tensors, rows=1).numpy()
-        return result
 
 
 def trainable() -> Trainable:
@@ -139,8 +132,7 @@ def trainable() -> Trainable:
 def import_official(file: Path) -> Path:
     """Convert one of the published files; see the top of this module for what they are."""
     stored, network = _modules()
-    folder: Path = stored.import_official(file, _default_folder(), network.Layout())
-    return folder
+    return stored.import_official(file, _default_folder(), network.Layout())
 
 
 def _modules() -> tuple[Any, Any]:
@@ -150,8 +142,8 @@ def _modules() -> tuple[Any, Any]:
     return weights, network
 
 
-def _default_folder(broadcast_gap: bool = False) -> Path:
-    return cache_folder() / ("vine-broadcast-gap" if broadcast_gap else "vine")
+def _default_folder() -> Path:
+    return cache_folder() / "vine"
 
 
 @hookimpl

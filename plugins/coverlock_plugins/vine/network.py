@@ -7,6 +7,7 @@ of the published files.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_plugins.convnext.network import BASE, ConvNeXt, LayerNorm2d, Shape
+from coverlock_plugins.convnext.network import BASE, ConvNeXt, Shape
 from coverlock_plugins.networks.network import WatermarkNetwork
 
 TIMESTEP = 999
@@ -46,11 +47,6 @@ class Layout:
     """The shape of the decoder, a ConvNeXt-Base."""
     classes: int = 1000
     """Width of ConvNeXt's own last layer, which another maps to the bits."""
-    broadcast_gap: bool = False
-    """The paper's intervention: bits broadcast to every pixel, read by global average pooling.
-
-    The paper's did not converge with it (bit accuracy 0.6 at 7 dB), and no weights are published.
-    """
 
     @property
     def decoder(self) -> Shape:
@@ -62,22 +58,17 @@ class VineNetwork(WatermarkNetwork):
     """Encoder and decoder as one network, for the trainer."""
 
     def __init__(self, size: int = 256, **layout: Any) -> None:
-        super().__init__()
-        self.layout = Layout(**layout)
-        self.bits, self.size = self.layout.bits, size
-        self.settings = {"size": size, **asdict(self.layout)}
-        self.encoder = Encoder(self.layout)
-        self.decoder = build_decoder(self.layout)
+        shape = Layout(**layout)
+        super().__init__(size=size, **asdict(shape))
+        self.layout, self.encoder, self.decoder = shape, Encoder(shape), Decoder(shape)
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """The marked pictures."""
-        marked: Tensor = self.encoder(images, messages)
-        return marked
+        return self.encoder(images, messages)
 
     def decode(self, images: Tensor) -> Tensor:
         """The logits of the bits."""
-        logits: Tensor = self.decoder(images)
-        return logits
+        return self.decoder(images)
 
 
 class Encoder(nn.Module):
@@ -87,8 +78,7 @@ class Encoder(nn.Module):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
-        adaptor = BroadcastAdaptor(layout.bits) if layout.broadcast_gap else Adaptor(layout)
-        self.sec_encoder: nn.Module = adaptor
+        self.sec_encoder = Adaptor(layout)
         self.unet = UNet2DConditionModel(
             sample_size=64,
             block_out_channels=tuple(layout.unet),
@@ -124,30 +114,7 @@ class Decoder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """The logits of the bits."""
-        logits: Tensor = self.convnext(images)
-        return logits
-
-
-class PooledDecoder(nn.Module):
-    """The intervention's decoder: a map of the bits, averaged over the picture as in HiDDeN."""
-
-    def __init__(self, layout: Layout) -> None:
-        super().__init__()
-        self.features = ConvNeXt(layout.decoder).features
-        self.norm = LayerNorm2d(layout.decoder.widths[-1])
-        self.to_bits = nn.Conv2d(layout.decoder.widths[-1], layout.bits, kernel_size=1)
-        self.linear = nn.Linear(layout.bits, layout.bits)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """The logits of the bits."""
-        bits = self.to_bits(self.norm(self.features(images)))  # (N, L, H / 32, W / 32)
-        logits: Tensor = self.linear(bits.mean(dim=(2, 3)))
-        return logits
-
-
-def build_decoder(layout: Layout) -> Decoder | PooledDecoder:
-    """The decoder of ``layout``."""
-    return PooledDecoder(layout) if layout.broadcast_gap else Decoder(layout)
+        return self.convnext(images)
 
 
 class Adaptor(nn.Module):
@@ -156,10 +123,10 @@ class Adaptor(nn.Module):
     def __init__(self, layout: Layout) -> None:
         super().__init__()
         self.side = layout.side
-        self.secret_dense1 = Dense(layout.bits, layout.side**2)
-        self.secret_dense2 = Dense(layout.side**2, 3 * layout.side**2)
-        self.conv1 = Convolution(6, 6)
-        self.conv2 = Convolution(6, 3)
+        self.secret_dense1 = dense(layout.bits, layout.side**2)
+        self.secret_dense2 = dense(layout.side**2, 3 * layout.side**2)
+        self.conv1 = convolution(6, 6)
+        self.conv2 = convolution(6, 3)
 
     def forward(self, payloads: Tensor, images: Tensor) -> Tensor:
         """Bits (N, L) and pictures (N, 3, H, W) in [-1, 1] to pictures."""
@@ -169,46 +136,18 @@ class Adaptor(nn.Module):
         return self.conv2(self.conv1(torch.cat([drawn, images], dim=1)).relu())
 
 
-class BroadcastAdaptor(nn.Module):
-    """Gives every pixel the whole message, beside features of the picture around it."""
-
-    def __init__(self, bits: int, features: int = 6) -> None:
-        super().__init__()
-        self.conv1 = Convolution(3, features)
-        self.conv2 = Convolution(bits + features, 3)
-
-    def forward(self, payloads: Tensor, images: Tensor) -> Tensor:
-        """Bits (N, L) and pictures (N, 3, H, W) in [-1, 1] to pictures."""
-        planes = (2 * payloads - 1)[:, :, None, None].expand(-1, -1, *images.shape[2:])
-        return self.conv2(torch.cat([planes, self.conv1(images).relu()], dim=1))
-
-
-class Dense(nn.Module):
+def dense(before: int, after: int) -> nn.Sequential:
     """A fully connected layer, one name deeper."""
-
-    def __init__(self, before: int, after: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(before, after)
-        nn.init.kaiming_normal_(self.linear.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, before) -> (N, after)."""
-        y: Tensor = self.linear(x)
-        return y
+    linear = nn.Linear(before, after)
+    nn.init.kaiming_normal_(linear.weight)
+    return nn.Sequential(OrderedDict(linear=linear))
 
 
-class Convolution(nn.Module):
+def convolution(before: int, after: int) -> nn.Sequential:
     """A 3x3 convolution, one name deeper."""
-
-    def __init__(self, before: int, after: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(before, after, kernel_size=3, padding=1)
-        nn.init.kaiming_normal_(self.conv.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, before, H, W) -> (N, after, H, W)."""
-        y: Tensor = self.conv(x)
-        return y
+    conv = nn.Conv2d(before, after, kernel_size=3, padding=1)
+    nn.init.kaiming_normal_(conv.weight)
+    return nn.Sequential(OrderedDict(conv=conv))
 
 
 def denoised(latents: Tensor, noise: Tensor) -> Tensor:
@@ -253,5 +192,4 @@ def decode_latents(vae: Any, latents: Tensor, skips: list[Tensor]) -> Tensor:
     x = decoder.mid_block(decoder.conv_in(vae.post_quant_conv(latents / vae.config.scaling_factor)))
     for name, block, skip in zip(SKIPS, decoder.up_blocks, reversed(skips), strict=True):
         x = block(x + decoder.get_submodule(name)(skip))
-    pictures: Tensor = decoder.conv_out(decoder.conv_act(decoder.conv_norm_out(x)))
-    return pictures
+    return decoder.conv_out(decoder.conv_act(decoder.conv_norm_out(x)))

@@ -10,7 +10,6 @@ A folder holds one file for each part of the system, since they are published ap
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -18,15 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from coverlock_plugins.networks.weights import load_network
-from coverlock_plugins.vine.network import (
-    Decoder,
-    Encoder,
-    Layout,
-    PooledDecoder,
-    VineNetwork,
-    build_decoder,
-)
+from coverlock_plugins.vine.network import Decoder, Encoder, Layout
 from coverlock_sdk.errors import CorruptModelError, MissingModelError
 from coverlock_sdk.models.checkpoints import read_checkpoint, require_match, require_weights
 
@@ -67,14 +58,6 @@ def import_official(file: Path, folder: Path, layout: Layout) -> Path:
     return folder
 
 
-def save(encoder: Encoder, decoder: Decoder | PooledDecoder, folder: Path) -> None:
-    """Write networks of any layout, as ``load_encoder`` and ``load_decoder`` want them."""
-    for part in ENCODER_PARTS:
-        _write(folder, part, encoder.get_submodule(part).state_dict())
-    _write(folder, "prompt", {"prompt": encoder.prompt})
-    _write(folder, "decoder", _bare(decoder).state_dict())
-
-
 def load_encoder(folder: Path, layout: Layout) -> Encoder:
     """The encoder, from its four files in ``folder``."""
     require_parts(folder, (*ENCODER_PARTS, "prompt"))
@@ -89,19 +72,12 @@ def load_encoder(folder: Path, layout: Layout) -> Encoder:
     return encoder.eval()
 
 
-def load_decoder(folder: Path, layout: Layout) -> Decoder | PooledDecoder:
+def load_decoder(folder: Path, layout: Layout) -> Decoder:
     """The decoder, from its file in ``folder``."""
     require_parts(folder, ("decoder",))
-    decoder = build_decoder(layout)
-    _load(_bare(decoder), folder, "decoder")
+    decoder = Decoder(layout)
+    _load(decoder.convnext, folder, "decoder")
     return decoder.eval()
-
-
-def load_trained(file: Path) -> VineNetwork:
-    """A network of any layout, as the trainer wrote it."""
-    network = load_network(file, VineNetwork)
-    assert isinstance(network, VineNetwork)
-    return network
 
 
 def require_parts(folder: Path, parts: Iterable[str]) -> None:
@@ -117,9 +93,9 @@ def require_parts(folder: Path, parts: Iterable[str]) -> None:
 def _expected(layout: Layout) -> dict[str, State]:
     """The names and shapes of every part."""
     with torch.device("meta"):
-        encoder, decoder = Encoder(layout), build_decoder(layout)
+        encoder, decoder = Encoder(layout), Decoder(layout)
     parts = {part: encoder.get_submodule(part).state_dict() for part in ENCODER_PARTS}
-    return {**parts, "decoder": _bare(decoder).state_dict()}
+    return {**parts, "decoder": decoder.convnext.state_dict()}
 
 
 def _split(weights: State, expected: Mapping[str, State]) -> dict[str, State]:
@@ -179,11 +155,6 @@ def _text_encoder(weights: Mapping[str, Tensor]) -> State:
     return {name: value for name, value in named.items() if not name.endswith("position_ids")}
 
 
-def _bare(decoder: Decoder | PooledDecoder) -> nn.Module:
-    """The module whose names the authors' own decoder file has."""
-    return decoder.convnext if isinstance(decoder, Decoder) else decoder
-
-
 def _load(module: nn.Module, folder: Path, part: str) -> None:
     path = folder / f"{part}.safetensors"
     state = require_weights(read_checkpoint(path), path)
@@ -203,5 +174,4 @@ def _write(folder: Path, part: str, state: Mapping[str, Tensor]) -> None:
             f"cannot write to {folder} ({error}): set COVERLOCK_MODELS to a folder with 5 GB free"
         ) from error
     finally:
-        with suppress(OSError):
-            scratch.unlink()
+        scratch.unlink(missing_ok=True)

@@ -9,7 +9,6 @@ torch = pytest.importorskip("torch")
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_training.hashes.features import (  # noqa: E402
-    CachedFeatures,
     evaluation_features,
     features_of,
     training_features,
@@ -45,10 +44,3 @@ def test_held_out_features_are_those_of_the_evaluation(paths, tmp_path):
     picture, rng = rgb(paths[2]), np.random.default_rng([0, *paths[2].name.encode()])
     views = [picture, *(distort(picture, rng) for distort in EVALUATION.values())]
     np.testing.assert_allclose(found[2, :7], features(views), atol=1e-6)
-
-
-def test_pairs_are_a_clean_photo_and_one_of_its_views():
-    values = np.arange(4 * 3, dtype=np.float32).reshape(4, 3, 1)
-    clean, distorted = CachedFeatures(values).pairs(np.array([1, 3, 1]), np.random.default_rng(0))
-    assert clean[:, 0].tolist() == [3, 9, 3]
-    assert all(int(b - a) in (1, 2) for a, b in zip(clean[:, 0], distorted[:, 0], strict=True))

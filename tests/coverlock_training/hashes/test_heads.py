@@ -1,6 +1,7 @@
 """Whole training runs of a head, as small as they can be."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,12 +15,12 @@ from coverlock_training.hashes.figures import figures_of  # noqa: E402
 from coverlock_training.hashes.heads import (  # noqa: E402
     HeadData,
     HeadRecipe,
+    HeadTraining,
     logits_of,
     train_head,
 )
-from coverlock_training.loop import Schedule  # noqa: E402
 
-SHORT = HeadRecipe(schedule=Schedule(steps=3, batch=4, rate=1e-3, record_every=3), held_out=0.3)
+SHORT = HeadRecipe(steps=3, batch=4, rate=1e-3, record_every=3)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,27 @@ def test_a_head_is_trained_rounded_and_written(data, tmp_path):
     head = HashHead(48)
     head.load_state_dict(weights)
     assert figures == figures_of(logits_of(head, data.held_out[:, :7]) > 0)
+
+
+def test_a_batch_is_photos_and_one_view_of_each(tmp_path):
+    values = np.arange(4 * 3, dtype=np.float32).reshape(4, 3, 1)
+    training = HeadTraining(HashHead(1), values, SHORT, tmp_path)
+    clean, distorted = training.draw(0, np.random.default_rng(0))[:, 0].chunk(2)
+    assert sorted(clean.tolist()) == [0, 3, 6, 9]
+    assert set((distorted - clean).tolist()) <= {1, 2}
+
+
+def test_training_lowers_the_loss_and_is_decided_by_the_seed(data, tmp_path):
+    def curve(seed: int, folder: str) -> list[dict[str, float]]:
+        recipe = replace(SHORT, steps=30, curve_every=1, seed=seed)
+        train_head(data, tmp_path / folder, recipe)
+        return json.loads((tmp_path / folder / "head" / "history.json").read_text())["steps"]
+
+    steps = curve(0, "one")
+    assert steps[-1]["total"] < 0.7 * steps[0]["total"]
+    assert {"contrastive", "stability", "balance", "variance"} < set(steps[0])
+    assert curve(0, "two") == steps
+    assert curve(1, "three") != steps
 
 
 @pytest.mark.gpu

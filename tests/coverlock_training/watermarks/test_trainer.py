@@ -14,7 +14,7 @@ from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_training.muon import Muon  # noqa: E402
 from coverlock_training.watermarks.noise import EVERYDAY, Mixed  # noqa: E402
 from coverlock_training.watermarks.photos import TrainingPhotos  # noqa: E402
-from coverlock_training.watermarks.trainer import WatermarkRecipe, train  # noqa: E402
+from coverlock_training.watermarks.trainer import WatermarkRecipe, WatermarkTraining  # noqa: E402
 from tests.conftest import saved_pictures  # noqa: E402
 
 RECIPE = WatermarkRecipe(batch=4, steps=4, record_every=2, rate=1e-2)
@@ -24,10 +24,8 @@ class Patterns(WatermarkNetwork):
     """A learned pattern a bit, added; read back by a learned projection."""
 
     def __init__(self, bits: int = 4, size: int = 48) -> None:
-        super().__init__()
+        super().__init__(bits, size)
         torch.manual_seed(3)
-        self.bits, self.size = bits, size
-        self.settings = {"bits": bits, "size": size}
         self.patterns = torch.nn.Linear(bits, 3 * size * size, bias=False)
         self.reading = torch.nn.Linear(3 * size * (size - 1), bits)
 
@@ -46,6 +44,12 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def photos(folder, tmp_path):
     return TrainingPhotos(sorted(folder.iterdir()), 48, tmp_path / "cache")
+
+
+def train(*given) -> WatermarkTraining:
+    training = WatermarkTraining(*given)
+    training.run()
+    return training
 
 
 def weights(network: WatermarkNetwork) -> np.ndarray:
@@ -76,7 +80,7 @@ def test_a_checkpoint_that_does_not_fit_names_the_way_out(photos, tmp_path):
     train(Patterns(), photos, replace(RECIPE, steps=2), tmp_path / "run")
     for network, recipe in (
         (Patterns(bits=8), RECIPE),
-        (Patterns(), replace(RECIPE, adversarial_weight=1e-3)),
+        (Patterns(), replace(RECIPE, optimizer="muon")),
     ):
         with pytest.raises(CoverLockError, match=r"made with other settings: name another run"):
             train(network, photos, recipe, tmp_path / "run")

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,25 +21,6 @@ from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortio
 from coverlock_training.photos import Bytes, cached_rows, rgb, shrunk
 
 Features = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
-
-Distorted = Callable[[Bytes, np.random.Generator], Iterable[Bytes]]
-"""Makes the distorted views of a photo."""
-
-
-class CachedFeatures:
-    """Features (N, 1 + V, D) of each photo, clean and in V distorted views, in pairs."""
-
-    def __init__(self, features: Features) -> None:
-        self.features = features
-
-    def __len__(self) -> int:
-        return len(self.features)
-
-    def pairs(self, rows: Rows, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Features (len(rows), D) of the clean photos and of one drawn view of each."""
-        view = rng.integers(1, self.features.shape[1], len(rows))
-        return torch.from_numpy(self.features[rows, 0]), torch.from_numpy(self.features[rows, view])
 
 
 def training_features(
@@ -51,8 +31,7 @@ def training_features(
     def drawn(picture: Bytes, rng: np.random.Generator) -> Iterable[Bytes]:
         return (draw_training_distortion(rng)(picture, rng) for _ in range(views))
 
-    settings = {"views": views, "seed": seed}
-    return _kept(backbone, paths, cache, "training", drawn, settings)
+    return _kept(backbone, paths, cache, "training", drawn, seed, views=views)
 
 
 def evaluation_features(
@@ -64,7 +43,7 @@ def evaluation_features(
         yield from (distort(picture, rng) for distort in EVALUATION.values())
         yield draw_training_distortion(rng)(picture, rng)
 
-    return _kept(backbone, paths, cache, "held-out", evaluated, {"seed": seed})
+    return _kept(backbone, paths, cache, "held-out", evaluated, seed)
 
 
 def _kept(
@@ -72,20 +51,19 @@ def _kept(
     paths: Sequence[Path],
     cache: Path,
     part: str,
-    distorted: Distorted,
-    settings: dict[str, Any],
+    distorted: Callable[[Bytes, np.random.Generator], Iterable[Bytes]],
+    seed: int,
+    **settings: int,
 ) -> Features:
     """Features of each photo and of what ``distorted`` makes of it; its name seeds the draws."""
 
     def row(path: Path) -> Features:
-        picture = rgb(path)
-        rng = np.random.default_rng([settings["seed"], *path.name.encode()])
+        picture, rng = rgb(path), np.random.default_rng([seed, *path.name.encode()])
         seen = [shrunk(view, backbone.size) for view in (picture, *distorted(picture, rng))]
         return features_of(backbone, torch.from_numpy(np.stack(seen)))
 
-    label, settings = f"features of {part} photos", {**settings, "backbone": fingerprint(backbone)}
-    kept: Features = cached_rows(paths, cache, f"{part}-features", row, label, chunk=8, **settings)
-    return kept
+    made_with = {**settings, "seed": seed, "backbone": fingerprint(backbone)}
+    return cached_rows(paths, cache, f"{part}-features", row, **made_with)
 
 
 def features_of(backbone: Backbone, images: Tensor) -> Features:
@@ -93,8 +71,7 @@ def features_of(backbone: Backbone, images: Tensor) -> Features:
     backbone.eval()
     device = next(backbone.parameters()).device
     with torch.inference_mode():
-        features: Features = backbone(images.to(device)).float().cpu().numpy()
-    return features
+        return backbone(images.to(device)).float().cpu().numpy()
 
 
 def fingerprint(backbone: Backbone) -> str:

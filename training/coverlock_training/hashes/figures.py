@@ -28,7 +28,9 @@ def figures_of(codes: Codes) -> dict[str, float]:
         f"error_{name}": float((clean != codes[:, 1 + row]).mean())
         for row, name in enumerate(EVALUATION)
     }
-    agreement = pair_agreement(clean)
+    signs = np.where(clean, 1.0, -1.0)
+    agreement = 0.5 + 0.5 * (signs @ signs.T) / clean.shape[1]
+    agreement = agreement[np.triu_indices(len(clean), 1)]  # of every pair of different photos
     return {
         "error": float(np.mean(list(errors.values()))),
         **errors,
@@ -37,14 +39,6 @@ def figures_of(codes: Codes) -> dict[str, float]:
         "pairs_accepted": float((agreement >= ACCEPTED / clean.shape[1]).mean()),
         "imbalance": float(np.abs(clean.mean(axis=0) - 0.5).mean()),
     }
-
-
-def pair_agreement(codes: Codes) -> npt.NDArray[np.float64]:
-    """The share of equal bits of every pair of different pictures, codes (N, L)."""
-    signs = np.where(codes, 1.0, -1.0)
-    share = 0.5 + 0.5 * (signs @ signs.T) / codes.shape[1]
-    agreement: npt.NDArray[np.float64] = share[np.triu_indices(len(codes), 1)]
-    return agreement
 
 
 def shortcomings(figures: Mapping[str, float]) -> list[str]:

@@ -28,18 +28,16 @@ class Identity:
     """Nothing happens."""
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """The pictures as they are."""
         return marked
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Additive noise of a standard deviation drawn from ``sigma``."""
+    """Noise of a standard deviation drawn from ``sigma``, the same for a seed on every device."""
 
     sigma: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Noise from NumPy, so that a seed means the same on every device."""
         noise = rng.standard_normal(marked.shape, dtype=np.float32) * rng.uniform(*self.sigma)
         return marked + torch.from_numpy(noise.astype(np.float32)).to(marked)
 
@@ -51,7 +49,6 @@ class Blur:
     sigma: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Kernel wide enough for three deviations to each side."""
         sigma = rng.uniform(*self.sigma)
         return _blurred(marked, sigma, 2 * max(1, int(np.ceil(3 * sigma))) + 1)
 
@@ -64,41 +61,37 @@ class KernelBlur:
     width: int
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Milder than the whole blur of that deviation."""
         return _blurred(marked, rng.uniform(*self.sigma), self.width)
 
 
 @dataclass(frozen=True)
 class Brightness:
-    """Every value times a factor."""
+    """Every value times a factor, clipped as in a saved picture."""
 
     factor: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Clipped, as a saved picture is."""
         return (marked * rng.uniform(*self.factor)).clamp(0, 1)
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Distance from the picture's mean grey times a factor."""
+    """Distance from the picture's mean grey times a factor, clipped as in a saved picture."""
 
     factor: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Clipped, as a saved picture is."""
         grey = kornia.color.rgb_to_grayscale(marked).mean(dim=(1, 2, 3), keepdim=True)
         return (grey + (marked - grey) * rng.uniform(*self.factor)).clamp(0, 1)
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """Distance from grey times a factor."""
+    """Distance from grey times a factor, clipped as in a saved picture."""
 
     factor: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Clipped, as a saved picture is."""
         grey = kornia.color.rgb_to_grayscale(marked)
         return (grey + (marked - grey) * rng.uniform(*self.factor)).clamp(0, 1)
 
@@ -110,7 +103,6 @@ class Hue:
     turn: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Kornia counts in radians."""
         return kornia.enhance.adjust_hue(marked.clamp(0, 1), 2 * np.pi * rng.uniform(*self.turn))
 
 
@@ -121,7 +113,6 @@ class RealJpeg:
     quality: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Through the distortion that evaluation uses."""
         codec = distortions.Jpeg(int(rng.uniform(*self.quality)))
         plain = marked.detach().float().clamp(0, 1).mul(255).round().byte().cpu()
         files = np.stack([codec(p, rng) for p in plain.permute(0, 2, 3, 1).numpy()])
@@ -140,7 +131,6 @@ class JpegMask:
     chroma: int = 3
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Linear, so gradients are exact."""
         kept = torch.zeros(3, 1, 8, 1, 8, device=marked.device)
         for channel, side in enumerate((self.luma, self.chroma, self.chroma)):
             kept[channel, :, :side, :, :side] = 1
@@ -149,27 +139,25 @@ class JpegMask:
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of the picture, enlarged to its size again."""
+    """A part of the picture, enlarged to its size again as verification does it."""
 
     area: Range
     centred: float = 0.5
     """Share of crops about the centre; the others lie anywhere."""
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Verification enlarges a crop just like this."""
         top, left, height, width = _window(marked, rng.uniform(*self.area), self.centred, rng)
         part = marked[:, :, top : top + height, left : left + width]
-        return _resized(part, marked)
+        return _resized(part, marked.shape[2:])
 
 
 @dataclass(frozen=True)
 class Cropout:
-    """Only a window stays marked; around it is the cover."""
+    """Only a window, anywhere, stays marked; around it is the cover."""
 
     area: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """A window anywhere."""
         top, left, height, width = _window(marked, rng.uniform(*self.area), 0.0, rng)
         mask = torch.zeros_like(marked[:1, :1])
         mask[:, :, top : top + height, left : left + width] = 1
@@ -178,24 +166,22 @@ class Cropout:
 
 @dataclass(frozen=True)
 class Dropout:
-    """A share of the pixels is that of the cover."""
+    """A share of the pixels, with all their colours, is that of the cover."""
 
     share: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """All colours of a pixel go together."""
         lost = rng.random(marked[:, :1].shape) < rng.uniform(*self.share)
         return torch.where(torch.from_numpy(lost).to(marked.device), covers, marked)
 
 
 @dataclass(frozen=True)
 class SaltPepper:
-    """A share of the pixels becomes black or white."""
+    """A share of the pixels becomes black or white, half of them each."""
 
     share: Range
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Half of them each."""
         draw = torch.from_numpy(rng.random(marked[:, :1].shape)).to(marked.device)
         share = rng.uniform(*self.share)
         return torch.where(draw < share, (draw < share / 2).to(marked.dtype), marked)
@@ -203,28 +189,16 @@ class SaltPepper:
 
 @dataclass(frozen=True)
 class Resize:
-    """Shrunk and enlarged again."""
+    """Shrunk and enlarged again: bilinear, or as CIN has it by nearest neighbours."""
 
     scale: Range
+    nearest: bool = False
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Bilinear both ways."""
-        shape = _scaled(marked, rng.uniform(*self.scale))
-        shrunk = functional.interpolate(marked, shape, mode="bilinear", antialias=True)
-        return _resized(shrunk, marked)
-
-
-@dataclass(frozen=True)
-class NearestResize:
-    """Shrunk and enlarged again without any averaging, as CIN has it."""
-
-    scale: Range
-
-    def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Nearest neighbours both ways: some pixels are repeated, the others gone."""
-        shape = _scaled(marked, rng.uniform(*self.scale))
-        shrunk = functional.interpolate(marked, shape, mode="nearest")
-        return functional.interpolate(shrunk, marked.shape[2:], mode="nearest")
+        scale = rng.uniform(*self.scale)
+        height, width = (max(8, round(side * scale)) for side in marked.shape[2:])
+        shrunk = _resized(marked, (height, width), self.nearest)
+        return _resized(shrunk, marked.shape[2:], self.nearest)
 
 
 JPEG = (RealJpeg, JpegMask)
@@ -256,7 +230,6 @@ class Mixed:
     layers: tuple[NoiseLayer, ...]
 
     def __call__(self, marked: Tensor, covers: Tensor, rng: np.random.Generator) -> Tensor:
-        """Pictures one by one."""
         pictures = zip(torch.split(marked, 1), torch.split(covers, 1), strict=True)
         return torch.cat([draw(self.layers, rng)(*picture, rng) for picture in pictures])
 
@@ -281,11 +254,7 @@ def _blurred(images: Tensor, sigma: float, width: int) -> Tensor:
     return kornia.filters.gaussian_blur2d(images, (width, width), (sigma, sigma))
 
 
-def _scaled(images: Tensor, scale: float) -> tuple[int, int]:
-    height, width = (max(8, round(side * scale)) for side in images.shape[2:])
-    return height, width
-
-
-def _resized(part: Tensor, like: Tensor) -> Tensor:
-    shape = (like.shape[2], like.shape[3])
-    return functional.interpolate(part, shape, mode="bilinear", antialias=True)
+def _resized(part: Tensor, shape: Sequence[int], nearest: bool = False) -> Tensor:
+    if nearest:
+        return functional.interpolate(part, tuple(shape), mode="nearest")
+    return functional.interpolate(part, tuple(shape), mode="bilinear", antialias=True)

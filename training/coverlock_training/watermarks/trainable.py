@@ -18,11 +18,7 @@ from coverlock_training.loop import Report, require_device
 from coverlock_training.results import write_results
 from coverlock_training.watermarks.examination import examine, quality, squares
 from coverlock_training.watermarks.photos import TrainingPhotos
-from coverlock_training.watermarks.trainer import (
-    WatermarkRecipe,
-    WatermarkTraining,
-    train,
-)
+from coverlock_training.watermarks.trainer import WatermarkRecipe, WatermarkTraining
 
 VALIDATION_PHOTOS = 100
 
@@ -63,40 +59,28 @@ def train_watermark(
         network = trainable.build(**settings).to(place)
     except (TypeError, ValueError) as error:
         raise CoverLockError(f"the network cannot be built with {settings}: {error}") from error
-    before = {} if start is None else _begun(network, trainable, start)
-    training, validation = split(photos, HELD_OUT)
-    data = TrainingPhotos(training, network.size, cache or run / "cache")
+    if start is not None:
+        fill_network(network, start, trainable.build)
+    learned, validation = split(photos, HELD_OUT)
+    data = TrainingPhotos(learned, network.size, cache or run / "cache")
     covers = squares(validation[:VALIDATION_PHOTOS], network.size)
-    finished = train(
-        network, data, recipe, run, lambda trained: quality(trained, covers), report, bfloat16
+    training = WatermarkTraining(
+        network, data, recipe, run, lambda trained: quality(trained, covers), bfloat16
     )
-    network = finished.model
+    network = training.run(report)
     calibration, robustness = examine(network, covers)
     card = {
         "settings": network.settings,
-        "recipe": finished.sittings[-1].recipe,
-        **_sittings(finished),
-        **before,
+        "recipe": training.sittings[-1].recipe,
+        **(training.notes() if len(training.sittings) > 1 else {}),
+        **({"begun_with": card_of(start)} if start else {}),
         "bfloat16": bfloat16,
         "photos": len(data),
-        **finished.seen(),
+        **training.seen(),
         "calibration": asdict(calibration),
         "held_out_photos": len(covers),
         "held_out": {**quality(network, covers), "accuracy_under_distortion": robustness},
     }
-    weights, about = run / "watermark.safetensors", settings_of(network)
-    write_results(weights, network.state_dict(), card, about)
+    weights = run / "watermark.safetensors"
+    write_results(weights, network.state_dict(), card, settings_of(network))
     return network
-
-
-def _begun(network: WatermarkNetwork, trainable: Trainable, start: Path) -> dict[str, Any]:
-    """Give ``network`` the weights in ``start``; what a card says of them."""
-    fill_network(network, start, trainable.build)
-    return {"begun_with": card_of(start)}
-
-
-def _sittings(run: WatermarkTraining) -> dict[str, Any]:
-    """The recipes of a run that had several."""
-    if len(run.sittings) == 1:
-        return {}
-    return {"sittings": [asdict(sitting) for sitting in run.sittings]}

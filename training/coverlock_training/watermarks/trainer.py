@@ -1,13 +1,12 @@
 """One trainer for every watermark network: the paper's generic objective (section 2.1).
 
-    L = w_m * l_wm(D(t(E(x, m))), m) + w_i * l_img(E(x, m), x)    (+ w_a * adversarial)
+    L = w_m * l_wm(D(t(E(x, m))), m) + w_i * l_img(E(x, m), x)
 
 with one noise layer t drawn per batch, or per picture where it is ``Mixed``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coverlock_plugins.networks.network import Discriminator, NoiseLayer, WatermarkNetwork
+from coverlock_plugins.networks.network import NoiseLayer, WatermarkNetwork
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import lift_matrix
-from coverlock_training.loop import Figures, Report, Schedule, Training
+from coverlock_training.loop import Figures, Schedule, Training
 from coverlock_training.muon import Muon
 from coverlock_training.watermarks.noise import draw
 from coverlock_training.watermarks.photos import TrainingPhotos
@@ -45,10 +44,6 @@ class WatermarkRecipe(Schedule):
     message_weight: float = 1.0
     image_weight: float = 1.0
     """Of the mean squared error, with pictures in [-1, 1] as all these papers have it."""
-    adversarial_weight: float = 0.0
-    """Of a discriminator's verdict on the marked pictures; 0: there is none."""
-    discriminator_blocks: int = 3
-    """Its depth: three blocks in HiDDeN, four in MBRS."""
     noise: tuple[NoiseLayer, ...] = ()
     lifted: bool = False
     """Whether fidelity is that of marked photos of twice the side, onto which residuals are lifted
@@ -93,16 +88,7 @@ class WatermarkRecipe(Schedule):
         """How much fidelity counts: little at first, growing geometrically, then 1."""
         if step >= 2 * self.message_first:
             return 1.0
-        share: float = self.early_fidelity ** (2 - max(1.0, step / self.message_first))
-        return share
-
-    def noise_at(self, step: int) -> tuple[NoiseLayer, ...]:
-        """What a layer is drawn from: nothing at first, where the recipe says so."""
-        return self.noise if step >= self.noise_after else ()
-
-    def is_settled_at(self, step: int) -> bool:
-        """Whether batch normalisation has gathered all it will."""
-        return step >= self.steps - self.settled
+        return self.early_fidelity ** (2 - max(1.0, step / self.message_first))
 
     def described(self) -> dict[str, Any]:
         """The recipe for cards and checkpoints, in plain values."""
@@ -123,15 +109,9 @@ class Sitting:
     settings: dict[str, Any]
     steps: int = 0
 
-    def is_made_with(self, recipe: WatermarkRecipe, settings: Mapping[str, Any]) -> bool:
-        """Whether steps with these would belong to it."""
-        return recipe.is_described_by(self.recipe) and self.settings == settings
-
 
 class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
-    """Steps of the network and, where there is one, of its discriminator."""
-
-    measure: Callable[[WatermarkNetwork], Figures] | None = None
+    """Steps of the network; ``measure`` says what is validated."""
 
     def __init__(
         self,
@@ -139,23 +119,12 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         photos: TrainingPhotos,
         recipe: WatermarkRecipe,
         folder: Path,
+        measure: Callable[[WatermarkNetwork], Figures] | None = None,
         bfloat16: bool = False,
     ) -> None:
-        super().__init__(network, recipe, folder, bfloat16)
+        super().__init__(network, recipe, folder, measure, bfloat16)
         self.photos, self.recipe = photos, recipe
         self.sittings: list[Sitting] = []
-        self.discriminator: Discriminator | None = None
-        if recipe.adversarial_weight:
-            self.discriminator = Discriminator(blocks=recipe.discriminator_blocks).to(self.device)
-            self.opposition = torch.optim.Adam(self.discriminator.parameters(), lr=recipe.rate)
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
-        if self.discriminator is None:
-            return super().parts
-        opponent = {"discriminator": self.discriminator, "opposition": self.opposition}
-        return {**super().parts, **opponent}
 
     def notes(self) -> dict[str, Any]:
         """How the run was made so far."""
@@ -163,16 +132,14 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
 
     def recall(self, notes: dict[str, Any]) -> None:
         """Go on in the last sitting unless something was changed."""
-        self.sittings = [
-            Sitting(earlier["from_step"], earlier["recipe"], earlier["settings"], earlier["steps"])
-            for earlier in notes.get("sittings", ())
-        ]
+        self.sittings = [Sitting(**earlier) for earlier in notes.get("sittings", ())]
         recipe, settings = self.recipe, self.model.settings
-        goes_on = self.sittings and (
-            self.step >= recipe.steps or self.sittings[-1].is_made_with(recipe, settings)
-        )
-        if not goes_on:
-            self.sittings.append(Sitting(self.step, recipe.described(), settings))
+        if self.sittings:
+            last = self.sittings[-1]
+            unchanged = recipe.is_described_by(last.recipe) and settings == last.settings
+            if unchanged or self.step >= recipe.steps:
+                return
+        self.sittings.append(Sitting(self.step, recipe.described(), settings))
 
     def draw(self, step: int, rng: np.random.Generator) -> Drawn:
         """Covers and messages, in twins where the recipe says so."""
@@ -187,13 +154,13 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         """Mark, change and read pictures; then follow the gradient."""
         recipe, network, rng = self.recipe, self.model, batch[2]
         covers, messages = batch[0].to(self.device), batch[1].to(self.device)
-        if recipe.is_settled_at(self.step):
+        if self.step >= recipe.steps - recipe.settled:
             settle(network)
         fidelity = recipe.fidelity_at(self.step)
         network.relax(fidelity)
         with self.autocast():
             marked = network.encode(covers, messages).float()
-        noise = draw(recipe.noise_at(self.step), rng)
+        noise = draw(recipe.noise if self.step >= recipe.noise_after else (), rng)
         noised = noise(_saved(marked, rng), covers, rng)
         with self.autocast():
             logits, own_loss = network.decode_in_training(noised, noise)
@@ -203,7 +170,7 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
         image_loss = 4 * change.square().mean()  # papers measure it in [-1, 1]
         image_weight = recipe.image_weight * fidelity
         total = recipe.message_weight * message_loss + image_weight * image_loss + own_loss
-        self._follow(total, covers, marked)
+        self.descend(total)
         self.sittings[-1].steps += 1
         mean_square = functional.mse_loss(marked.detach().clamp(0, 1), covers).item()
         return {
@@ -214,24 +181,10 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
             "psnr": -10 * float(np.log10(max(mean_square, 1e-12))),
         }
 
-    def _follow(self, loss: Tensor, covers: Tensor, marked: Tensor) -> None:
-        """Follow the gradient of ``loss`` and of what the discriminator says, then teach it too."""
-        if self.discriminator is None:
-            self.descend(loss)
-            return
-        opposed = functional.softplus(-self.discriminator(marked)).mean()
-        self.descend(loss + self.recipe.adversarial_weight * opposed)
-        # Covers are 1 to the discriminator, marked pictures 0.
-        told = functional.softplus(-self.discriminator(covers)).mean()
-        told = told + functional.softplus(self.discriminator(marked.detach())).mean()
-        self.descend(told, self.opposition, math.inf, of=" of the discriminator")
-
     def validate(self) -> Figures:
         """What the caller wants to know of the network as it will be used."""
-        if self.measure is None:
-            return {}
         self.model.relax(1.0)
-        return self.measure(self.model)
+        return super().validate()
 
     def seen(self) -> dict[str, int]:
         """Marked pictures so far, and their covers, which inverted twins show twice."""
@@ -241,25 +194,6 @@ class WatermarkTraining(Training[WatermarkNetwork, Drawn]):
             images += shown
             covers += shown // (1 + sitting.recipe["inverted_twins"])
         return {"images_seen": images, "covers_seen": covers}
-
-
-def train(
-    network: WatermarkNetwork,
-    photos: TrainingPhotos,
-    recipe: WatermarkRecipe,
-    folder: Path,
-    validate: Callable[[WatermarkNetwork], Figures] | None = None,
-    report: Report | None = None,
-    bfloat16: bool = False,
-) -> WatermarkTraining:
-    """Optimise ``network`` and return the finished run, with its weights, curves and sittings.
-
-    An interrupted run goes on from ``folder``.
-    """
-    training = WatermarkTraining(network, photos, recipe, folder, bfloat16)
-    training.measure = validate
-    training.run(report).relax(1.0)
-    return training
 
 
 def lifted(residuals: Tensor) -> Tensor:
