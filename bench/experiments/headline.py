@@ -8,7 +8,7 @@ from the same photos; errors of their bits are split into those of payload and h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -23,15 +23,22 @@ from coverlock_bench.auditing.assessment import cell
 from coverlock_bench.auditing.collection import SIDE
 from coverlock_bench.auditing.trials import Trials
 from coverlock_bench.hashes.codes import PLACED
-from coverlock_bench.hashes.weights import weights_of_defenses
-from coverlock_bench.intervals import clustered_rate
+from coverlock_bench.hashes.weights import weights_of
 from coverlock_bench.ledger import Ledger, Session, digest, resumable
-from coverlock_bench.measurement import FOLDER, Measured, measurement, number_option, work_option
+from coverlock_bench.measurement import (
+    FOLDER,
+    Measured,
+    measurement,
+    number_option,
+    seed_option,
+    watermarks_option,
+    work_option,
+)
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.settings import PAPER, Setting, named_watermark
 from coverlock_bench.tables import Columns, Row, Table
 from coverlock_bench.trial import CLEAN, DefendedWatermark, floats, forge
-from coverlock_sdk import Key, Watermark
+from coverlock_sdk import CoverLock, Key, Watermark, load_hash
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
@@ -39,6 +46,7 @@ from coverlock_sdk.images.distortions import EVALUATION, Sharing
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import codeword
 from experiments import paper
+from experiments.clusters import clustered_rate
 
 NATURALS = 100
 """Unmarked pictures of the attacker's own."""
@@ -205,6 +213,13 @@ def genuine(
     return {name: cell("tpr", found) for name, found in rows.items()}
 
 
+def weights_of_defenses(defenses: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The weight files behind the hashes of some defences, by the name of the hash."""
+    made = [Setting.parse(text).defense() for text in defenses]
+    hashes = [load_hash(each.hash) for each in made if isinstance(each, CoverLock)]
+    return {image_hash.name: weights_of(image_hash) for image_hash in hashes}
+
+
 def _psnr(target: Picture8, forged: Picture8) -> float:
     """In decibels; equal pictures have none, and get 100."""
     return min(read(target).psnr(read(forged)), 100.0)
@@ -262,7 +277,8 @@ SPLIT = Table(
 
 @measurement(
     "experiments headline",
-    "watermarks seed",
+    watermarks_option,
+    seed_option,
     click.option(
         "--images",
         "folders",

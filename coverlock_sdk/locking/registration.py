@@ -7,7 +7,7 @@ however frames depend on each other). The fine grid carries the weights; the sea
 its points: a coarse grid with the lowest band on a small thumbnail, then ever fewer frames, each
 moved to where it fits best, with more bands. It also moves frames within a cell of the grid, which
 the weights do not count: that false positives stay within their rate is therefore something to
-measure (``coverlock bench calibration``), not a theorem.
+measure (``python -m experiments calibration``), not a theorem.
 
 A family of frames is tried only if a picture whose every bit agrees could still be accepted there.
 Short payloads therefore get a small set by themselves.

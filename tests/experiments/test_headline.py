@@ -1,4 +1,7 @@
+import hashlib
+
 from coverlock_bench.ledger import Ledger, Session
+from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.testing import natural_pictures
 from experiments.headline import (
     CHANGES,
@@ -9,6 +12,7 @@ from experiments.headline import (
     Scale,
     forgeries,
     measured,
+    weights_of_defenses,
 )
 
 
@@ -53,3 +57,9 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(additive, tmp_path, monk
     kept = Session(Ledger(tmp_path / "kept.sqlite"))
     assert forgeries(*given, kept, groups=3) == short
     assert forgeries(*given, kept) == whole
+
+
+def test_result_files_pin_the_weights_of_every_hash():
+    octave = shipped_file("octave.safetensors").read_bytes()
+    expected = {"octave": {"octave.safetensors": hashlib.sha256(octave).hexdigest()}}
+    assert weights_of_defenses(["none", "coverlock"]) == expected

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from coverlock_bench.photos import load_squares
 from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.errors import needs
 from coverlock_sdk.locking.coverlock import wrap
 from coverlock_sdk.locking.keys import Keyring
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
@@ -22,7 +17,6 @@ if TYPE_CHECKING:
     from coverlock_export.graphs import Verification
 
 MESSAGE = "latency"
-JPEG_QUALITY = 90
 
 
 @dataclass(frozen=True)
@@ -43,8 +37,8 @@ class Subject:
     @cached_property
     def network(self) -> Verification:
         """The fused graph as it is before export."""
-        from coverlock_export.graphs import Verification
-
+        with needs("the latency suite", None, "bench,export"):
+            from coverlock_export.graphs import Verification
         decoder, image_hash = self.lock.watermark.decoder_module(), self.lock.hash
         assert decoder is not None
         assert image_hash is not None
@@ -75,17 +69,3 @@ def subject_of(bundle: Bundle, jpegs: tuple[bytes, ...], key: Keyring | None = N
     manifest = bundle.manifest
     lock = wrap(manifest.watermark, hash=manifest.hash, key=key, fpr=manifest.fpr)
     return Subject(bundle, lock, jpegs)
-
-
-def jpeg_files(photos: list[Path], count: int, side: int) -> tuple[bytes, ...]:
-    """``count`` JPEG files of ``side`` x ``side`` pixels; photos repeat where there are few."""
-    squares = load_squares(photos[:count], side)
-    return tuple(_jpeg(squares[index % len(squares)]) for index in range(count))
-
-
-def _jpeg(pixels: npt.NDArray[np.uint8]) -> bytes:
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, format="jpeg", quality=JPEG_QUALITY)
-    return file.getvalue()

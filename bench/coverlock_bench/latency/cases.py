@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.deployment.latency.subjects import MESSAGE, Subject
+from coverlock_bench.latency.subjects import MESSAGE, Subject
 from coverlock_sdk import Verifier
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.signing import ANYONE
@@ -29,18 +29,12 @@ HOST = ("host", "-")
 class Case:
     """One stage of verification, by one runtime in one precision, for one batch size."""
 
-    subject: str
+    subject: Subject
     stage: str
     runtime: str
     precision: str
     batch: int
     work: Callable[[], Any]
-    info: dict[str, Any]
-
-    @property
-    def id(self) -> str:
-        """A name that is the same in every run."""
-        return f"{self.subject}-{self.stage}-{self.runtime}-{self.precision}-b{self.batch}"
 
 
 class Cases:
@@ -52,6 +46,8 @@ class Cases:
         self.threads = threads
         self.all: list[Case] = []
         self.left_out: dict[str, str] = {}
+        self.runtimes: dict[str, dict[str, Any]] = {}
+        """What ran each subject: by its name, and that of the runtime with the precision."""
         self._verifiers: list[Verifier] = []
 
     def close(self) -> None:
@@ -64,6 +60,7 @@ class Cases:
         import torch
 
         torch.set_num_threads(self.threads)
+        self.runtimes[subject.name] = {}
         for batch in self.batches:
             self._add_torch(subject, batch)
         for runtime in RUNTIMES:
@@ -83,9 +80,8 @@ class Cases:
         runner: tuple[str, str],
         batch: int,
         work: Callable[[], Any],
-        info: dict[str, Any] | None = None,
     ) -> None:
-        self.all.append(Case(subject.name, stage, *runner, batch, work, info or {}))
+        self.all.append(Case(subject, stage, *runner, batch, work))
 
     def _add_torch(self, subject: Subject, batch: int) -> None:
         """The stages of verification one by one on the host, and all of them with PyTorch."""
@@ -116,14 +112,14 @@ class Cases:
             return
         self._verifiers.append(verifier)
         name = subject.bundle.file("verify", precision)
-        info = {
+        self.runtimes[subject.name][f"{runtime} {precision}"] = {
             "providers": list(verifier.runtime.providers),
             "graph": {name: subject.bundle.manifest.files[name]},
         }
         for batch in self.batches:
             files = list(subject.jpegs[:batch])
             images = _at_size(files, subject.bundle.manifest.graph_size)
-            put = partial(self._put, subject, runner=(runtime, precision), batch=batch, info=info)
+            put = partial(self._put, subject, runner=(runtime, precision), batch=batch)
             put("network", work=partial(verifier.runtime.run, images))
             put("end to end", work=partial(verifier.verify, files, MESSAGE))
 
