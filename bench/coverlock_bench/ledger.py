@@ -42,7 +42,6 @@ JUDGES = (
     "coverlock_sdk.locking",
     "coverlock_sdk.plugin_calls",
     "coverlock_bench.attacks",
-    "coverlock_bench.auditing.standing",
     "coverlock_bench.auditing.trials",
     "coverlock_bench.rt",
     "coverlock_bench.settings",

@@ -18,6 +18,7 @@ STUDIES = {
     "key-learners": "experiments.key_learners:key_learners",
     "interventions": "experiments.interventions:interventions_command",
     "training-factors": "experiments.training_factors:training_factors_command",
+    "standing": "experiments.standing:standing_command",
     "calibration": "experiments.calibration:calibration_command",
     "service": "experiments.service:service_command",
     "siege": "experiments.siege:siege_command",

@@ -6,14 +6,11 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_bench.attacks.disguises import DISGUISES, encoded
 from coverlock_bench.auditing import audit as audit_module
 from coverlock_bench.auditing import presets
-from coverlock_bench.auditing.standing import standing_attacks
 from coverlock_bench.auditing.verdict import Condition, findings
 from coverlock_bench.intervals import rate
-from coverlock_bench.ledger import Session
-from coverlock_sdk import Key, hookimpl, wrap
+from coverlock_sdk import hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError
@@ -276,26 +273,6 @@ def test_a_condition_is_checked_before_and_decided_after(tmp_path, folder):
     assert undecided.exit_code == 2
     assert "'asr' was not measured" in undecided.output
     assert (tmp_path / "out" / "report.html").exists()
-
-
-def test_standing_attacks_are_run_on_demand_and_can_be_gated(tmp_path, folder):
-    options = ("-a", "gt", "-d", "coverlock", "--standing", "--fail-if", "standing>0")
-    result = run(folder, tmp_path / "out", *options)
-    assert result.exit_code == 0, result.output
-    figures = document(tmp_path / "out")["figures"]
-    assert {"a profile", "alpha", "gamma", "combined messages"} <= set(figures["standing"])
-    assert {found["successes"] for found in figures["standing"].values()} == {0}
-    assert figures["metrics"]["standing"] == 0
-    assert "Standing attacks on files and messages: 0 of" in words(result.output)
-
-
-def test_a_standing_attack_that_succeeds_is_counted(additive, monkeypatch):
-    pictures = natural_pictures(4, (128, 128), seed=5)
-    locked = wrap(additive, key=Key(bytes(range(32)), id="test"))
-    monkeypatch.setitem(DISGUISES, "none at all", lambda marked, other: encoded(marked))
-    found = standing_attacks(locked, pictures[:2], pictures[2:], Session())
-    assert found["none at all"]["successes"] == 2
-    assert found["combined messages"]["successes"] == 0
 
 
 def test_conditions():

@@ -48,13 +48,6 @@ TONES = {"bad": "red", "good": "green", "unknown": "yellow"}
 )
 @planned
 @click.option(
-    "--standing",
-    "with_standing",
-    is_flag=True,
-    help="Also try files that show another picture than they hold, and messages put together "
-    "without the key. Gate on 'standing'.",
-)
-@click.option(
     "--fail-if",
     "conditions",
     multiple=True,
@@ -67,7 +60,6 @@ def audit(
     images: Path,
     out: Path,
     plan: Plan,
-    with_standing: bool,
     conditions: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -87,10 +79,8 @@ def audit(
     with resumable(out, session):
         collection = _photos(images, plan, max(SIDE, *working_size(system)), out)
         assessment = Assessment(system, plan, session)
-        session.stages = assessment.stages + 1 + with_standing  # the pictures
+        session.stages = assessment.stages + 1  # the pictures
         figures = assessment.figures(collection)
-        if with_standing:
-            figures["standing"] = assessment.standing(collection)
         figures["pictures"] = {"name": collection.name, **collection.described()}
         figures["metrics"] = metrics(figures)
         shown, figures["not_shown"] = exhibits(assessment, collection)
@@ -142,7 +132,6 @@ def _command(images: Path, watermark: str) -> str:
     repeated = {"-a": "attacks", "-d": "defenses", "--distortion": "distortions"}
     for option, name in repeated.items():
         words += [word for setting in given[name] for word in (option, setting)]
-    words += ["--standing"] if given["with_standing"] else []
     words += [] if given["fpr"] == DEFAULT_FPR else ["--fpr", f"{given['fpr']:g}"]
     return shlex.join([*words, "--out", "audit"])
 

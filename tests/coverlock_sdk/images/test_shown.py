@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, features
 
-from coverlock_bench.attacks import disguises
-from coverlock_bench.attacks.disguises import DISGUISES, encoded
 from coverlock_sdk import Key, wrap
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.colours import (
@@ -22,6 +20,8 @@ from coverlock_sdk.images.colours import (
 from coverlock_sdk.images.conversion import opened, read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.testing import natural_pictures
+from experiments import disguises
+from experiments.disguises import DISGUISES, encoded
 
 ADOBE = (0.3127, 0.3290, 0.64, 0.33, 0.21, 0.71, 0.15, 0.06)
 
