@@ -11,7 +11,6 @@ from PIL import Image
 
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import pictures_in
-from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.models.assets import Asset
 
 Picture8 = npt.NDArray[np.uint8]
@@ -76,8 +75,3 @@ def to_8_bit(image: npt.NDArray[np.float32]) -> Picture8:
 def to_float(picture: Picture8) -> npt.NDArray[np.float32]:
     """An 8-bit picture (H, W, 3) as the networks see it: (3, H, W) in [0, 1]."""
     return np.divide(np.moveaxis(picture, -1, 0), 255, dtype=np.float32)
-
-
-def resized(picture: Picture8, side: int) -> Picture8:
-    """An 8-bit picture at another size, such as a crop brought back to the size of the others."""
-    return to_8_bit(resample(to_float(picture), (side, side)))

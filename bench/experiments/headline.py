@@ -37,12 +37,13 @@ from coverlock_bench.measurement import (
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.settings import PAPER, Setting, named_watermark
 from coverlock_bench.tables import Columns, Row, Table
-from coverlock_bench.trial import CLEAN, DefendedWatermark, floats, forge
+from coverlock_bench.trial import CLEAN, floats, forge, has_key, judge, mark
 from coverlock_sdk import CoverLock, Key, Watermark, load_hash
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Sharing
+from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import codeword
 from experiments import paper
@@ -112,7 +113,8 @@ class Robbery:
         self, watermark: Watermark, defense: str, attack: str, cast: Cast, seed: int, key: Key
     ) -> None:
         self.cast, self.seed = cast, seed
-        self.defended = DefendedWatermark(watermark, Setting.parse(defense), DEFAULT_FPR, key)
+        defended = Setting.parse(defense).defense(key, fpr=DEFAULT_FPR)
+        self.protected = defended.protect(watermark)
         self.attack = Setting.parse(attack).attack(naturals=floats(cast.naturals))
         if self.attack.references > len(cast.sources):
             raise CoverLockError(
@@ -132,11 +134,11 @@ class Robbery:
         robbed = [group] if self.attack.references == 1 else self._drawn(rng)
         message = self._message(group)
         originals = [self.cast.sources[source] for source in robbed]
-        marked = [self.defended.mark(original, message).picture for original in originals]
+        marked = [mark(self.protected, original, message).picture for original in originals]
         hit = rng.choice(len(self.cast.targets), min(each, len(self.cast.targets)), replace=False)
         targets = [self.cast.targets[index] for index in hit]
-        forged = forge(self.attack, marked, originals, targets, self.defended.protected.watermark)
-        judged = self.defended.judge(forged, message)
+        forged = forge(self.attack, marked, originals, targets, self.protected.watermark)
+        judged = judge(self.protected, forged, message)
         return {
             "targets": hit.tolist(),
             "matches": [outcome.matches for outcome in judged],
@@ -149,7 +151,7 @@ class Robbery:
 
     def _message(self, group: int) -> str | Bits:
         name = f"headline, message {group}"
-        return name if self.defended.keyed else codeword(name, None, self.defended.protected.bits)
+        return name if has_key(self.protected) else codeword(name, None, self.protected.bits)
 
 
 def forgeries(
@@ -171,7 +173,7 @@ def forgeries(
     scale = robbery.fitting(scale, groups)
     key = {
         "kind": "forgeries",
-        "lock": session.fingerprint(robbery.defended.protected),
+        "lock": session.fingerprint(robbery.protected),
         "attack": repr(robbery.attack),
         "model": robbery.attack.model_digest(),
         "pictures": digest(*pictures),
@@ -228,6 +230,17 @@ def _psnr(target: Picture8, forged: Picture8) -> float:
 # Tables
 
 
+def label_of(defense: str) -> str:
+    """A defence as tables call it: without paths, and the paper's method by its name."""
+    setting, paper = Setting.parse(defense), Setting.parse(PAPER)
+    own = dict(setting.options)
+    if setting.name == paper.name and dict(paper.options).items() <= own.items():
+        return f"the paper's method, {own.get('hash', DEFAULT_HASH)}"
+    registry = own.pop("registry", None)
+    plain = str(Setting(setting.name, tuple(own.items())))
+    return plain if registry is None else f"{plain}, registry"
+
+
 def _rows(figures: Mapping[str, Any]) -> Iterator[Row]:
     """Each system, photo set and defence; the mean over the six distortions beside the others."""
     for system, by_photos in figures.items():
@@ -242,7 +255,7 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[Row]:
                         if six[0]["error"][part] is not None
                     },
                 }
-                label = Setting.parse(defense).label
+                label = label_of(defense)
                 named = {"system": system, "photos": photos, "defense": label}
                 published = {a: paper.asr(system, photos, a, defense) for a in found["attacks"]}
                 yield {**named, **found, "six": mean, "paper": published}

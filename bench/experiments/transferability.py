@@ -12,7 +12,7 @@ import numpy as np
 
 from coverlock_bench.auditing.assessment import Assessment
 from coverlock_bench.auditing.collection import collect
-from coverlock_bench.auditing.presets import PRESETS, Plan
+from coverlock_bench.auditing.presets import Plan
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import (
     FOLDER,
@@ -48,7 +48,7 @@ def transferability(
     curve = transferability_curve(
         watermark, photos.pictures, counts, targets, MESSAGES, seed, session
     )
-    plan = Plan.of(PRESETS["standard"])
+    plan = Plan.of("standard")
     return {
         "bits": watermark.bits,
         "side": side,

@@ -5,11 +5,11 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from coverlock_bench.auditing import presets, security
+from coverlock_bench.auditing import presets, security, trials
 from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.ledger import Ledger, Session, fingerprint
 from coverlock_bench.settings import KEYLESS, PAPER, Setting
-from coverlock_bench.trial import DefendedWatermark
+from coverlock_bench.trial import judge, mark
 from coverlock_sdk import CoverLock, Watermark, hookimpl
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.contract import Attack
@@ -81,7 +81,7 @@ def test_tables_for_every_system_and_defence(coco, tmp_path):
     out = tmp_path / "results" / "security.json"
     arguments = ["bench", "security", "-w", "additive", "-w", "mbrs", "--preset", "smoke"]
     arguments += ["-d", "none", "-d", "coverlock", "--images", str(coco)]
-    arguments += ["--cache", str(tmp_path / "kept.sqlite"), "-o", str(out)]
+    arguments += ["--work", str(tmp_path / "kept.sqlite"), "-o", str(out)]
     result = CliRunner().invoke(build_cli(), arguments)
     assert result.exit_code == 0, result.output
     figures = json.loads(out.read_text())["figures"]
@@ -100,7 +100,6 @@ def test_tables_for_every_system_and_defence(coco, tmp_path):
     assert "needs 100 marked pictures" in result.output
     row = "| additive | pasting the true residual | 2 of 2 (15.8-100.0 %) | 0 of 2 "
     assert row in result.output
-    assert (out.parent / "security.md").read_text() == result.stdout.removesuffix("\n")
 
 
 def test_sources_and_targets_are_disjoint(photos):
@@ -116,7 +115,7 @@ def test_work_is_kept_per_picture_payload_and_attack(additive, photos, tmp_path,
     rows = first.forgeries(Setting("gt"), division, 2)
     again = Trials(additive, Setting("none"), 1e-6, Session(Ledger(tmp_path / "l.sqlite")))
     marked = []
-    monkeypatch.setattr(again.defended, "mark", lambda *a: marked.append(a) or first.mark(*a))
+    monkeypatch.setattr(trials, "mark", lambda *a: marked.append(a) or mark(*a))
     assert again.forgeries(Setting("gt"), division, 2) == rows
     assert not marked
     assert again.forgeries(Setting("gt"), division, 3)[:2] == rows
@@ -164,20 +163,19 @@ def test_every_setting_of_a_lock_is_part_of_its_fingerprint(additive, key, chang
 def test_the_bench_judges_as_the_product_does(additive, photos, key):
     """Settings that were asked for are those that judge, and verdicts those that vendors get."""
     strict = Setting.parse("coverlock:floors=0.999")
-    defended = DefendedWatermark(additive, strict, 1e-6, key)
-    mark = defended.mark(photos[0], "order-1")
-    noisy = np.clip(
-        mark.picture + np.random.default_rng(0).normal(0, 25, mark.picture.shape), 0, 255
-    )
-    pictures = [mark.picture, noisy.astype(np.uint8), photos[1]]
+    protected = strict.defense(key, fpr=1e-6).protect(additive)
+    marked = mark(protected, photos[0], "order-1")
+    noise = np.random.default_rng(0).normal(0, 25, marked.picture.shape)
+    noisy = np.clip(marked.picture + noise, 0, 255)
+    pictures = [marked.picture, noisy.astype(np.uint8), photos[1]]
     lock = CoverLock(key=key, floors=Floors(forger=0.999)).protect(additive)
     wanted = lock.verify(pictures, "order-1")
-    found = defended.judge(pictures, "order-1", mark)
+    found = judge(protected, pictures, "order-1", marked)
     assert [(o.accepted, o.matches, o.p_value) for o in found] == [
         (v.accepted, v.matches, v.p_value) for v in wanted
     ]
-    usual = DefendedWatermark(additive, Setting("coverlock"), 1e-6, key)
-    assert usual.judge(pictures, "order-1")[1].accepted is not found[1].accepted
+    usual = Setting("coverlock").defense(key, fpr=1e-6).protect(additive)
+    assert judge(usual, pictures, "order-1")[1].accepted is not found[1].accepted
 
 
 def test_the_papers_method_is_a_setting(additive):
@@ -186,19 +184,6 @@ def test_the_papers_method_is_a_setting(additive):
         "hard", None, 1, False,
     )  # fmt: skip
     assert lock.lock.floors.least(48) == 0
-
-
-def test_tables_name_the_papers_method_and_its_hash():
-    labels = {
-        PAPER: "the paper's method, octave",
-        f"{PAPER},hash=dinov2-s": "the paper's method, dinov2-s",
-        "coverlock:hash=dinov2-s,floors=off,rule=hard,harden=false,rounds=1,key=none": "the "
-        "paper's method, dinov2-s",
-        "coverlock:hash=dinov2-s": "coverlock:hash=dinov2-s",
-        "coverlock:registry=/somewhere/pictures.db": "coverlock, registry",
-        "none": "none",
-    }
-    assert {setting: Setting.parse(setting).label for setting in labels} == labels
 
 
 def test_other_weights_under_the_same_name_are_measured_anew(additive, photos):

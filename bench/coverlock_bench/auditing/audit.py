@@ -13,7 +13,7 @@ from rich.console import Console
 from coverlock_bench.auditing.assessment import Assessment
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
 from coverlock_bench.auditing.exhibits import Exhibit, exhibits
-from coverlock_bench.auditing.presets import Plan, planned
+from coverlock_bench.auditing.presets import Plan, plan_options
 from coverlock_bench.auditing.verdict import Condition, Findings, Level, findings, metrics
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import FOLDER
@@ -46,7 +46,7 @@ TONES = {"bad": "red", "good": "green", "unknown": "yellow"}
     required=True,
     help="Folder for report.html, results.json and pictures; an interrupted audit resumes there.",
 )
-@planned
+@plan_options
 @click.option(
     "--fail-if",
     "conditions",
@@ -59,9 +59,9 @@ def audit(
     watermark: str,
     images: Path,
     out: Path,
-    plan: Plan,
     conditions: tuple[str, ...],
     as_json: bool,
+    **measured: Any,
 ) -> None:
     """Find out how forgeable WATERMARK is, with and without a lock.
 
@@ -71,6 +71,7 @@ def audit(
     from coverlock_bench.auditing.report import require_packages
 
     require_packages()
+    plan = Plan.of(**measured)
     gates = [Condition.parse(text) for text in conditions]
     for gate in gates:
         gate.require_known(plan)
