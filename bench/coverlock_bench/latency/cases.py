@@ -11,10 +11,10 @@ import numpy as np
 
 from coverlock_bench.latency.subjects import MESSAGE, Subject
 from coverlock_sdk import Verifier
-from coverlock_sdk.arrays import Logits, Pixels
+from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.bundles.signing import ANYONE
 from coverlock_sdk.embedder import Embedder
-from coverlock_sdk.errors import RuntimeUnavailableError
+from coverlock_sdk.errors import RuntimeUnavailableError, needs
 from coverlock_sdk.images.codecs import decode_image
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.verifier.runtimes import RUNTIMES
@@ -57,8 +57,8 @@ class Cases:
 
     def add(self, subject: Subject) -> None:
         """Everything there is to time about ``subject``."""
-        import torch
-
+        with needs("the latency suite", None, "bench,export"):
+            import torch
         torch.set_num_threads(self.threads)
         self.runtimes[subject.name] = {}
         for batch in self.batches:
@@ -71,17 +71,7 @@ class Cases:
             key = subject.lock.keyring
             embedder = Embedder.open(subject.bundle, key=key, trust=ANYONE, threads=self.threads)
             work = partial(embedder.mark_content, subject.jpegs[0], MESSAGE, ".png")
-            self._put(subject, "embed", ("cpu", "fp32"), 1, work)
-
-    def _put(
-        self,
-        subject: Subject,
-        stage: str,
-        runner: tuple[str, str],
-        batch: int,
-        work: Callable[[], Any],
-    ) -> None:
-        self.all.append(Case(subject, stage, *runner, batch, work))
+            self.all.append(Case(subject, "embed", "cpu", "fp32", 1, work))
 
     def _add_torch(self, subject: Subject, batch: int) -> None:
         """The stages of verification one by one on the host, and all of them with PyTorch."""
@@ -89,15 +79,19 @@ class Cases:
         files = list(subject.jpegs[:batch])
         decoded = [decode_image(file) for file in files]
         images = _at_size(decoded, size)
-        run = _torch_run(subject)
-        logits = run(images)
-        put = partial(self._put, subject, batch=batch)
-        put("decode", HOST, work=lambda: [decode_image(file) for file in files])
-        put("resize", HOST, work=lambda: _at_size(decoded, size))
-        put("statistics", HOST, work=lambda: lock.verify(*logits, MESSAGE))
-        put("network", REFERENCE, work=lambda: run(images))
-        whole = partial(_verified, run, files, size, lock)
-        put("end to end", REFERENCE, work=whole)
+        logits = subject.run(images)
+        stages: dict[str, tuple[tuple[str, str], Callable[[], Any]]] = {
+            "decode": (HOST, lambda: [decode_image(file) for file in files]),
+            "resize": (HOST, lambda: _at_size(decoded, size)),
+            "statistics": (HOST, lambda: lock.verify(*logits, MESSAGE)),
+            "network": (REFERENCE, lambda: subject.run(images)),
+            "end to end": (
+                REFERENCE,
+                lambda: lock.verify(*subject.run(_at_size(files, size)), MESSAGE),
+            ),
+        }
+        for stage, (runner, work) in stages.items():
+            self.all.append(Case(subject, stage, *runner, batch, work))
 
     def _add_runtime(self, subject: Subject, runtime: str, precision: str) -> None:
         try:
@@ -119,25 +113,13 @@ class Cases:
         for batch in self.batches:
             files = list(subject.jpegs[:batch])
             images = _at_size(files, subject.bundle.manifest.graph_size)
-            put = partial(self._put, subject, runner=(runtime, precision), batch=batch)
-            put("network", work=partial(verifier.runtime.run, images))
-            put("end to end", work=partial(verifier.verify, files, MESSAGE))
+            network = partial(verifier.runtime.run, images)
+            whole = partial(verifier.verify, files, MESSAGE)
+            self.all += [
+                Case(subject, "network", runtime, precision, batch, network),
+                Case(subject, "end to end", runtime, precision, batch, whole),
+            ]
 
 
 def _at_size(pictures: list[Any], size: tuple[int, int]) -> Pixels:
     return np.stack([read(picture).to_bytes(size) for picture in pictures])
-
-
-def _torch_run(subject: Subject) -> Callable[[Pixels], tuple[Logits, Any]]:
-    """Both networks in PyTorch's eager mode."""
-    import torch
-
-    def run(images: Pixels) -> Any:
-        with torch.inference_mode():
-            return tuple(logits.numpy() for logits in subject.network(torch.from_numpy(images)))
-
-    return run
-
-
-def _verified(run: Any, files: list[Any], size: tuple[int, int], lock: Any) -> Any:
-    return lock.verify(*run(_at_size(files, size)), MESSAGE)
