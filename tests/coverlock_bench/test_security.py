@@ -3,7 +3,6 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 from coverlock_bench.auditing import presets, security, trials
 from coverlock_bench.auditing.trials import Division, Trials
@@ -16,7 +15,6 @@ from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError, MissingModelError
 from coverlock_sdk.locking.readings import Floors
 from coverlock_sdk.plugin_manager import plugin_manager
-from tests.conftest import AdditivePlugin
 
 pytest.importorskip("scipy")
 
@@ -40,9 +38,9 @@ class Elsewhere:
     @hookimpl
     def register_watermarks(self, register):
         def absent():
-            raise MissingModelError("the weights of 'mbrs' are not here")
+            raise MissingModelError("the weights of 'absent' are not here")
 
-        register(absent, "mbrs")
+        register(absent, "absent")
 
     @hookimpl
     def register_attacks(self, register):
@@ -57,35 +55,19 @@ class Elsewhere:
         register(Twice)
 
 
-@pytest.fixture(autouse=True)
-def _plugins(monkeypatch):
-    monkeypatch.setenv("COVERLOCK_PLUGINS", "bench")
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
+@pytest.mark.usefixtures("additive_plugin")
+def test_tables_for_every_system_and_defence(photo_folder, tmp_path, monkeypatch):
     plugin_manager().add("elsewhere", Elsewhere())
     monkeypatch.setitem(presets.PRESETS, "smoke", TINY)
     monkeypatch.setattr(security, "SIDE", 128)
-    yield
-    plugin_manager.cache_clear()
-
-
-@pytest.fixture
-def coco(tmp_path, photos):
-    (tmp_path / "coco").mkdir()
-    for index, photo in enumerate(photos[:5]):
-        Image.fromarray(photo).save(tmp_path / "coco" / f"{index}.png")
-    return tmp_path / "coco"
-
-
-def test_tables_for_every_system_and_defence(coco, tmp_path):
     out = tmp_path / "results" / "security.json"
-    arguments = ["bench", "security", "-w", "additive", "-w", "mbrs", "--preset", "smoke"]
-    arguments += ["-d", "none", "-d", "coverlock", "--images", str(coco)]
+    arguments = ["bench", "security", "-w", "additive", "-w", "absent", "--preset", "smoke"]
+    arguments += ["-d", "none", "-d", "coverlock", "--images", str(photo_folder)]
     arguments += ["--work", str(tmp_path / "kept.sqlite"), "-o", str(out)]
     result = CliRunner().invoke(build_cli(), arguments)
     assert result.exit_code == 0, result.output
     figures = json.loads(out.read_text())["figures"]
-    assert figures["systems"]["mbrs"]["not_measured"] == "the weights of 'mbrs' are not here"
+    assert figures["systems"]["absent"]["not_measured"] == "the weights of 'absent' are not here"
     behind = figures["systems"]["additive"]["security"]
     gt = {name: cell["attacks"]["gt"]["asr"] for name, cell in behind.items()}
     assert (gt["none"]["successes"], gt["none"]["trials"]) == (2, 2)

@@ -14,21 +14,17 @@ pytest.importorskip("matplotlib")
 from coverlock_sdk import load_hash
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.distortions import EVALUATION
-from coverlock_sdk.testing import natural_pictures
 from experiments.__main__ import studies
 from experiments.kinds.compare import KINDS as TABLE
 from experiments.kinds.compare import kind_report
 from experiments.kinds.desk import photos_from
 from experiments.kinds.draw import KINDS, drawn
+from tests.conftest import saved_pictures
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("photos")
-    paths = [folder / f"{number}.png" for number in range(8)]
-    for path, picture in zip(paths, natural_pictures(8, (64, 96), seed=4), strict=True):
-        Image.fromarray(picture).save(path)
-    return paths
+    return sorted(saved_pictures(tmp_path_factory.mktemp("photos"), 8, (64, 96), 4).iterdir())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,6 +1,4 @@
-import os
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import pytest
@@ -21,14 +19,6 @@ def test_every_study_is_found_by_its_name(name):
     assert result.exit_code == 0, result.output
 
 
-def test_studies_are_a_module():
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(ROOT / "bench")])}
-    command = [sys.executable, "-m", "experiments", "--help"]
-    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    for name in STUDIES:
-        assert name in shown.stdout
-
-
 def test_the_bench_has_three_commands_and_no_study():
     assert set(commands.bench.commands) == {"security", "hash", "latency"}
 
@@ -38,20 +28,15 @@ def test_a_table_that_nobody_knows_is_refused(tmp_path):
         render("<!-- table: nonsense -->\n<!-- end of table -->", tmp_path)
 
 
-def test_every_table_is_declared_where_it_says():
-    pytest.importorskip("torch")
-    from pkgutil import resolve_name
-
-    for _, place, _ in TABLES.values():
-        assert callable(resolve_name(place).markdown)
-
-
 def test_the_tables_in_the_docs_are_up_to_date():
+    used = set()
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text()
+        used |= set(re.findall(r"<!-- table: ([\w-]+) -->", text))
         assert render(text, ROOT / "bench" / "results") == text, (
             f"python -m experiments tables {path}"
         )
+    assert set(TABLES) - used == {"white-box"}  # which has no result file yet
 
 
 def test_the_wheel_holds_no_experiments():
