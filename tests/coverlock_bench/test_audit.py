@@ -10,9 +10,7 @@ from coverlock_bench.auditing import audit as audit_module
 from coverlock_bench.auditing import presets
 from coverlock_bench.auditing.verdict import Condition, findings
 from coverlock_bench.intervals import rate
-from coverlock_sdk import hookimpl
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.contract import Attack
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.testing import natural_pictures
@@ -38,29 +36,10 @@ TINY = presets.Preset(
 )
 
 
-class Noted(Attack):
-    """An attack that does nothing, and has an option."""
-
-    name = "noted"
-
-    def __init__(self, note):
-        self.note = note
-
-    def forge(self, references, targets):
-        return targets
-
-
-class NotedPlugin:
-    @hookimpl
-    def register_attacks(self, register):
-        register(Noted)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _plugins():
     plugin_manager.cache_clear()
     plugin_manager().add("additive", AdditivePlugin())
-    plugin_manager().add("noted", NotedPlugin())
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(presets.PRESETS, "smoke", TINY)
         patch.setattr(audit_module, "SIDE", 128)
@@ -158,7 +137,7 @@ def test_the_recommended_gate_fails_for_a_small_sample_without_a_new_measurement
 
 
 def test_a_mark_that_only_its_own_library_copies_is_not_called_resisted(tmp_path, folder):
-    chosen = ("-a", "noted:note=nothing", "-a", "re-embedding", "-d", "none")
+    chosen = ("-a", "denoise:strength=0", "-a", "re-embedding", "-d", "none")
     gate = ("--fail-if", "asr>0.01", "--fail-if", "asr_given_networks>0.01")
     result = run(folder, tmp_path / "out", *chosen, *gate)
     assert result.exit_code == 1, result.output

@@ -89,8 +89,5 @@ def test_files_that_are_not_of_one_clean_revision_are_named(published, revisions
     published(*revisions)
     with pytest.raises(CoverLockError, match=sentence):
         evidence.checked()
-
-
-def test_files_of_the_present_code_pass(published):
     published("HEAD", "HEAD")
     assert evidence.checked() == "HEAD"

@@ -149,7 +149,15 @@ def bundles(scratch: Path) -> Reader:
     return reader
 
 
-def _file(path: Path, document: Any, load: Callable[[Path], Any]) -> Reader:
+def _bytes(path: Path, good: bytes, load: Callable[[Path], Any]) -> Reader:
+    def reader(rng: random.Random) -> None:
+        path.write_bytes(damaged_bytes(good, rng))
+        load(path)
+
+    return reader
+
+
+def _json(path: Path, document: Any, load: Callable[[Path], Any]) -> Reader:
     def reader(rng: random.Random) -> None:
         if rng.random() < 0.01:
             load(Path(rng.choice(["a\0b", "/", "", "x" * 5000])))
@@ -164,26 +172,19 @@ def keys(scratch: Path) -> Reader:
     secret = base64.b64encode(bytes(32)).decode()
     entry = {"id": "a", "created": "2026-01-01T00:00:00Z", "secret": secret}
     document = {"coverlock_keys": 3, "keys": [entry, {**entry, "id": "b"}]}
-    return _file(scratch / "key.json", document, Keyring.load)
+    return _json(scratch / "key.json", document, Keyring.load)
 
 
 def tokens(scratch: Path) -> Reader:
     callers = [
         msgspec.structs.asdict(Caller(name, name * 64, ("verify", "detail"))) for name in "ab"
     ]
-    return _file(scratch / "tokens.json", {"callers": callers}, Callers.load)
+    return _json(scratch / "tokens.json", {"callers": callers}, Callers.load)
 
 
 def identifiers(scratch: Path) -> Reader:
-    path = scratch / "ids.txt"
-    good = "alice\nbob\r\n\n  Zoë \u2028x\n".encode()
-
-    def reader(rng: random.Random) -> None:
-        path.write_bytes(damaged_bytes(good, rng))
-        lock.book(read_identifiers(path))
-
-    lock = toy_lock()
-    return reader
+    good, lock = "alice\nbob\r\n\n  Zoë \u2028x\n".encode(), toy_lock()
+    return _bytes(scratch / "ids.txt", good, lambda path: lock.book(read_identifiers(path)))
 
 
 def books(scratch: Path) -> Reader:
@@ -252,7 +253,7 @@ def jobs(scratch: Path) -> Reader:
     folder = scratch / "results"
     terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6}
     Results(folder, terms).write(0, encoded([]))
-    return _file(folder / JOB, terms, lambda _: Results(folder, terms).counts())
+    return _json(folder / JOB, terms, lambda _: Results(folder, terms).counts())
 
 
 def parquet(scratch: Path) -> Reader:
@@ -295,14 +296,12 @@ def audit_logs(scratch: Path) -> Reader:
     verdict = toy_lock().verify(np.zeros((64, 64, 3), np.uint8), "alice")
     for _ in range(3):
         log.verdict_reached(verdict, "toy", None, "picture.png")
-    good = path.read_bytes()
 
-    def reader(rng: random.Random) -> None:
-        path.write_bytes(damaged_bytes(good, rng))
+    def load(path: Path) -> None:
         check_chain(path)
         log.require_writable()
 
-    return reader
+    return _bytes(path, path.read_bytes(), load)
 
 
 def signing_keys(scratch: Path) -> Reader:
