@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 pytest.importorskip("c2pa")
 pytest.importorskip("torch")
@@ -14,11 +13,9 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "content_credentials.py"
 
 
 @pytest.mark.slow
-def test_the_transplant_resolves_without_the_lock_only(tmp_path, photos):
-    for number in (0, 1):
-        Image.fromarray(photos[number]).save(tmp_path / f"{number}.png")
+def test_the_transplant_resolves_without_the_lock_only(photo_folder):
     done = subprocess.run(
-        [sys.executable, SCRIPT, tmp_path / "0.png", tmp_path / "1.png"],
+        [sys.executable, SCRIPT, photo_folder / "0.png", photo_folder / "1.png"],
         capture_output=True,
         text=True,
     )

@@ -133,20 +133,13 @@ def manifests(scratch: Path) -> Reader:
 
 
 def bundles(scratch: Path) -> Reader:
-    folder = write_toy_bundle(scratch / "damaged").path
+    def load(path: Path) -> None:
+        Bundle.open(path.parent).engines("verify", "fp32")
+
     names = ("manifest.json", "verify.onnx")
-    good = {name: (folder / name).read_bytes() for name in names}
-
-    def reader(rng: random.Random) -> None:
-        name = rng.choice(names)
-        (folder / name).write_bytes(damaged_bytes(good[name], rng))
-        try:
-            bundle = Bundle.open(folder)
-            bundle.engines("verify", "fp32")
-        finally:
-            (folder / name).write_bytes(good[name])
-
-    return reader
+    paths = [write_toy_bundle(scratch / name).path / name for name in names]
+    damaged = [_bytes(path, path.read_bytes(), load) for path in paths]
+    return lambda rng: rng.choice(damaged)(rng)
 
 
 def _bytes(path: Path, good: bytes, load: Callable[[Path], Any]) -> Reader:
