@@ -3,7 +3,7 @@
 import struct
 import zlib
 
-from coverlock_bench.attacks.disguises import chunk
+from experiments.disguises import chunk
 
 
 def bomb() -> bytes:

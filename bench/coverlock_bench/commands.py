@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from coverlock_bench.auditing.security import security_command
-from coverlock_bench.deployment.commands import latency, service, siege
-from coverlock_bench.hashes.commands import calibration, hash_command
+from coverlock_bench.hashes.command import hash_command
+from coverlock_bench.latency.command import latency
 
 
 @click.group()
@@ -14,5 +14,5 @@ def bench() -> None:
     """Measure speed, security and hashes."""
 
 
-for command in (security_command, hash_command, calibration, latency, service, siege):
+for command in (security_command, hash_command, latency):
     bench.add_command(command)

@@ -12,28 +12,26 @@ from typing import Any
 import click
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-from rich.console import Console
-from rich.progress import Progress
 
 from coverlock_bench.measurement import images_option, watermark_option
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import TRANSPLANT, forge
-from coverlock_sdk import Key, Verdict, load_defense
+from coverlock_sdk import CoverLock, Key, NoDefense, Verdict
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.cli.output import answer_table
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import save_image
-from coverlock_sdk.locking.embedding import MOST_PSNR
 from coverlock_sdk.locking.keys import KEY_BYTES
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import CHANCE
+from coverlock_sdk.progress import progress
 
+PHOTOS = 6
 SIDE = 512
 CLEAN = 42.0
 """Decibels at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
 IDENTIFIER = "demo-studio"
-ARMS = ("none", "coverlock")
 
 TILE = 256
 GAP = 16
@@ -49,24 +47,22 @@ GOOD, BAD = "#1b7837", "#b2182b"
 class Arm:
     """What happened under one defence."""
 
+    title: str
     marked: list[Picture8]
     genuine: list[Verdict]
     forged: dict[tuple[int, int], Picture8]
     """By (source, target): the target with the residual of the source."""
     verdicts: dict[tuple[int, int], Verdict]
 
+    @property
+    def accepted(self) -> int:
+        """How many forgeries verified."""
+        return sum(verdict.accepted for verdict in self.verdicts.values())
+
 
 @click.command()
 @images_option
 @watermark_option
-@click.option("--limit", default=6, show_default=True, help="How many photos to use at most.")
-@click.option(
-    "--psnr",
-    type=click.FloatRange(20, MOST_PSNR),
-    default=CLEAN,
-    show_default=True,
-    help="Quality of marked photos, in decibels.",
-)
 @click.option(
     "-o",
     "--out",
@@ -76,66 +72,54 @@ class Arm:
     help="File for the picture.",
 )
 @json_option
-def demo(
-    images: Path | None, watermark: str, limit: int, psnr: float, out: Path, as_json: bool
-) -> None:
-    """Paste residuals onto other photos, with and without the lock.
+def demo(images: Path | None, watermark: str, out: Path, as_json: bool) -> None:
+    """Paste residuals of up to six photos onto the others, with and without the lock.
 
     The lock uses a new key, made for this run.
     """
-    photos = find_photos(images)[:limit]
+    photos = find_photos(images)[:PHOTOS]
     if len(photos) < 2:
         raise PictureError("the demo needs at least two photos: one to steal from, one to forge")
     covers = load_squares(photos, SIDE)
-    console = Console(stderr=True)
-    quiet = not console.is_terminal
     system = named_watermark(watermark)
-    key = Key(secrets.token_bytes(KEY_BYTES), id="demo")
-    arms: dict[str, Arm] = {}
-    with Progress(console=console, transient=True, disable=quiet) as progress:
-        for name in ARMS:
-            options = {"key": key} if name == "coverlock" else {}
-            protected = load_defense(name, psnr=psnr, **options).protect(system)
-            assert isinstance(protected, LockedWatermark)
-            task = progress.add_task(f"defence: {name}", total=len(covers) ** 2)
-            arms[name] = _steal(protected, covers, lambda task=task: progress.advance(task))
-    draw_sheet(out, covers, arms, [photo.stem for photo in photos])
+    lock = CoverLock(key=Key(secrets.token_bytes(KEY_BYTES), id="demo"), psnr=CLEAN)
+    arms = {
+        "none": _steal(NoDefense(psnr=CLEAN).protect(system), covers, "without CoverLock"),
+        "coverlock": _steal(lock.protect(system), covers, "with CoverLock"),
+    }
+    draw_sheet(out, covers, list(arms.values()), [photo.stem for photo in photos])
     if not as_json:
         click.echo(
-            f"'{watermark}' at {psnr:g} dB: every photo is marked, and its residual is pasted onto "
-            f"the other {len(photos) - 1}"
+            f"'{watermark}' at {CLEAN:g} dB: every photo is marked, and its residual is pasted "
+            f"onto the other {len(photos) - 1}"
         )
     headings = ("photo", "marked", "forgeries", "locked", "forgeries")
     document = _document(arms, photos, watermark, out)
-    answer_table(document, as_json, headings, _rows(arms, photos))
+    answer_table(document, as_json, headings, _rows(list(arms.values()), photos))
     if not as_json:
-        without, with_lock = (_success(arms[name]) for name in ARMS)
-        click.echo(
-            f"forgeries accepted: {without[0]} of {without[1]} without CoverLock, "
-            f"{with_lock[0]} of {with_lock[1]} with it\npicture: {out}"
-        )
+        counted = [f"{a.accepted} of {len(a.verdicts)} {a.title}" for a in arms.values()]
+        click.echo(f"forgeries accepted: {', '.join(counted)}\npicture: {out}")
 
 
-def _steal(protected: LockedWatermark, covers: list[Picture8], advance: Any) -> Arm:
+def _steal(protected: LockedWatermark, covers: list[Picture8], title: str) -> Arm:
     """Mark every photo, then forge every other one with its residual."""
-    arm = Arm([], [], {}, {})
-    for cover in covers:
+    arm = Arm(title, [], [], {}, {})
+    for cover in progress(covers, f"marking, {title}"):
         arm.marked.append(protected.embed(cover, IDENTIFIER))
         arm.genuine.append(protected.verify(arm.marked[-1], IDENTIFIER))
-        advance()
-    for source, target in permutations(range(len(covers)), 2):
+    pairs = list(permutations(range(len(covers)), 2))
+    for source, target in progress(pairs, f"forging, {title}"):
         theft = forge(TRANSPLANT, [arm.marked[source]], [covers[source]], [covers[target]])
         [arm.forged[source, target]] = theft
         [arm.verdicts[source, target]] = protected.verify(theft, IDENTIFIER)
-        advance()
     return arm
 
 
-def _rows(arms: dict[str, Arm], photos: list[Path]) -> Iterator[list[str]]:
+def _rows(arms: list[Arm], photos: list[Path]) -> Iterator[list[str]]:
     """A line of the table for each photo: with and without the lock, genuine and forged."""
     for source, photo in enumerate(photos):
         cells = [photo.stem]
-        for arm in arms.values():
+        for arm in arms:
             genuine = arm.genuine[source]
             word = "[green]accepted[/]" if genuine else f"[red]{describe(genuine)}[/]"
             thefts = [v for (s, _), v in arm.verdicts.items() if s == source]
@@ -161,10 +145,6 @@ def _thefts(verdicts: list[Verdict]) -> str:
     return f"[green]0 of {len(verdicts)}[/], p >= {nearest:.1g}"
 
 
-def _success(arm: Arm) -> tuple[int, int]:
-    return sum(v.accepted for v in arm.verdicts.values()), len(arm.verdicts)
-
-
 def _document(
     arms: dict[str, Arm], photos: list[Path], watermark: str, out: Path
 ) -> dict[str, Any]:
@@ -179,8 +159,8 @@ def _document(
                     {"source": photos[s].stem, "target": photos[t].stem, **verdict.to_dict()}
                     for (s, t), verdict in arm.verdicts.items()
                 ],
-                "forgeries_accepted": _success(arm)[0],
-                "forgeries_tried": _success(arm)[1],
+                "forgeries_accepted": arm.accepted,
+                "forgeries_tried": len(arm.verdicts),
             }
             for name, arm in arms.items()
         },
@@ -190,52 +170,44 @@ def _document(
 # The picture
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A picture of the sheet, its caption, and what verification said of it."""
-
-    pixels: Picture8
-    caption: str
-    verdict: Verdict | None = None
-    genuine: bool = False
-
-
-def draw_sheet(path: Path, covers: list[Picture8], arms: dict[str, Arm], names: list[str]) -> None:
+def draw_sheet(path: Path, covers: list[Picture8], arms: list[Arm], names: list[str]) -> None:
     """One row per defence: the marked source, its residual, and forgeries with verdicts."""
     targets = range(1, min(1 + FORGERIES, len(covers)))
-    columns = 2 + len(targets)
-    width = GAP + columns * (TILE + GAP)
+    width = GAP + (2 + len(targets)) * (TILE + GAP)
     height = GAP + len(arms) * (TILE + CAPTION + GAP)
     sheet = Image.new("RGB", (width, height), "white")
-    draw = ImageDraw.Draw(sheet)
-    for row, (name, arm) in enumerate(arms.items()):
-        top = GAP + row * (TILE + CAPTION + GAP)
-        title = "without CoverLock" if name == "none" else "with CoverLock"
-        middle = slice((SIDE - DETAIL) // 2, (SIDE + DETAIL) // 2)
+    middle = slice((SIDE - DETAIL) // 2, (SIDE + DETAIL) // 2)
+    for row, arm in enumerate(arms):
         added = (arm.marked[0].astype(np.float32) - covers[0])[middle, middle]
         residual = np.clip(added * AMPLIFY + 127.5, 0, 255).astype(np.uint8)
-        tiles = [
-            Tile(arm.marked[0], f"marked, {title}", arm.genuine[0], genuine=True),
-            Tile(residual, f"its residual, x{AMPLIFY} (detail)"),
-        ]
+        top = GAP + row * (TILE + CAPTION + GAP)
+        _draw_tile(sheet, 0, top, arm.marked[0], f"marked, {arm.title}", arm.genuine[0], True)
+        _draw_tile(sheet, 1, top, residual, f"its residual, x{AMPLIFY} (detail)")
         for target in targets:
-            caption = f"pasted onto {names[target]}"
-            tiles.append(Tile(arm.forged[0, target], caption, arm.verdicts[0, target]))
-        for column, tile in enumerate(tiles):
-            _draw_tile(sheet, draw, GAP + column * (TILE + GAP), top, tile)
+            caption, verdict = f"pasted onto {names[target]}", arm.verdicts[0, target]
+            _draw_tile(sheet, 1 + target, top, arm.forged[0, target], caption, verdict)
     save_image(sheet, path)
 
 
 def _draw_tile(
-    sheet: Image.Image, draw: ImageDraw.ImageDraw, left: int, top: int, tile: Tile
+    sheet: Image.Image,
+    column: int,
+    top: int,
+    pixels: Picture8,
+    caption: str,
+    verdict: Verdict | None = None,
+    genuine: bool = False,
 ) -> None:
-    picture = Image.fromarray(tile.pixels).resize((TILE, TILE), Image.Resampling.LANCZOS)
+    """A picture, its caption, and what verification said of it."""
+    left = GAP + column * (TILE + GAP)
+    picture = Image.fromarray(pixels).resize((TILE, TILE), Image.Resampling.LANCZOS)
     sheet.paste(picture, (left, top))
-    draw.text((left, top + TILE + 6), tile.caption, fill="black", font=ImageFont.load_default(15))
-    if tile.verdict is None:
+    draw = ImageDraw.Draw(sheet)
+    draw.text((left, top + TILE + 6), caption, fill="black", font=ImageFont.load_default(15))
+    if verdict is None:
         return
-    text = f"{'genuine' if tile.genuine else 'forgery'} {describe(tile.verdict)}"
-    colour = GOOD if tile.verdict.accepted == tile.genuine else BAD
+    text = f"{'genuine' if genuine else 'forgery'} {describe(verdict)}"
+    colour = GOOD if verdict.accepted == genuine else BAD
     for number, line in enumerate(text.split(", ")):
         place = (left, top + TILE + 28 + 22 * number)
         draw.text(place, line, fill=colour, font=ImageFont.load_default(16))

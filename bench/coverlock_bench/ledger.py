@@ -42,7 +42,6 @@ JUDGES = (
     "coverlock_sdk.locking",
     "coverlock_sdk.plugin_calls",
     "coverlock_bench.attacks",
-    "coverlock_bench.auditing.standing",
     "coverlock_bench.auditing.trials",
     "coverlock_bench.rt",
     "coverlock_bench.settings",
@@ -129,11 +128,17 @@ class Session:
 
     def once(self, measure: Callable[[], Any], **key: Any) -> Any:
         """What is kept under ``key``, or else what ``measure`` finds."""
-        found = self.ledger.recall(**key)
-        if found is None:
-            found = measure()
-            self.ledger.keep(found, **key)
+        [found] = self.each([key], lambda: [measure()])
         return found
+
+    def each(self, keys: Sequence[dict[str, Any]], measure: Callable[[], list[Any]]) -> list[Any]:
+        """What is kept under each of ``keys``, or else, where one is missing, what is measured."""
+        rows = [self.ledger.recall(**key) for key in keys]
+        if None in rows:
+            rows = measure()
+            for key, row in zip(keys, rows, strict=True):
+                self.ledger.keep(row, **key)
+        return rows
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import click
 from coverlock_bench.results import write_result
 from coverlock_sdk.cli.options import json_option, together
 from coverlock_sdk.loading import DEFAULT_HASH
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 
 Option = Callable[[Any], Any]
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -26,42 +25,30 @@ images_option = click.option(
     type=FOLDER,
     help="Folder of photos; without it, the six from 'coverlock fetch photos'.",
 )
-OPTIONS: dict[str, Option] = {
-    "watermark": watermark_option,
-    "watermarks": click.option(
-        "-w",
-        "--watermark",
-        "watermarks",
-        multiple=True,
-        required=True,
-        help="NAME or NAME:OPTION=VALUE,... May be repeated.",
-    ),
-    "images": images_option,
-    "hash": click.option("--hash", default=DEFAULT_HASH, show_default=True),
-    "fpr": click.option("--fpr", default=DEFAULT_FPR, show_default=True),
-    "seed": click.option("--seed", default=0, show_default=True),
-    "out": click.option(
-        "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."
-    ),
-    "bundle": click.argument("bundle", type=FOLDER),
-    "runtime": click.option("--runtime", default="cpu", show_default=True),
-    "side": click.option(
-        "--side", default=512, show_default=True, help="Side of the JPEG files, in pixels."
-    ),
-}
-"""Options that several measurements share, by the name of their parameter."""
+watermarks_option = click.option(
+    "-w",
+    "--watermark",
+    "watermarks",
+    multiple=True,
+    required=True,
+    help="NAME or NAME:OPTION=VALUE,... May be repeated.",
+)
+hash_option = click.option("--hash", default=DEFAULT_HASH, show_default=True)
+seed_option = click.option("--seed", default=0, show_default=True)
+side_option = click.option(
+    "--side", default=512, show_default=True, help="Side of the JPEG files, in pixels."
+)
+count_option = click.option(
+    "--count", type=click.IntRange(2), help="How many photos to use; otherwise all."
+)
+out_option = click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."
+)
 
 
 def number_option(name: str, default: int, help: str | None = None) -> Option:
     """A whole number from one on."""
     return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=help)
-
-
-def count_option(default: int | None = None, help: str = "How many photos to use.") -> Option:
-    """A number of pictures; without a default, all there are, and at least two."""
-    if default:
-        return number_option("--count", default, help)
-    return click.option("--count", type=click.IntRange(2), help=f"{help[:-1]}; otherwise all.")
 
 
 def work_option(name: str) -> Option:
@@ -89,12 +76,11 @@ class Measured:
 Measure = Callable[..., Measured | Iterator[Measured]]
 
 
-def measurement(command: str, shared: str, *options: Option) -> Callable[[Measure], click.Command]:
-    """Make a function a command; what it returns is written and printed.
+def measurement(command: str, *options: Option) -> Callable[[Measure], click.Command]:
+    """Make a function a command with ``options``; what it returns is written and printed.
 
-    ``command`` is what users type after ``coverlock`` or ``python -m``. ``shared`` names options
-    that other commands have too; ``options`` are its own. The results of a generator are written
-    one over the other, so that an interrupted run leaves one.
+    ``command`` is what users type after ``coverlock`` or ``python -m``. The results of a generator
+    are written one over the other, so that an interrupted run leaves one.
     """
 
     def decorate(measure: Measure) -> click.Command:
@@ -109,8 +95,7 @@ def measurement(command: str, shared: str, *options: Option) -> Callable[[Measur
             for note in (*found.notes, f"result file: {out}"):
                 click.echo(note, err=True)
 
-        usual = [OPTIONS[each] for each in shared.split()]
-        with_options = together(*usual, *options, OPTIONS["out"], json_option)
+        with_options = together(*options, out_option, json_option)
         return click.command(command.split()[-1], help=measure.__doc__)(with_options(run))
 
     return decorate

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
-from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.folders import pictures_in
-from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.models.assets import Asset
 
 Picture8 = npt.NDArray[np.uint8]
@@ -41,16 +41,6 @@ def find_photos(folder: Path | None) -> list[Path]:
     return pictures_in(folder or DEMO_PHOTOS.locate())
 
 
-def groups_in(folder: Path) -> dict[str, list[Path]]:
-    """The pictures in each subfolder of ``folder``, by its name; a group has at least two."""
-    groups = {path.name: pictures_in(path) for path in sorted(folder.iterdir()) if path.is_dir()}
-    small = [name for name, files in groups.items() if len(files) < 2]
-    if small or not groups:
-        where = f"the subfolder '{small[0]}' of {folder} has one" if small else f"{folder} has none"
-        raise PictureError(f"{where}: give subfolders of at least two pictures that are alike")
-    return groups
-
-
 def load_squares(photos: list[Path], side: int) -> list[Picture8]:
     """The middle square of each photograph, ``side`` pixels wide, as 8-bit RGB."""
     squares = []
@@ -63,6 +53,19 @@ def load_squares(photos: list[Path], side: int) -> list[Picture8]:
     return squares
 
 
+def jpeg_files(photos: list[Path], count: int, side: int) -> tuple[bytes, ...]:
+    """``count`` JPEG files of ``side`` x ``side`` pixels; photos repeat where there are few."""
+    squares = load_squares(photos[:count], side)
+    return tuple(jpeg_file(squares[index % len(squares)]) for index in range(count))
+
+
+def jpeg_file(picture: Picture8) -> bytes:
+    """A JPEG file as a camera might write it."""
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, format="jpeg", quality=90)
+    return file.getvalue()
+
+
 def to_8_bit(image: npt.NDArray[np.float32]) -> Picture8:
     """A float picture (3, H, W) in [0, 1] as it is saved: 8-bit RGB (H, W, 3)."""
     rounded = np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
@@ -72,8 +75,3 @@ def to_8_bit(image: npt.NDArray[np.float32]) -> Picture8:
 def to_float(picture: Picture8) -> npt.NDArray[np.float32]:
     """An 8-bit picture (H, W, 3) as the networks see it: (3, H, W) in [0, 1]."""
     return np.divide(np.moveaxis(picture, -1, 0), 255, dtype=np.float32)
-
-
-def resized(picture: Picture8, side: int) -> Picture8:
-    """An 8-bit picture at another size, such as a crop brought back to the size of the others."""
-    return to_8_bit(resample(to_float(picture), (side, side)))

@@ -66,20 +66,16 @@ def residual_transferability(
     targets: int = 100,
     messages: int = MESSAGES,
     seed: int = 0,
-    side: int = ANY_SIZE_SIDE,
 ) -> Transferability:
     """RT@``sources`` of a watermark, on pictures of any kind the SDK reads.
 
     ``targets`` pictures are set aside; for each random message a residual is averaged over
     ``sources`` of the others and pasted onto all targets. Messages come in pairs, one and its
     complement, so that a decoder that leans to some bits gains on one what it loses on the other.
-    Marked and forged pictures are rounded to 8 bits, as saved ones are. A watermark of any size is
-    measured on squares of ``side`` pixels.
+    Marked and forged pictures are rounded to 8 bits, as saved ones are.
     """
-    views = _views(images, working_size(watermark, side))
-    _refuse_too_few(len(views), sources, targets)
-    [point] = _points(watermark, views, [sources], targets, messages, seed, Session())
-    return point
+    curve = transferability_curve(watermark, images, (sources,), targets, messages, seed)
+    return curve.points[0]
 
 
 def transferability_curve(
@@ -95,26 +91,13 @@ def transferability_curve(
     """RT@s for every s in ``counts`` that the pictures allow.
 
     The sources of a smaller s are the first ones of a larger, so all counts cost one embedding of
-    the largest.
+    the largest. A watermark of any size is measured on squares of ``side`` pixels.
     """
     views = _views(images, working_size(watermark, side))
     _refuse_too_few(len(views), min(counts), targets)
     missing = {s: s + targets - len(views) for s in counts if s + targets > len(views)}
     reached = sorted(s for s in counts if s not in missing)
-    shared = session or Session()
-    points = _points(watermark, views, reached, targets, messages, seed, shared)
-    return Curve(tuple(points), missing)
-
-
-def _points(
-    watermark: Watermark,
-    views: Images,
-    counts: Sequence[int],
-    targets: int,
-    messages: int,
-    seed: int,
-    session: Session,
-) -> list[Transferability]:
+    session = session or Session()
     order = np.random.default_rng(seed).permutation(len(views))
     victims, pool = views[order[:targets]], order[targets:]
     key = {
@@ -124,23 +107,20 @@ def _points(
         "targets": targets,
         "seed": seed,
     }
-    kept: dict[int, list[list[float]]] = {s: [] for s in counts}
+    kept: dict[int, list[list[float]]] = {s: [] for s in reached}
     for index in session.steps(range(messages), f"RT of {watermark.name}"):
-        rows: dict[int, Any] = {
-            s: session.ledger.recall(**key, sources=s, message=index) for s in counts
-        }
-        missing = [s for s, row in rows.items() if row is None]
-        if missing:
-            rng = np.random.default_rng([seed, index // 2])
-            message = rng.integers(0, 2, watermark.bits, dtype=np.uint8) ^ np.uint8(index % 2)
-            chosen = rng.permutation(pool)[: max(counts)]
-            residuals = _mean_residuals(watermark, views, chosen, message, counts)
-            for s in missing:
-                rows[s] = _accuracy(watermark, victims, residuals[s], message)
-                session.ledger.keep(rows[s], **key, sources=s, message=index)
-        for s in counts:
-            kept[s].append(rows[s])
-    return [_point(np.array(rows), s, seed) for s, rows in kept.items()]
+        rng = np.random.default_rng([seed, index // 2])
+        message = rng.integers(0, 2, watermark.bits, dtype=np.uint8) ^ np.uint8(index % 2)
+        chosen = rng.permutation(pool)[: max(reached)]
+
+        def decoded(message: Bits = message, chosen: Any = chosen) -> list[list[float]]:
+            residuals = _mean_residuals(watermark, views, chosen, message, reached)
+            return [_accuracy(watermark, victims, residuals[s], message) for s in reached]
+
+        keys = [{**key, "sources": s, "message": index} for s in reached]
+        for s, row in zip(reached, session.each(keys, decoded), strict=True):
+            kept[s].append(row)
+    return Curve(tuple(_point(np.array(rows), s, seed) for s, rows in kept.items()), missing)
 
 
 def _mean_residuals(

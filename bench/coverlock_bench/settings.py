@@ -18,7 +18,7 @@ from coverlock_sdk import (
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.loading import DEFAULT_HASH, parse_setting
+from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.locking.readings import Floors
 from coverlock_sdk.plugin_manager import plugin_manager
 
@@ -42,16 +42,6 @@ class Setting:
         """Read ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE``."""
         name, options = parse_setting(text)
         return cls(name, tuple(options.items()))
-
-    @property
-    def label(self) -> str:
-        """The defence as tables call it: without paths, and the paper's method by its name."""
-        paper, own = Setting.parse(PAPER), dict(self.options)
-        if self.name == LOCK and dict(paper.options).items() <= own.items():
-            return f"the paper's method, {own.get('hash', DEFAULT_HASH)}"
-        registry = own.pop("registry", None)
-        plain = str(Setting(self.name, tuple(own.items())))
-        return plain if registry is None else f"{plain}, registry"
 
     def __str__(self) -> str:
         options = ",".join(f"{option}={_text(value)}" for option, value in self.options)

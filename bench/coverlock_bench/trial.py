@@ -14,8 +14,7 @@ import numpy as np
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
-from coverlock_bench.settings import Setting
-from coverlock_sdk import Key, NetworkAttack, OracleAttack, ProtectedWatermark, Verdict, Watermark
+from coverlock_sdk import NetworkAttack, OracleAttack, ProtectedWatermark, Verdict, Watermark
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
@@ -51,10 +50,6 @@ class Outcome:
 
     The code is that of the frame in which the picture was accepted, or of the whole picture.
     """
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON values."""
-        return asdict(self)
 
 
 def mark(protected: ProtectedWatermark, picture: Picture8, message: str | Bits) -> Mark:
@@ -137,26 +132,9 @@ def forge(
     return [to_8_bit(picture) for picture in forged]
 
 
-class DefendedWatermark:
-    """A watermark behind the defence that a user named; CoverLock gets ``key`` by default."""
-
-    def __init__(self, watermark: Watermark, defense: Setting, fpr: float, key: Key) -> None:
-        self.protected = defense.defense(key, fpr=fpr).protect(watermark)
-
-    @property
-    def keyed(self) -> bool:
-        """Whether messages are identifiers, which a key turns into codewords."""
-        return isinstance(self.protected, LockedWatermark) and self.protected.keyring is not None
-
-    def mark(self, picture: Picture8, message: str | Bits) -> Mark:
-        """The marked picture."""
-        return mark(self.protected, picture, message)
-
-    def judge(
-        self, pictures: Sequence[Picture8], message: str | Bits, source: Mark | None = None
-    ) -> list[Outcome]:
-        """What verification says of ``pictures``, asked for ``message``."""
-        return judge(self.protected, pictures, message, source)
+def has_key(protected: ProtectedWatermark) -> bool:
+    """Whether messages are identifiers, which a key turns into codewords."""
+    return isinstance(protected, LockedWatermark) and protected.keyring is not None
 
 
 def floats(pictures: Sequence[Picture8]) -> Images:

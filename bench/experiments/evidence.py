@@ -83,7 +83,7 @@ PARTS = (
         "transferability",
         f"{STUDY} transferability {SYSTEMS} -w hidden -w rivagan-trained --images {{eval}}/coco",
     ),
-    Part("calibration", f"{TOOL} bench calibration -w mbrs --images {{eval}}/coco"),
+    Part("calibration", f"{STUDY} calibration -w mbrs --images {{eval}}/coco"),
     Part(
         "forgers-dinov2",
         f"{STUDY} forgers --hash dinov2-s --images {{eval}}/coco --pairs 20 --sources 100",

@@ -20,7 +20,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.stats import norm
 from torch.nn import functional
 
-from coverlock_bench.photos import Picture8, resized, to_8_bit, to_float
+from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_export.graphs import Resampling
 from coverlock_sdk.arrays import Floats, Images, Logits
 from coverlock_sdk.contract import ImageHash
@@ -234,7 +234,7 @@ def views(picture: Picture8) -> list[Picture8]:
         starts = (0, (side - edge) // 2, side - edge)
         for top, left in itertools.product(starts, starts):
             part = np.ascontiguousarray(picture[top : top + edge, left : left + edge])
-            found.append(resized(part, side))
+            found.append(to_8_bit(resample(to_float(part), (side, side))))
     return found + [np.ascontiguousarray(view[:, ::-1]) for view in found]
 
 

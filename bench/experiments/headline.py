@@ -8,7 +8,7 @@ from the same photos; errors of their bits are split into those of payload and h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -23,22 +23,31 @@ from coverlock_bench.auditing.assessment import cell
 from coverlock_bench.auditing.collection import SIDE
 from coverlock_bench.auditing.trials import Trials
 from coverlock_bench.hashes.codes import PLACED
-from coverlock_bench.hashes.weights import weights_of_defenses
-from coverlock_bench.intervals import clustered_rate
+from coverlock_bench.hashes.weights import weights_of
 from coverlock_bench.ledger import Ledger, Session, digest, resumable
-from coverlock_bench.measurement import FOLDER, Measured, measurement, number_option, work_option
+from coverlock_bench.measurement import (
+    FOLDER,
+    Measured,
+    measurement,
+    number_option,
+    seed_option,
+    watermarks_option,
+    work_option,
+)
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.settings import PAPER, Setting, named_watermark
 from coverlock_bench.tables import Columns, Row, Table
-from coverlock_bench.trial import CLEAN, DefendedWatermark, floats, forge
-from coverlock_sdk import Key, Watermark
+from coverlock_bench.trial import CLEAN, floats, forge, has_key, judge, mark
+from coverlock_sdk import CoverLock, Key, Watermark, load_hash
 from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Sharing
+from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import codeword
 from experiments import paper
+from experiments.clusters import clustered_rate
 
 NATURALS = 100
 """Unmarked pictures of the attacker's own."""
@@ -104,7 +113,8 @@ class Robbery:
         self, watermark: Watermark, defense: str, attack: str, cast: Cast, seed: int, key: Key
     ) -> None:
         self.cast, self.seed = cast, seed
-        self.defended = DefendedWatermark(watermark, Setting.parse(defense), DEFAULT_FPR, key)
+        defended = Setting.parse(defense).defense(key, fpr=DEFAULT_FPR)
+        self.protected = defended.protect(watermark)
         self.attack = Setting.parse(attack).attack(naturals=floats(cast.naturals))
         if self.attack.references > len(cast.sources):
             raise CoverLockError(
@@ -124,11 +134,11 @@ class Robbery:
         robbed = [group] if self.attack.references == 1 else self._drawn(rng)
         message = self._message(group)
         originals = [self.cast.sources[source] for source in robbed]
-        marked = [self.defended.mark(original, message).picture for original in originals]
+        marked = [mark(self.protected, original, message).picture for original in originals]
         hit = rng.choice(len(self.cast.targets), min(each, len(self.cast.targets)), replace=False)
         targets = [self.cast.targets[index] for index in hit]
-        forged = forge(self.attack, marked, originals, targets, self.defended.protected.watermark)
-        judged = self.defended.judge(forged, message)
+        forged = forge(self.attack, marked, originals, targets, self.protected.watermark)
+        judged = judge(self.protected, forged, message)
         return {
             "targets": hit.tolist(),
             "matches": [outcome.matches for outcome in judged],
@@ -141,7 +151,7 @@ class Robbery:
 
     def _message(self, group: int) -> str | Bits:
         name = f"headline, message {group}"
-        return name if self.defended.keyed else codeword(name, None, self.defended.protected.bits)
+        return name if has_key(self.protected) else codeword(name, None, self.protected.bits)
 
 
 def forgeries(
@@ -163,7 +173,7 @@ def forgeries(
     scale = robbery.fitting(scale, groups)
     key = {
         "kind": "forgeries",
-        "lock": session.fingerprint(robbery.defended.protected),
+        "lock": session.fingerprint(robbery.protected),
         "attack": repr(robbery.attack),
         "model": robbery.attack.model_digest(),
         "pictures": digest(*pictures),
@@ -205,12 +215,30 @@ def genuine(
     return {name: cell("tpr", found) for name, found in rows.items()}
 
 
+def weights_of_defenses(defenses: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The weight files behind the hashes of some defences, by the name of the hash."""
+    made = [Setting.parse(text).defense() for text in defenses]
+    hashes = [load_hash(each.hash) for each in made if isinstance(each, CoverLock)]
+    return {image_hash.name: weights_of(image_hash) for image_hash in hashes}
+
+
 def _psnr(target: Picture8, forged: Picture8) -> float:
     """In decibels; equal pictures have none, and get 100."""
     return min(read(target).psnr(read(forged)), 100.0)
 
 
 # Tables
+
+
+def label_of(defense: str) -> str:
+    """A defence as tables call it: without paths, and the paper's method by its name."""
+    setting, paper = Setting.parse(defense), Setting.parse(PAPER)
+    own = dict(setting.options)
+    if setting.name == paper.name and dict(paper.options).items() <= own.items():
+        return f"the paper's method, {own.get('hash', DEFAULT_HASH)}"
+    registry = own.pop("registry", None)
+    plain = str(Setting(setting.name, tuple(own.items())))
+    return plain if registry is None else f"{plain}, registry"
 
 
 def _rows(figures: Mapping[str, Any]) -> Iterator[Row]:
@@ -227,7 +255,7 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[Row]:
                         if six[0]["error"][part] is not None
                     },
                 }
-                label = Setting.parse(defense).label
+                label = label_of(defense)
                 named = {"system": system, "photos": photos, "defense": label}
                 published = {a: paper.asr(system, photos, a, defense) for a in found["attacks"]}
                 yield {**named, **found, "six": mean, "paper": published}
@@ -262,7 +290,8 @@ SPLIT = Table(
 
 @measurement(
     "experiments headline",
-    "watermarks seed",
+    watermarks_option,
+    seed_option,
     click.option(
         "--images",
         "folders",

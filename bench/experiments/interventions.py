@@ -112,7 +112,6 @@ def interventions(
 
 @measurement(
     "experiments interventions",
-    "",
     training_options,
     click.option("--variant", "variants", multiple=True, help="Only these; may be repeated."),
 )

@@ -32,9 +32,15 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_bench.hashes.weights import weights_of
-from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest
-from coverlock_bench.measurement import FOLDER, Measured, count_option, measurement
+from coverlock_bench.measurement import (
+    FOLDER,
+    Measured,
+    hash_option,
+    measurement,
+    number_option,
+    seed_option,
+)
 from coverlock_bench.photos import find_photos
 from coverlock_sdk import ImageHash, load_hash
 from coverlock_sdk.arrays import Floats, Logits
@@ -44,6 +50,7 @@ from coverlock_sdk.locking.code_maps import SALTS, CodeMap, Rotation, code_map
 from coverlock_sdk.locking.hardening import MARGIN, MOST_COST
 from coverlock_sdk.locking.keys import Key
 from coverlock_sdk.locking.readings import Floors
+from experiments.kept_rows import kept_rows
 
 UNSEEN = 300
 """Photos that the forger wants to pass off; nobody learns from them."""
@@ -676,9 +683,10 @@ def summary(figures: dict[str, Any]) -> str:
 
 @measurement(
     "experiments key-learners",
-    "hash seed",
+    hash_option,
+    seed_option,
     click.option("--images", type=FOLDER, required=True, help="Folder of photos."),
-    count_option(8000),
+    number_option("--count", 8000, "How many photos to use."),
 )
 def key_learners(images: Path, hash: str, count: int, seed: int) -> Iterator[Measured]:
     """What released pictures of one identifier give away about a key's rotations."""

@@ -20,7 +20,6 @@ import numpy.typing as npt
 import torch
 
 from coverlock_bench.measurement import FOLDER
-from coverlock_bench.photos import groups_in
 from coverlock_sdk.arrays import Floats, Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import PictureError
@@ -32,6 +31,7 @@ from coverlock_sdk.images.folders import HELD_OUT, split
 from coverlock_sdk.progress import progress
 from coverlock_training.photos import Bytes, rgb, shrunk
 from coverlock_training.results import write_results
+from experiments.kinds.compare import groups_in
 
 CALIBRATED_ON = 300
 """Held-out photos, at most, that the calibration is fitted on."""

@@ -25,8 +25,7 @@ import click
 import httpx
 import numpy as np
 
-from coverlock_bench.deployment.latency.subjects import JPEG_QUALITY, jpeg_files
-from coverlock_bench.deployment.service import running_service, wait_for
+from coverlock_bench.latency.subjects import JPEG_QUALITY, jpeg_files
 from coverlock_bench.measurement import Measured, measurement, number_option
 from coverlock_bench.photos import find_photos
 from coverlock_bench.tables import Table
@@ -36,6 +35,7 @@ from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.images.codecs import decode_image
 from coverlock_sdk.locking.keys import generate_key
 from coverlock_sdk.verifier.verifier import Settings
+from experiments.service import running_service, wait_for
 
 MESSAGE = "speed"
 LIBRARY = "invisible-watermark reads dwtDctSvd"

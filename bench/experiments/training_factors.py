@@ -96,7 +96,6 @@ def training_factors(
 
 @measurement(
     "experiments training-factors",
-    "",
     training_options,
     click.option("--other-photos", type=FOLDER, help="A second dataset to train on."),
     click.option(

@@ -12,9 +12,16 @@ import numpy as np
 
 from coverlock_bench.auditing.assessment import Assessment
 from coverlock_bench.auditing.collection import collect
-from coverlock_bench.auditing.presets import PRESETS, Plan
+from coverlock_bench.auditing.presets import Plan
 from coverlock_bench.ledger import Ledger, Session, resumable
-from coverlock_bench.measurement import FOLDER, Measured, measurement, work_option
+from coverlock_bench.measurement import (
+    FOLDER,
+    Measured,
+    measurement,
+    seed_option,
+    watermarks_option,
+    work_option,
+)
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
 from coverlock_bench.rt import COUNTS, MESSAGES, transferability_curve
 from coverlock_bench.settings import named_watermark
@@ -41,7 +48,7 @@ def transferability(
     curve = transferability_curve(
         watermark, photos.pictures, counts, targets, MESSAGES, seed, session
     )
-    plan = Plan.of(PRESETS["standard"])
+    plan = Plan.of("standard")
     return {
         "bits": watermark.bits,
         "side": side,
@@ -95,7 +102,8 @@ TRANSFERABILITY = Table("Quality, bits read, RT@s and signatures", _rows, _colum
 
 @measurement(
     "experiments transferability",
-    "watermarks seed",
+    watermarks_option,
+    seed_option,
     click.option(
         "--images",
         type=FOLDER,

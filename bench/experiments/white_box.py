@@ -20,7 +20,15 @@ import numpy as np
 from coverlock_bench.hashes.weights import weights_of
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import Ledger, Session, digest, judging_code, resumable
-from coverlock_bench.measurement import Measured, count_option, measurement, work_option
+from coverlock_bench.measurement import (
+    Measured,
+    images_option,
+    measurement,
+    number_option,
+    seed_option,
+    watermark_option,
+    work_option,
+)
 from coverlock_bench.photos import Picture8, find_photos, load_squares, to_8_bit
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.tables import RATE, Table, below, nested
@@ -33,6 +41,7 @@ from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.locking.code_maps import code_map
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import hash_logits, working_size
 
@@ -169,11 +178,14 @@ WHITE_BOX = Table(
 
 @measurement(
     "experiments white-box",
-    "watermark images fpr seed",
+    watermark_option,
+    images_option,
+    click.option("--fpr", default=DEFAULT_FPR, show_default=True),
+    seed_option,
     click.option(
         "--hash", "hashes", multiple=True, default=("octave",), help="A hash; may be repeated."
     ),
-    count_option(30, "Targets of each attack, and released pictures."),
+    number_option("--count", 30, "Targets of each attack, and released pictures."),
     work_option("white-box"),
 )
 def white_box_command(

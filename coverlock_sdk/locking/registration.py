@@ -5,7 +5,7 @@ its weight (a weighted Bonferroni correction, valid however frames depend on eac
 grid carries the weights; the search visits few of its points: a coarse grid with the lowest band on
 a small thumbnail, then ever fewer frames, each moved to where it fits best, with more bands. It
 also moves frames within a cell of the grid, which the weights do not count: that false positives
-stay within their rate is measured (``coverlock bench calibration``), not a theorem.
+stay within their rate is measured (``python -m experiments calibration``), not a theorem.
 """
 
 from __future__ import annotations

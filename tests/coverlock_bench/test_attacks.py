@@ -5,6 +5,9 @@ from hypothesis import strategies as st
 
 from coverlock_bench.attacks.averaging import AveragedResidual
 from coverlock_bench.attacks.denoise import DenoisedResidual, wiener
+from coverlock_bench.attacks.ground_truth import GroundTruthResidual
+from coverlock_sdk import load_attack
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.testing import natural_pictures
 
 
@@ -43,3 +46,15 @@ def test_a_denoiser_smooths_and_keeps_the_level(seed, window):
     clean = wiener(noisy, window)
     assert clean.std() < noisy.std()
     assert abs(clean.mean() - noisy.mean()) < 0.05
+
+
+def test_the_oracle_adds_the_mean_residual():
+    originals = np.full((2, 3, 4, 4), 0.5, np.float32)
+    references = originals + np.float32([0.1, 0.3])[:, None, None, None]
+    targets = np.full((1, 3, 4, 4), 0.7, np.float32)
+    forged = GroundTruthResidual(sources=2).forge(references, targets, originals=originals)
+    np.testing.assert_allclose(forged, 0.9, atol=1e-6)
+    clipped = load_attack("gt").forge(references[1:], targets + 0.2, originals=originals[1:])
+    assert clipped.max() == 1
+    with pytest.raises(CoverLockError, match="GT@3 needs 3 marked pictures"):
+        GroundTruthResidual(sources=3).forge(references, targets, originals=originals)

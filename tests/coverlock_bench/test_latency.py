@@ -4,9 +4,9 @@ from PIL import Image
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
-from coverlock_bench.deployment.latency.run import run_suite
-from coverlock_bench.deployment.latency.subjects import Subject, jpeg_files
-from coverlock_bench.deployment.tables import LATENCY
+from coverlock_bench.latency.command import LATENCY, run_suite
+from coverlock_bench.latency.subjects import Subject
+from coverlock_bench.photos import jpeg_files
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_sdk import wrap
 from coverlock_sdk.testing import natural_pictures
@@ -28,7 +28,7 @@ def subject(tmp_path_factory):
 
 @pytest.mark.slow
 def test_every_stage_and_runtime_is_timed_against_torch(subject):
-    figures = run_suite([subject], (1, 4), ("fp32",), 2, 1, 1, clock="cpu")
+    figures = run_suite([subject], (1, 4), ("fp32",), 2, 1, clock="cpu")
     timed = figures["subjects"][subject.name]
     rows = {(r["stage"], r["runtime"], r["precision"], r["batch"]): r for r in timed["rows"]}
     for batch in (1, 4):

@@ -10,10 +10,7 @@ from coverlock_bench.preference.network import (  # noqa: E402
     PreferenceNetwork,
     lift,
 )
-from coverlock_bench.preference.weights import (  # noqa: E402
-    import_official,
-    load_preference,
-)
+from coverlock_bench.preference.weights import import_official, load_preference  # noqa: E402
 from coverlock_plugins.convnext.network import Shape  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
 

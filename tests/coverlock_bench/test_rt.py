@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
 
-from coverlock_bench.rt import (
-    residual_transferability,
-    transferability_curve,
-)
+from coverlock_bench.rt import residual_transferability, transferability_curve
 from coverlock_sdk import Watermark
 
 

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_bench.attacks import disguises
-from coverlock_bench.attacks.disguises import DISGUISES, encoded
 from coverlock_sdk import Verdict, Verifier, wrap
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
@@ -20,6 +18,8 @@ from coverlock_sdk.testing import natural_pictures
 from coverlock_web.runtime import RUNTIME
 from coverlock_web.samples import IDENTIFIER
 from coverlock_web.site import packed, write_site
+from experiments import disguises
+from experiments.disguises import DISGUISES, encoded
 from tests.coverlock_web.chromium import Page, browsing, find_chromium
 from tests.toy_bundle import toy_lock, write_toy_bundle
 

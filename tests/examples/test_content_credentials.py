@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from tests.coverlock_plugins.content_credentials.certificates import make_certificates
 
@@ -16,12 +15,10 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "content_credentials.py"
 
 
 @pytest.mark.slow
-def test_the_transplant_resolves_without_the_lock_only(tmp_path, photos):
-    for number in (0, 1):
-        Image.fromarray(photos[number]).save(tmp_path / f"{number}.png")
+def test_the_transplant_resolves_without_the_lock_only(photo_folder, tmp_path):
     certificates = make_certificates(tmp_path)
     done = subprocess.run(
-        [sys.executable, SCRIPT, tmp_path / "0.png", tmp_path / "1.png", certificates],
+        [sys.executable, SCRIPT, photo_folder / "0.png", photo_folder / "1.png", certificates],
         capture_output=True,
         text=True,
     )

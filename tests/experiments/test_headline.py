@@ -1,4 +1,8 @@
+import hashlib
+
 from coverlock_bench.ledger import Ledger, Session
+from coverlock_bench.settings import PAPER
+from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.testing import natural_pictures
 from experiments.headline import (
     CHANGES,
@@ -8,7 +12,9 @@ from experiments.headline import (
     Cast,
     Scale,
     forgeries,
+    label_of,
     measured,
+    weights_of_defenses,
 )
 
 
@@ -53,3 +59,22 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(additive, tmp_path, monk
     kept = Session(Ledger(tmp_path / "kept.sqlite"))
     assert forgeries(*given, kept, groups=3) == short
     assert forgeries(*given, kept) == whole
+
+
+def test_result_files_pin_the_weights_of_every_hash():
+    octave = shipped_file("octave.safetensors").read_bytes()
+    expected = {"octave": {"octave.safetensors": hashlib.sha256(octave).hexdigest()}}
+    assert weights_of_defenses(["none", "coverlock"]) == expected
+
+
+def test_tables_name_the_papers_method_and_its_hash():
+    labels = {
+        PAPER: "the paper's method, octave",
+        f"{PAPER},hash=dinov2-s": "the paper's method, dinov2-s",
+        "coverlock:hash=dinov2-s,floors=off,rule=hard,harden=false,rounds=1,key=none": "the "
+        "paper's method, dinov2-s",
+        "coverlock:hash=dinov2-s": "coverlock:hash=dinov2-s",
+        "coverlock:registry=/somewhere/pictures.db": "coverlock, registry",
+        "none": "none",
+    }
+    assert {setting: label_of(setting) for setting in labels} == labels

@@ -15,7 +15,7 @@ pytest.importorskip("kornia")
 from coverlock_bench import rt
 from coverlock_sdk.errors import CoverLockError
 from coverlock_training.watermarks.trainer import WatermarkRecipe
-from experiments import interventions, trained, training_factors
+from experiments import interventions, trained
 from experiments.tables import INTERVENTIONS
 from experiments.trained import Variant
 from tests.conftest import saved_pictures
@@ -34,18 +34,18 @@ def photos(tmp_path_factory):
     return saved_pictures(tmp_path_factory.mktemp("photos"), 30, (72, 72), 5)
 
 
-@pytest.fixture(autouse=True)
-def few_messages(monkeypatch):
-    few = partial(trained.transferability_curve, messages=2)
-    monkeypatch.setattr(trained, "transferability_curve", few)
+@pytest.fixture(scope="module", autouse=True)
+def _few_messages():
+    with pytest.MonkeyPatch.context() as patch:
+        few = partial(trained.transferability_curve, messages=2)
+        patch.setattr(trained, "transferability_curve", few)
+        yield
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     low = replace(TINY, label="mbrs-with-broadcast-gap")
     monkeypatch.setattr(interventions, "VARIANTS", (TINY, low))
-    monkeypatch.setattr(training_factors, "VARIANTS", (TINY,))
-    monkeypatch.setattr(training_factors, "SHORTER", {"mbrs": {"steps": 2}})
 
 
 def intervened(photos: Path, runs: Path) -> Any:
@@ -58,8 +58,6 @@ def intervened(photos: Path, runs: Path) -> Any:
 def trained_once(photos, tmp_path_factory):
     runs = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
-        few = partial(trained.transferability_curve, messages=2)
-        patch.setattr(trained, "transferability_curve", few)
         patch.setattr(interventions, "VARIANTS", (TINY,))
         intervened(photos, runs)
     return runs

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 pytest.importorskip("torch")
 
@@ -21,6 +20,7 @@ from coverlock_sdk.hashing import octave, shipped
 from coverlock_sdk.images.distortions import Crop
 from coverlock_sdk.testing import natural_pictures
 from experiments.octave import OctaveRecipe, cropped, fit_octave
+from tests.conftest import saved_pictures
 
 FEW = OctaveRecipe(photos=8, held_out=0.3, dimensions=(8, 16, 16))
 
@@ -28,18 +28,14 @@ FEW = OctaveRecipe(photos=8, held_out=0.3, dimensions=(8, 16, 16))
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("templates")
-    for number, picture in enumerate(natural_pictures(8, (128, 128), seed=4)):
-        (folder / f"{number % 2}").mkdir(exist_ok=True)
-        Image.fromarray(picture).save(folder / f"{number % 2}" / f"{number}.png")
+    for template in (4, 5):
+        saved_pictures(folder / str(template), 4, (128, 128), seed=template)
     return folder
 
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("photos")
-    for number, picture in enumerate(natural_pictures(14, (128, 128), seed=3)):
-        Image.fromarray(picture).save(folder / f"{number:03}.png")
-    return folder
+    return saved_pictures(tmp_path_factory.mktemp("photos"), 14, (128, 128), seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +48,9 @@ def run(photos: Path, templates: Path, tmp_path_factory: pytest.TempPathFactory)
 def test_too_few_photos_for_so_many_dimensions_are_refused(
     photos: Path, templates: Path, tmp_path: Path
 ) -> None:
+    many = replace(FEW, dimensions=(192, 320, 1535), ridge=1e-12)
     with pytest.raises(PictureError, match="8 photos are too few"):
-        fit_octave(
-            photos, templates, tmp_path, replace(FEW, dimensions=(192, 320, 1535), ridge=1e-12)
-        )
+        fit_octave(photos, templates, tmp_path, many)
     assert not (tmp_path / "hash.safetensors").exists()
 
 
@@ -73,9 +68,6 @@ def test_matrices_and_card_are_those_of_a_hash(run: Path, monkeypatch: pytest.Mo
     pictures = natural_pictures(30, (octave.SIDE, octave.SIDE), seed=9)
     logits = code.logits(np.moveaxis(pictures, -1, 1).astype(np.float32) / 255)
     assert 0.2 < np.sqrt(np.square(logits).mean()) < 5
-
-
-def test_directions_of_a_band_are_distinct(run: Path) -> None:
     for matrix in load_file(run / "hash.safetensors").values():
         assert matrix.dtype == np.float16
         assert np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]

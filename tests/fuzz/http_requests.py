@@ -51,17 +51,10 @@ class NoNetwork(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
-    def can_write_eof(self) -> bool:
-        return True
-
-    def write_eof(self) -> None:
-        pass
-
     def pause_reading(self) -> None:
         pass
 
-    def resume_reading(self) -> None:
-        pass
+    resume_reading = pause_reading
 
 
 def http_reader(bundle: Path) -> Any:

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import random
 import sqlite3
 from collections.abc import Callable
@@ -53,30 +54,23 @@ def picture_files() -> list[bytes]:
     image = Image.fromarray(colour)
     exif = Image.Exif()
     exif[0x0112] = 6
-    other = {
-        "RGBA": image.convert("RGBA"),
-        "grey": image.convert("L"),
-        "LA": image.convert("LA"),
-        "palette": image.quantize(16),
-        "bits": image.convert("1"),
-        "CMYK": image.convert("CMYK"),
-        "deep": Image.fromarray(colour[..., 0].astype(np.uint16) * 257),
-    }
-    encoded = [
+    deep = Image.fromarray(colour[..., 0].astype(np.uint16) * 257)
+    palette, ink = image.quantize(16), image.convert("CMYK")
+    modes = [image.convert(mode) for mode in ("RGBA", "L", "LA", "1")]
+    encoded: list[tuple[Image.Image, str, dict[str, Any]]] = [
         *((image, kind, {}) for kind in ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "AVIF")),
         (image, "JPEG", {"exif": exif, "progressive": True, "subsampling": 2}),
         (image, "WEBP", {"lossless": True, "exif": exif}),
         (image, "TIFF", {"compression": "tiff_lzw"}),
         (image, "TIFF", {"compression": "jpeg"}),
-        (image, "MPO", {"save_all": True, "append_images": [image]}),
-        (image, "GIF", {"save_all": True, "append_images": [image.rotate(90)]}),
-        (image, "PNG", {"save_all": True, "append_images": [image.rotate(90)]}),
-        (image, "TIFF", {"save_all": True, "append_images": [image]}),
-        *((other[kind], "PNG", {}) for kind in ("RGBA", "grey", "LA", "palette", "bits", "deep")),
-        *((other[kind], "TIFF", {}) for kind in ("RGBA", "CMYK", "bits", "deep")),
-        (other["CMYK"], "JPEG", {}),
-        (other["palette"], "GIF", {}),
-        (other["palette"], "GIF", {}),
+        *(
+            (image, kind, {"save_all": True, "append_images": [image.rotate(90)]})
+            for kind in ("MPO", "GIF", "PNG", "TIFF")
+        ),
+        *((picture, "PNG", {}) for picture in (*modes, palette, deep)),
+        *((picture, "TIFF", {}) for picture in (*modes, ink, deep)),
+        (ink, "JPEG", {}),
+        (palette, "GIF", {}),
     ]
     files = []
     for picture, kind, options in encoded:
@@ -137,23 +131,24 @@ def manifests(scratch: Path) -> Reader:
 
 
 def bundles(scratch: Path) -> Reader:
-    folder = write_toy_bundle(scratch / "damaged").path
-    names = ("manifest.json", "verify.onnx")
-    good = {name: (folder / name).read_bytes() for name in names}
+    def load(path: Path) -> None:
+        Bundle.open(path.parent).engines("verify", "fp32")
 
+    names = ("manifest.json", "verify.onnx")
+    paths = [write_toy_bundle(scratch / name).path / name for name in names]
+    damaged = [_bytes(path, path.read_bytes(), load) for path in paths]
+    return lambda rng: rng.choice(damaged)(rng)
+
+
+def _bytes(path: Path, good: bytes, load: Callable[[Path], Any]) -> Reader:
     def reader(rng: random.Random) -> None:
-        name = rng.choice(names)
-        (folder / name).write_bytes(damaged_bytes(good[name], rng))
-        try:
-            bundle = Bundle.open(folder)
-            bundle.engines("verify", "fp32")
-        finally:
-            (folder / name).write_bytes(good[name])
+        path.write_bytes(damaged_bytes(good, rng))
+        load(path)
 
     return reader
 
 
-def _file(path: Path, document: Any, load: Callable[[Path], Any]) -> Reader:
+def _json(path: Path, document: Any, load: Callable[[Path], Any]) -> Reader:
     def reader(rng: random.Random) -> None:
         if rng.random() < 0.01:
             load(Path(rng.choice(["a\0b", "/", "", "x" * 5000])))
@@ -168,26 +163,19 @@ def keys(scratch: Path) -> Reader:
     secret = base64.b64encode(bytes(32)).decode()
     entry = {"id": "a", "created": "2026-01-01T00:00:00Z", "secret": secret}
     document = {"coverlock_keys": 3, "keys": [entry, {**entry, "id": "b"}]}
-    return _file(scratch / "key.json", document, Keyring.load)
+    return _json(scratch / "key.json", document, Keyring.load)
 
 
 def tokens(scratch: Path) -> Reader:
     callers = [
         msgspec.structs.asdict(Caller(name, name * 64, ("verify", "detail"))) for name in "ab"
     ]
-    return _file(scratch / "tokens.json", {"callers": callers}, Callers.load)
+    return _json(scratch / "tokens.json", {"callers": callers}, Callers.load)
 
 
 def identifiers(scratch: Path) -> Reader:
-    path = scratch / "ids.txt"
-    good = "alice\nbob\r\n\n  Zoë \u2028x\n".encode()
-
-    def reader(rng: random.Random) -> None:
-        path.write_bytes(damaged_bytes(good, rng))
-        lock.book(read_identifiers(path))
-
-    lock = toy_lock()
-    return reader
+    good, lock = "alice\nbob\r\n\n  Zoë \u2028x\n".encode(), toy_lock()
+    return _bytes(scratch / "ids.txt", good, lambda path: lock.book(read_identifiers(path)))
 
 
 def books(scratch: Path) -> Reader:
@@ -256,7 +244,7 @@ def jobs(scratch: Path) -> Reader:
     folder = scratch / "results"
     terms = {"bundle": "a" * 64, "message": None, "keys": ["b"], "fpr": 1e-6}
     Results(folder, terms).write(0, [])
-    return _file(folder / JOB, terms, lambda _: Results(folder, terms).counts())
+    return _json(folder / JOB, terms, lambda _: Results(folder, terms).counts())
 
 
 def parquet(scratch: Path) -> Reader:
@@ -300,14 +288,12 @@ def audit_logs(scratch: Path) -> Reader:
     verdict = toy_lock().verify(np.zeros((64, 64, 3), np.uint8), "alice")
     for _ in range(3):
         log.verdict_reached(verdict, "toy", None, "picture.png")
-    good = path.read_bytes()
 
-    def reader(rng: random.Random) -> None:
-        path.write_bytes(damaged_bytes(good, rng))
+    def load(path: Path) -> None:
         check_chain(path)
         log.require_writable()
 
-    return reader
+    return _bytes(path, path.read_bytes(), load)
 
 
 def signing_keys(scratch: Path) -> Reader:
@@ -316,11 +302,8 @@ def signing_keys(scratch: Path) -> Reader:
     folder = write_toy_bundle(scratch / "signed").path
     public = generate_signing_key(scratch / "release.key")
     signature = Bundle.open(folder).sign(scratch / "release.key").read_bytes()
-    content, good, path = (
-        (folder / "manifest.json").read_bytes(),
-        public.read_bytes(),
-        scratch / "p",
-    )
+    content, good = (folder / "manifest.json").read_bytes(), public.read_bytes()
+    path = scratch / "p"
 
     def reader(rng: random.Random) -> None:
         path.write_bytes(damaged_bytes(good, rng) if rng.random() < 0.7 else good)
@@ -359,3 +342,16 @@ def seed_of(reader: str, number: int, seed: int) -> random.Random:
     """The generator of one input, whoever runs it and after whatever."""
     digest = hashlib.sha256(f"{seed}/{reader}/{number}".encode()).digest()
     return random.Random(digest)
+
+
+def crashing(scratch: Path) -> Reader:
+    """A reader with one input of each bad kind, for a test of what finds them."""
+
+    def reader(rng: random.Random) -> None:
+        value = rng.random()
+        if value == seed_of("crashing", 3, 0).random():
+            raise KeyError("foreign")
+        if value == seed_of("crashing", 5, 0).random():
+            os.abort()
+
+    return reader

@@ -14,7 +14,6 @@ from coverlock_bench.auditing.bounds import invisible_changes
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.presets import Plan
 from coverlock_bench.auditing.signatures import feature_variation, residual_patterns
-from coverlock_bench.auditing.standing import standing_attacks
 from coverlock_bench.auditing.trials import Division, Row, Trials
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
@@ -27,7 +26,6 @@ from coverlock_sdk.errors import (
     PluginError,
     UnknownNameError,
 )
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 SEED = 0
 NONE = Setting("none")
@@ -172,12 +170,6 @@ class Assessment:
                 for attack, count in attacks.items()
             },
         }
-
-    def standing(self, collection: Collection) -> dict[str, Any]:
-        """Attacks on the whole system, of which none should succeed against a lock with a key."""
-        locked, division = self.trials(COVERLOCK).defended.protected, self.division(collection)
-        assert isinstance(locked, LockedWatermark)
-        return standing_attacks(locked, division.sources, division.targets, self.session)
 
 
 def _attacked(trials: Trials, attack: Setting, division: Division, count: int) -> dict[str, Any]:

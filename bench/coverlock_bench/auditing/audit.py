@@ -13,7 +13,7 @@ from rich.console import Console
 from coverlock_bench.auditing.assessment import Assessment
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
 from coverlock_bench.auditing.exhibits import Exhibit, exhibits
-from coverlock_bench.auditing.presets import Plan, planned
+from coverlock_bench.auditing.presets import Plan, plan_options
 from coverlock_bench.auditing.verdict import Condition, Findings, Level, findings, metrics
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import FOLDER
@@ -46,14 +46,7 @@ TONES = {"bad": "red", "good": "green", "unknown": "yellow"}
     required=True,
     help="Folder for report.html, results.json and pictures; an interrupted audit resumes there.",
 )
-@planned
-@click.option(
-    "--standing",
-    "with_standing",
-    is_flag=True,
-    help="Also try files that show another picture than they hold, and messages put together "
-    "without the key. Gate on 'standing'.",
-)
+@plan_options
 @click.option(
     "--fail-if",
     "conditions",
@@ -66,10 +59,9 @@ def audit(
     watermark: str,
     images: Path,
     out: Path,
-    plan: Plan,
-    with_standing: bool,
     conditions: tuple[str, ...],
     as_json: bool,
+    **measured: Any,
 ) -> None:
     """Find out how forgeable WATERMARK is, with and without a lock.
 
@@ -79,6 +71,7 @@ def audit(
     from coverlock_bench.auditing.report import require_packages
 
     require_packages()
+    plan = Plan.of(**measured)
     gates = [Condition.parse(text) for text in conditions]
     for gate in gates:
         gate.require_known(plan)
@@ -87,10 +80,8 @@ def audit(
     with resumable(out, session):
         collection = _photos(images, plan, max(SIDE, *working_size(system)), out)
         assessment = Assessment(system, plan, session)
-        session.stages = assessment.stages + 1 + with_standing  # the pictures
+        session.stages = assessment.stages + 1  # the pictures
         figures = assessment.figures(collection)
-        if with_standing:
-            figures["standing"] = assessment.standing(collection)
         figures["pictures"] = {"name": collection.name, **collection.described()}
         figures["metrics"] = metrics(figures)
         shown, figures["not_shown"] = exhibits(assessment, collection)
@@ -142,7 +133,6 @@ def _command(images: Path, watermark: str) -> str:
     repeated = {"-a": "attacks", "-d": "defenses", "--distortion": "distortions"}
     for option, name in repeated.items():
         words += [word for setting in given[name] for word in (option, setting)]
-    words += ["--standing"] if given["with_standing"] else []
     words += [] if given["fpr"] == DEFAULT_FPR else ["--fpr", f"{given['fpr']:g}"]
     return shlex.join([*words, "--out", "audit"])
 

@@ -24,8 +24,8 @@ MOST_PAIRS = 20
 
 def invisible_changes(trials: Trials, division: Division) -> dict[str, Any]:
     """How likely the best change of 34 dB makes each target pass for the nearest marked source."""
-    locked = trials.defended.protected
-    if not isinstance(locked, LockedWatermark) or not trials.defended.keyed:
+    locked = trials.protected
+    if not isinstance(locked, LockedWatermark) or locked.keyring is None:
         raise NotMeasuredError("the bound is about locks with a key")
     lock, code = locked.lock, locked.lock.hash
     if not isinstance(code, OctaveCode):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import wraps
 from typing import Any
 
 import click
@@ -114,20 +113,21 @@ class Plan:
     @classmethod
     def of(
         cls,
-        preset: Preset,
+        preset: str,
         attacks: Sequence[str] = (),
         defenses: Sequence[str] = (),
         fpr: float = DEFAULT_FPR,
         distortions: Sequence[str] = (),
     ) -> Plan:
-        """What was named; otherwise the preset's attacks, and the lock with and without a key.
+        """What was named, or else the preset's attacks and the lock with and without a key.
 
         Distortions are the paper's six and those of plugins, unless some are named.
         """
-        sizes = dict.fromkeys(attacks, preset.pairs) if attacks else preset.attacks
+        size = PRESETS[preset]
+        counts = dict.fromkeys(attacks, size.pairs) if attacks else size.attacks
         plan = cls(
-            preset,
-            {Setting.parse(text): count for text, count in sizes.items()},
+            size,
+            {Setting.parse(text): count for text, count in counts.items()},
             tuple(map(Setting.parse, defenses or DEFENSES)),
             fpr,
             {n: load_distortion(n) for n in distortions or (*EVALUATION, *_of_plugins())},
@@ -162,7 +162,7 @@ def _of_plugins() -> list[str]:
 
 
 SETTINGS = "NAME or NAME:OPTION=VALUE,... May be repeated; "
-OPTIONS = together(
+plan_options = together(
     click.option(
         "--preset",
         type=click.Choice(list(PRESETS)),
@@ -187,20 +187,4 @@ OPTIONS = together(
     ),
     click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."),
 )
-
-
-def planned(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say what is measured; the command gets them as a ``plan``."""
-
-    @wraps(command)
-    def run(
-        preset: str,
-        attacks: tuple[str, ...],
-        defenses: tuple[str, ...],
-        distortions: tuple[str, ...],
-        fpr: float,
-        **others: Any,
-    ) -> None:
-        command(plan=Plan.of(PRESETS[preset], attacks, defenses, fpr, distortions), **others)
-
-    return OPTIONS(run)
+"""What says how much is measured; ``Plan.of`` takes them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -59,26 +60,19 @@ def render(document: dict[str, Any], found: Findings, shown: list[Exhibit], comm
         "unbroken": lambda text: text.replace(" %", f"{UNBROKEN}%"),
     }
     attacks = sorted(document["config"]["attacks"], key=lambda name: list(GIVEN).index(given(name)))
+    of = attrgetter("group")
     page: str = environment.get_template("report.html").render(
         document=document,
         figures=document["figures"],
         found=found,
         attackers=[(GIVEN[kind], list(names)) for kind, names in groupby(attacks, given)],
         omitted=omissions(document["figures"]),
-        exhibits={group: list(some) for group, some in groupby(_sorted(shown), _group)},
+        exhibits={group: list(some) for group, some in groupby(sorted(shown, key=of), of)},
         level=LEVEL,
         command=command,
         viewer=_viewer(),
     )
     return page
-
-
-def _group(exhibit: Exhibit) -> str:
-    return exhibit.group
-
-
-def _sorted(shown: list[Exhibit]) -> list[Exhibit]:
-    return sorted(shown, key=_group)
 
 
 def _viewer() -> dict[str, str]:

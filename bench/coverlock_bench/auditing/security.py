@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -13,15 +12,13 @@ import click
 
 from coverlock_bench.auditing.assessment import Assessment
 from coverlock_bench.auditing.collection import SIDE, Collection, collect
-from coverlock_bench.auditing.presets import Plan, planned
+from coverlock_bench.auditing.presets import Plan, plan_options
 from coverlock_bench.auditing.report import rate_text
 from coverlock_bench.auditing.verdict import attack_name, defense_name, metrics
 from coverlock_bench.ledger import Ledger, Session, resumable
-from coverlock_bench.measurement import images_option
-from coverlock_bench.results import write_result
+from coverlock_bench.measurement import Measured, images_option, measurement, work_option
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.tables import Columns, Row, Table, value_at
-from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.errors import (
     CorruptModelError,
     CoverLockError,
@@ -30,50 +27,33 @@ from coverlock_sdk.errors import (
 )
 from coverlock_sdk.plugin_manager import plugin_manager
 
-CACHE = Path("runs/security.sqlite")
 Figures = dict[str, Any]
 
 
-@click.command("security")
-@click.option(
-    "-w",
-    "--watermark",
-    "watermarks",
-    multiple=True,
-    help="NAME or NAME:OPTION=VALUE,... May be repeated; default: all that are installed.",
+@measurement(
+    "bench security",
+    click.option(
+        "-w",
+        "--watermark",
+        "watermarks",
+        multiple=True,
+        help="NAME or NAME:OPTION=VALUE,... May be repeated; default: all that are installed.",
+    ),
+    images_option,
+    plan_options,
+    work_option("security"),
 )
-@images_option
-@planned
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    default=CACHE,
-    show_default=True,
-    help="File of finished measurements; run the same command again to resume.",
-)
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Result file (JSON); tables (.md) are written beside it.",
-)
-@json_option
 def security_command(
-    watermarks: tuple[str, ...],
-    images: Path | None,
-    plan: Plan,
-    cache: Path,
-    out: Path,
-    as_json: bool,
-) -> None:
+    watermarks: tuple[str, ...], images: Path | None, work: Path, **measured: Any
+) -> Measured:
     """Measure forgeries, robustness and RT of several watermarks behind several defences.
 
     The presets are those of the audit, for each watermark.
     """
-    session = Session(Ledger(cache), quiet=False)
+    plan = Plan.of(**measured)
+    session = Session(Ledger(work), quiet=False)
     names = watermarks or plugin_manager().names("watermark")
-    with resumable(cache):
+    with resumable(work):
         pictures = collect(images, plan.preset.pictures, plan.preset.naturals, SIDE, quiet=False)
         if len(pictures.pictures) < 2:
             raise CoverLockError(
@@ -86,10 +66,8 @@ def security_command(
         "pictures": {"name": pictures.name, **pictures.described()},
         "systems": systems,
     }
-    write_result(out, "bench security", plan.to_dict(), figures)
-    text = "\n\n".join(f"## {table.title}\n\n{table.markdown(figures)}" for table in TABLES) + "\n"
-    out.with_suffix(".md").write_text(text)
-    click.echo(json.dumps({"file": str(out), "figures": figures}, indent=2) if as_json else text)
+    tables = [f"## {table.title}\n\n{table.markdown(figures)}" for table in TABLES]
+    return Measured(plan.to_dict(), figures, "\n\n".join(tables))
 
 
 def assess(name: str, pictures: Collection, plan: Plan, session: Session) -> Figures:

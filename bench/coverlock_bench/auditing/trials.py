@@ -7,8 +7,9 @@ one message, as they do when a vendor marks everything with its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from coverlock_bench.photos import Picture8
 from coverlock_bench.settings import Setting
 from coverlock_bench.trial import (
     CLEAN,
-    DefendedWatermark,
     Mark,
     Outcome,
     distorted,
     floats,
     forge,
+    has_key,
+    judge,
+    mark,
 )
 from coverlock_sdk import NetworkAttack, Watermark
 from coverlock_sdk.arrays import Bits
@@ -75,7 +78,7 @@ class Trials:
     def __init__(
         self, watermark: Watermark, defense: Setting, fpr: float, session: Session
     ) -> None:
-        self.defended = DefendedWatermark(watermark, defense, fpr, session.key())
+        self.protected = defense.defense(session.key(), fpr=fpr).protect(watermark)
         self.label = f"{watermark.name}, {defense}"
         self._defense = str(defense)
         self._session = session
@@ -85,52 +88,50 @@ class Trials:
     @property
     def lock(self) -> str:
         """Changes when the watermark or the defence does."""
-        return self._session.fingerprint(self.defended.protected)
+        return self._session.fingerprint(self.protected)
 
     def message(self, seed: int, source: int | None = None) -> str | Bits:
         """The message of a source, or the one that all sources carry for attacks that take many."""
         whose = "all" if source is None else f"source {source}"
         identifier = f"bench, seed {seed}, {whose}"
-        if self.defended.keyed:
+        if has_key(self.protected):
             return identifier
-        return codeword(identifier, None, self.defended.protected.bits)
+        return codeword(identifier, None, self.protected.bits)
 
     def genuine(
         self, sources: Sequence[Picture8], seed: int, distortions: Mapping[str, Distortion]
     ) -> dict[str, list[Row]]:
         """What verification says of marked pictures as they are and after each distortion."""
-        names = (CLEAN, *distortions)
-        rows: dict[str, list[Row]] = {name: [] for name in names}
+        changes = {CLEAN: None, **distortions}
+        rows: dict[str, list[Row]] = {name: [] for name in changes}
         steps = self._session.steps(sources, f"{self.label}: genuine pictures")
         for index, source in enumerate(steps):
             message = self.message(seed, index)
             own = {"picture": digest(source), "message": digest(message)}
-            keys = {
-                name: self._key("genuine", seed, **own, distortion=_change(name, distortions))
-                for name in names
-            }
-            kept: dict[str, Any] = {
-                name: self._session.ledger.recall(**key) for name, key in keys.items()
-            }
-            missing = [name for name, row in kept.items() if row is None]
-            if missing:
-                mark = self.mark(source, message)
-                seen = [
-                    mark.picture
-                    if name == CLEAN
-                    else distorted(mark.picture, name, distortions[name], _noise(seed, index, name))
-                    for name in missing
-                ]
-                outcomes = self.defended.judge(seen, message, mark)
-                for name, outcome in zip(missing, outcomes, strict=True):
-                    row = outcome.to_dict()
-                    if name == CLEAN:
-                        row |= similarity(source, mark.picture)
-                    self._session.ledger.keep(row, **keys[name])
-                    kept[name] = row
-            for name in names:
-                rows[name].append(kept[name])
+            keys = [
+                self._key("genuine", seed, **own, distortion=_described_change(name, change))
+                for name, change in changes.items()
+            ]
+            made = [
+                partial(distorted, name=name, change=change, rng=_noise(seed, index, name))
+                for name, change in distortions.items()
+            ]
+            measure = partial(self._verified, source, message, made)
+            for name, row in zip(changes, self._session.each(keys, measure), strict=True):
+                rows[name].append(row)
         return rows
+
+    def _verified(
+        self,
+        source: Picture8,
+        message: str | Bits,
+        changes: Sequence[Callable[[Picture8], Picture8]],
+    ) -> list[Row]:
+        """What verification says of a marked source as it is, and after each of ``changes``."""
+        marked = self.mark(source, message)
+        seen = [marked.picture, *(change(marked.picture) for change in changes)]
+        clean, *changed = map(asdict, judge(self.protected, seen, message, marked))
+        return [clean | similarity(source, marked.picture), *changed]
 
     def forgeries(self, setting: Setting, division: Division, count: int) -> list[Row]:
         """What verification says of ``count`` targets that ``setting``'s attack has forged.
@@ -140,18 +141,29 @@ class Trials:
         """
         attack = _attack(setting, division)
         if isinstance(attack, NetworkAttack):
-            attack.require(self.defended.protected.watermark)
-        wanted = attack.references
+            attack.require(self.protected.watermark)
+        alone = attack.references == 1
         targets = division.targets[:count]
-        step = 1 if wanted == 1 else TARGETS_AT_ONCE
+        step = 1 if alone else TARGETS_AT_ONCE
+        attacker = {
+            "attack": _described(setting, attack),
+            "model": attack.model_digest(),
+            "naturals": digest(attack.naturals),
+        }
         rows: list[Row] = []
         label = f"{self.label}: {setting}"
         for start in self._session.steps(range(0, len(targets), step), label):
-            alone = wanted == 1
-            sources = division.sources[start : start + 1] if alone else division.sources[:wanted]
+            first = start if alone else 0
+            sources = division.sources[first : first + attack.references]
             message = self.message(division.seed, start if alone else None)
             block = targets[start : start + step]
-            rows += self._forge(setting, attack, sources, message, block, division.seed)
+            own = {"sources": digest(*sources), "message": digest(message)}
+            keys = [
+                self._key("forgery", division.seed, **attacker, **own, target=digest(target))
+                for target in block
+            ]
+            measure = partial(self._forged, attack, sources, message, block)
+            rows += self._session.each(keys, measure)
         return rows
 
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Outcome]:
@@ -161,40 +173,24 @@ class Trials:
         message = self.message(division.seed)
         marked = self._marked(sources, message)
         forged = forge(attack, marked, sources, division.targets[:1])
-        return marked[0], forged[0], self.defended.judge(forged, message)[0]
+        return marked[0], forged[0], judge(self.protected, forged, message)[0]
 
-    def _forge(
+    def _forged(
         self,
-        setting: Setting,
         attack: AnyAttack,
         sources: Sequence[Picture8],
         message: str | Bits,
         targets: Sequence[Picture8],
-        seed: int,
     ) -> list[Row]:
         """What verification says of ``targets``, all forged from the same sources."""
-        attacker = {
-            "attack": _described(setting, attack),
-            "model": attack.model_digest(),
-            "naturals": digest(attack.naturals),
-            "sources": digest(*sources),
-            "message": digest(message),
-        }
-        keys = [self._key("forgery", seed, **attacker, target=digest(target)) for target in targets]
-        rows = [self._session.ledger.recall(**key) for key in keys]
-        missing = [i for i, row in enumerate(rows) if row is None]
-        if missing:
-            victims = [targets[i] for i in missing]
-            watermark = self.defended.protected.watermark
-            pictures = forge(attack, self._marked(sources, message), sources, victims, watermark)
-            robbed = self.mark(sources[0], message) if len(sources) == 1 else None
-            outcomes = self.defended.judge(pictures, message, robbed)
-            for i, outcome, victim, picture in zip(
-                missing, outcomes, victims, pictures, strict=True
-            ):
-                rows[i] = outcome.to_dict() | similarity(victim, picture)
-                self._session.ledger.keep(rows[i], **keys[i])
-        return [row for row in rows if row is not None]
+        marked = self._marked(sources, message)
+        pictures = forge(attack, marked, sources, targets, self.protected.watermark)
+        robbed = self.mark(sources[0], message) if len(sources) == 1 else None
+        outcomes = judge(self.protected, pictures, message, robbed)
+        return [
+            asdict(outcome) | similarity(target, picture)
+            for outcome, target, picture in zip(outcomes, targets, pictures, strict=True)
+        ]
 
     def _marked(self, sources: Sequence[Picture8], message: str | Bits) -> list[Picture8]:
         return [self.mark(source, message).picture for source in sources]
@@ -205,7 +201,7 @@ class Trials:
         if name not in self._marks:
             if len(self._marks) >= MARKS_IN_MEMORY:
                 self._marks.clear()
-            self._marks[name] = self.defended.mark(source, message)
+            self._marks[name] = mark(self.protected, source, message)
         return self._marks[name]
 
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
@@ -241,11 +237,9 @@ def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
     return {"psnr": min(psnr, 100.0), "ssim": float(ssim)}
 
 
-def _change(name: str, distortions: Mapping[str, Distortion]) -> str:
+def _described_change(name: str, change: Distortion | None) -> str:
     """What a distortion does, as far as it says so; a plain function only has its name."""
-    if name == CLEAN:
-        return repr(None)
-    return repr(distortions[name]) if is_dataclass(distortions[name]) else name
+    return repr(change) if change is None or is_dataclass(change) else name
 
 
 def _noise(seed: int, index: int, name: str) -> np.random.Generator:

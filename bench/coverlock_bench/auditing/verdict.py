@@ -163,13 +163,11 @@ class Findings:
 
 def findings(figures: Figures) -> Findings:
     """Whether the watermark can be forged, by whom, and what to do about it."""
-    tiles: tuple[Tile, ...] = (
+    tiles = (
         _tile("As it is", Tally.of(figures, "none", OUTSIDE)),
         _tile("Locked with a key", Tally.of(figures, LOCK, OUTSIDE)),
         _tile("Locked with a key, attacker has your networks", Tally.of(figures, LOCK, NETWORKS)),
     )
-    if "standing" in figures:
-        tiles += (_tile("Standing attacks on files and messages", Tally(figures["standing"])),)
     return Findings(*_verdict(figures), _advice(figures), tiles)
 
 
@@ -270,8 +268,6 @@ def metrics(figures: Figures) -> dict[str, float]:
     curves |= {f"rt_{side}px": curve for side, curve in figures["rt"].get("sizes", {}).items()}
     named |= {f"rt@{point['sources']}": point["rt"] for point in figures["rt"]["points"]}
     named |= {n: point["rt"] for n, curve in curves.items() if (point := most_sources(curve))}
-    if "standing" in figures:
-        named["standing"] = max(found["rate"] for found in figures["standing"].values())
     transplanted = value_at(figures["security"], f"{LOCK}/attacks/gt/bit_accuracy")
     if transplanted is not None:
         named["locked_rt"] = rt_of(transplanted)
@@ -292,7 +288,7 @@ def metric_names(plan: Plan) -> list[str]:
     arms = [prefix for prefix, defense in ARMS.items() if defense in behind]
     kinds = [f"{kind}{end}" for kind in KINDS for end in ("", "_high")]
     names = [f"{prefix}{name}" for prefix in arms for name in (*kinds, *attacks, *genuine)]
-    names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt", "standing"]
+    names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
     return [*names, *(f"rt_{side}px" for side in SIDES)]
 
 

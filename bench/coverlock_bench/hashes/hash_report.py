@@ -20,10 +20,7 @@ from coverlock_bench.hashes.codes import (
     every_pair,
     views_of,
 )
-from coverlock_bench.hashes.kind_report import kind_report
-from coverlock_bench.hashes.weights import size_of, weights_of
-from coverlock_bench.kept_rows import kept_rows
-from coverlock_bench.ledger import digest, judging_code
+from coverlock_bench.hashes.weights import bytes_of, weights_of
 from coverlock_bench.photos import load_squares
 from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk import CoverLockError, ImageHash, load_hash
@@ -34,13 +31,13 @@ from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.lock import MOST_BITS
 from coverlock_sdk.locking.statistics import binomial_tail, hard_threshold
 from coverlock_sdk.plugin_manager import plugin_manager
+from coverlock_sdk.progress import progress
 
 SIDE = 512
 """Pixels of the squares that photos are cut to."""
 
 THUMBNAIL = (8, 8)
 TIMINGS = 100
-CACHE = Path("runs/hashed")
 
 
 def settings(photos: list[Path], seed: int) -> dict[str, Any]:
@@ -55,13 +52,8 @@ def settings(photos: list[Path], seed: int) -> dict[str, Any]:
     }
 
 
-def hash_report(
-    names: tuple[str, ...], photos: list[Path], seed: int, kinds: Path | None = None
-) -> dict[str, Any]:
-    """The figures of each hash named, or of all that work on this machine where none is.
-
-    With ``kinds``, a folder, the pictures of each of its subfolders are compared too.
-    """
+def hash_report(names: tuple[str, ...], photos: list[Path], seed: int) -> dict[str, Any]:
+    """The figures of each hash named, or of all that work on this machine where none is."""
     if len(photos) < 2:
         raise PictureError("a hash report compares pictures: give a folder with at least two")
     hashes, left_out = _load(names, photos[0])
@@ -73,14 +65,11 @@ def hash_report(
         figures[name] = {
             **code_figures(codes, similar),
             "dimensions": image_hash.dimensions,
-            **size_of(image_hash),
+            "bytes": bytes_of(image_hash),
             "weights": weights_of(image_hash),
             "milliseconds": speed[name],
         }
-    report = {"hashes": figures, "fair_coins": fair_coins(), "left_out": left_out}
-    if kinds:
-        report["kinds"] = kind_report(hashes, kinds, seed)
-    return report
+    return {"hashes": figures, "fair_coins": fair_coins(), "left_out": left_out}
 
 
 def _load(names: tuple[str, ...], photo: Path) -> tuple[dict[str, ImageHash], dict[str, str]]:
@@ -103,18 +92,12 @@ def _load(names: tuple[str, ...], photo: Path) -> tuple[dict[str, ImageHash], di
 def distorted_codes(image_hash: ImageHash, photos: list[Path], seed: int) -> Codes:
     """The codes (N, 1 + distortions, 256) of photos as they are and under every distortion.
 
-    Every hash sees the same distorted pictures. What was hashed is kept, so that an interrupted
-    run goes on from there, if neither the code of the SDK nor that of the first photo has changed.
+    Every hash sees the same distorted pictures.
     """
-
-    def codes(index: int) -> Any:
-        bits = codes_of(image_hash, views_of(_square(photos[index]), [seed, index]))
-        return np.packbits(bits, axis=1)
-
-    name = digest(judging_code(), codes(0), seed, [str(photo.resolve()) for photo in photos])
-    path = CACHE / f"{image_hash.name}-{name}.npy"
-    packed = kept_rows(path, range(len(photos)), codes, image_hash.name)
-    return np.unpackbits(packed, axis=2).astype(np.bool_)
+    numbered = progress(list(enumerate(photos)), image_hash.name)
+    return np.stack(
+        [codes_of(image_hash, views_of(_square(photo), [seed, index])) for index, photo in numbered]
+    )
 
 
 def _square(photo: Path) -> Any:

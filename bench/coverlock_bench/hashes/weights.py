@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import math
-from collections.abc import Iterable
 from pathlib import Path
 
-from coverlock_bench.settings import Setting
-from coverlock_sdk import CoverLock, ImageHash, load_hash
+from coverlock_sdk import ImageHash
 
 HEAD = "head.safetensors"
 """A head in the folder of a hash goes before one that ships."""
@@ -31,23 +28,6 @@ def weights_of(image_hash: ImageHash) -> dict[str, str]:
     }
 
 
-def weights_of_defenses(defenses: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The same for the hashes of some defences, by the name of the hash."""
-    made = [Setting.parse(text).defense() for text in defenses]
-    hashes = [load_hash(each.hash) for each in made if isinstance(each, CoverLock)]
-    return {image_hash.name: weights_of(image_hash) for image_hash in hashes}
-
-
-def size_of(image_hash: ImageHash) -> dict[str, int | None]:
-    """Parameters and bytes of the weight files; None where the hash has none that are known."""
-    from safetensors import safe_open
-
-    files = weight_files(image_hash)
-    if not files:
-        return {"parameters": None, "bytes": None}
-    parameters = 0
-    for file in files:
-        with safe_open(file, framework="numpy") as tensors:
-            slices = map(tensors.get_slice, tensors.keys())
-            parameters += sum(math.prod(tensor.get_shape()) for tensor in slices)
-    return {"parameters": parameters, "bytes": sum(file.stat().st_size for file in files)}
+def bytes_of(image_hash: ImageHash) -> int | None:
+    """The size of the weight files together; None where the hash has none that are known."""
+    return sum(file.stat().st_size for file in weight_files(image_hash)) or None

@@ -39,7 +39,7 @@ def drawn(kind: str, place: int, photo: Photo) -> Image.Image:
 @images_option
 @number_option("--count", 20, "Pictures of each kind.")
 def draw_command(folder: Path, images: Path | None, count: int) -> None:
-    """Draw pictures of six kinds into subfolders of FOLDER, for 'bench hash --kinds FOLDER'."""
+    """Draw pictures of six kinds into subfolders of FOLDER, which 'kinds FOLDER' compares."""
     photos = find_photos(images)
     for kind in progress(list(KINDS), "kinds"):
         (folder / kind).mkdir(parents=True, exist_ok=True)

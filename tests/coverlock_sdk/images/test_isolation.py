@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_bench.attacks import disguises
-from coverlock_bench.attacks.disguises import encoded
 from coverlock_sdk.errors import OverloadedError, PictureError
 from coverlock_sdk.images import isolation
 from coverlock_sdk.images.conversion import opened, read
 from coverlock_sdk.images.isolation import DecodingPool, Turns
+from experiments import disguises
+from experiments.disguises import encoded
 
 SIZE = (64, 48)
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from coverlock_bench.attacks import disguises
 from coverlock_sdk import NoDefense
 from coverlock_sdk.errors import DepthWarning, PictureError
 from coverlock_sdk.images.codecs import save_image
 from coverlock_sdk.images.conversion import Given, opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS, MOST_PIXELS
 from coverlock_sdk.images.resampling import resample
+from experiments import disguises
 from tests.bombs import bomb, chained_pages
 
 SHAPE = (60, 80)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, features
 
-from coverlock_bench.attacks import disguises
-from coverlock_bench.attacks.disguises import DISGUISES, encoded
 from coverlock_sdk import Key, wrap
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.colours import Profile
 from coverlock_sdk.images.conversion import opened, read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.testing import natural_pictures
+from experiments import disguises
+from experiments.disguises import DISGUISES, encoded
 
 SRGB_CURVE = disguises.table_curve(disguises.light(np.arange(1024) / 1023))
 ADOBE = ((0.6097, 0.3111, 0.0195), (0.2053, 0.6257, 0.0609), (0.1492, 0.0632, 0.7446))

@@ -1,6 +1,7 @@
-"""Are the p-values of unmarked pictures what they claim, with the message held fixed? (appendix F)
+"""``python -m experiments calibration``: are p-values of unmarked pictures what they claim?
 
-Random messages would prove nothing: with them, matches are fair coins whatever the networks do.
+Messages are held fixed, as in appendix F of the paper. Random messages would prove nothing: with
+them, matches are fair coins whatever the networks do.
 """
 
 from __future__ import annotations
@@ -13,15 +14,26 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_bench.intervals import percentiles, rate
-from coverlock_bench.kept_rows import kept_rows
 from coverlock_bench.ledger import digest, fingerprint
-from coverlock_bench.photos import Picture8
+from coverlock_bench.measurement import (
+    Measured,
+    count_option,
+    hash_option,
+    images_option,
+    measurement,
+    number_option,
+    seed_option,
+    watermarks_option,
+)
+from coverlock_bench.photos import Picture8, find_photos
 from coverlock_bench.settings import named_watermark
+from coverlock_bench.tables import Row, Table, below, nested, shown
 from coverlock_sdk import CoverLock, Key, NoDefense
 from coverlock_sdk.arrays import Bits, Floats
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.keys import codeword
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from experiments.kept_rows import kept_rows
 
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 BOOTSTRAPS = 1000
@@ -134,3 +146,53 @@ def _exceedance(p_values: Floats, resamples: npt.NDArray[np.int64]) -> dict[str,
             "at_most_expected": low <= level,
         }
     return report
+
+
+def _variance(row: Row) -> str:
+    """The spread of match counts, which nobody can count where there is a key."""
+    interval = "{variance_ratio/mean|-:.2f} [{variance_ratio/low:.2f}, {variance_ratio/high:.2f}]"
+    return shown(row, interval + " ({variance_ratio/min:.2f}-{variance_ratio/max:.2f})")
+
+
+def _share(level: str, digits: int) -> str:
+    observed = "{observed:%D} % [{low:%D}, {high:%D}]".replace("D", str(digits))
+    return below(f"exceedance/{level}", observed)
+
+
+CALIBRATION = Table(
+    "Unmarked photos against fixed messages: how often p is at most a level",
+    nested("watermark", "arm"),
+    (
+        ("watermark", "{watermark}"),
+        ("", "{arm}"),
+        ("variance / binomial (min-max over messages)", _variance),
+        *(
+            (f"p <= {level}", _share(level, digits))
+            for level, digits in (("0.1", 1), ("0.01", 2), ("0.001", 3), ("1e-05", 4))
+        ),
+    ),
+)
+
+
+@measurement(
+    "experiments calibration",
+    watermarks_option,
+    images_option,
+    hash_option,
+    seed_option,
+    count_option,
+    number_option("--messages", 20, "Fixed messages, all-zero first."),
+)
+def calibration_command(
+    watermarks: tuple[str, ...],
+    images: Path | None,
+    hash: str,
+    count: int | None,
+    messages: int,
+    seed: int,
+) -> Measured:
+    """Check the p-values of unmarked photos, for each of many fixed messages."""
+    photos = find_photos(images)[:count]
+    config = {"hash": hash, "messages": messages, "seed": seed, "photos": len(photos)}
+    figures = {name: null_calibration(name, hash, photos, messages, seed) for name in watermarks}
+    return Measured(config, figures, CALIBRATION.markdown(figures))

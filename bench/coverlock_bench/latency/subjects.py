@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from coverlock_bench.photos import load_squares
+from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.locking.coverlock import wrap
 from coverlock_sdk.locking.keys import Keyring
@@ -22,7 +17,6 @@ if TYPE_CHECKING:
     from coverlock_export.graphs import Verification
 
 MESSAGE = "latency"
-JPEG_QUALITY = 90
 
 
 @dataclass(frozen=True)
@@ -53,6 +47,14 @@ class Subject:
         size = fixed_size(self.lock.watermark, "a graph")
         return Verification(decoder, module, size, image_hash.input_size).eval()
 
+    def run(self, images: Pixels) -> tuple[Logits, Logits]:
+        """Both networks in PyTorch's eager mode."""
+        import torch
+
+        with torch.inference_mode():
+            read, described = self.network(torch.from_numpy(images))
+            return read.numpy(), described.numpy()
+
     @cached_property
     def gflop(self) -> dict[str, float]:
         """Billions of additions and multiplications per picture, in decoder and hash."""
@@ -75,17 +77,3 @@ def subject_of(bundle: Bundle, jpegs: tuple[bytes, ...], key: Keyring | None = N
     manifest = bundle.manifest
     lock = wrap(manifest.watermark, hash=manifest.hash, key=key, fpr=manifest.fpr)
     return Subject(bundle, lock, jpegs)
-
-
-def jpeg_files(photos: list[Path], count: int, side: int) -> tuple[bytes, ...]:
-    """``count`` JPEG files of ``side`` x ``side`` pixels; photos repeat where there are few."""
-    squares = load_squares(photos[:count], side)
-    return tuple(_jpeg(squares[index % len(squares)]) for index in range(count))
-
-
-def _jpeg(pixels: npt.NDArray[np.uint8]) -> bytes:
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, format="jpeg", quality=JPEG_QUALITY)
-    return file.getvalue()

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coverlock_bench.intervals import clustered_rate, rate
+from coverlock_bench.intervals import rate
+from experiments.clusters import clustered_rate
 
 
 @given(st.integers(0, 40), st.integers(0, 1000))

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from coverlock_bench.deployment.latency.subjects import MESSAGE, Subject
+from coverlock_bench.latency.subjects import MESSAGE, Subject
 from coverlock_sdk import Verifier
-from coverlock_sdk.arrays import Logits, Pixels
+from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.bundles.signing import ANYONE
 from coverlock_sdk.embedder import Embedder
-from coverlock_sdk.errors import RuntimeUnavailableError
+from coverlock_sdk.errors import RuntimeUnavailableError, needs
 from coverlock_sdk.images.codecs import load_image
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.verifier.runtimes import RUNTIMES
@@ -29,18 +29,12 @@ HOST = ("host", "-")
 class Case:
     """One stage of verification, by one runtime in one precision, for one batch size."""
 
-    subject: str
+    subject: Subject
     stage: str
     runtime: str
     precision: str
     batch: int
     work: Callable[[], Any]
-    info: dict[str, Any]
-
-    @property
-    def id(self) -> str:
-        """A name that is the same in every run."""
-        return f"{self.subject}-{self.stage}-{self.runtime}-{self.precision}-b{self.batch}"
 
 
 class Cases:
@@ -52,6 +46,8 @@ class Cases:
         self.threads = threads
         self.all: list[Case] = []
         self.left_out: dict[str, str] = {}
+        self.runtimes: dict[str, dict[str, Any]] = {}
+        """What ran each subject: by its name, and that of the runtime with the precision."""
         self._verifiers: list[Verifier] = []
 
     def close(self) -> None:
@@ -61,9 +57,10 @@ class Cases:
 
     def add(self, subject: Subject) -> None:
         """Everything there is to time about ``subject``."""
-        import torch
-
+        with needs("the latency suite", None, "bench,export"):
+            import torch
         torch.set_num_threads(self.threads)
+        self.runtimes[subject.name] = {}
         for batch in self.batches:
             self._add_torch(subject, batch)
         for runtime in RUNTIMES:
@@ -74,18 +71,7 @@ class Cases:
             key = subject.lock.keyring
             embedder = Embedder.open(subject.bundle, key=key, trust=ANYONE, threads=self.threads)
             work = partial(embedder.mark_content, subject.jpegs[0], MESSAGE, ".png")
-            self._put(subject, "embed", ("cpu", "fp32"), 1, work)
-
-    def _put(
-        self,
-        subject: Subject,
-        stage: str,
-        runner: tuple[str, str],
-        batch: int,
-        work: Callable[[], Any],
-        info: dict[str, Any] | None = None,
-    ) -> None:
-        self.all.append(Case(subject.name, stage, *runner, batch, work, info or {}))
+            self.all.append(Case(subject, "embed", "cpu", "fp32", 1, work))
 
     def _add_torch(self, subject: Subject, batch: int) -> None:
         """The stages of verification one by one on the host, and all of them with PyTorch."""
@@ -93,15 +79,19 @@ class Cases:
         files = list(subject.jpegs[:batch])
         decoded = [load_image(file) for file in files]
         images = _at_size(decoded, size)
-        run = _torch_run(subject)
-        logits = run(images)
-        put = partial(self._put, subject, batch=batch)
-        put("decode", HOST, work=lambda: [load_image(file) for file in files])
-        put("resize", HOST, work=lambda: _at_size(decoded, size))
-        put("statistics", HOST, work=lambda: lock.verify(*logits, MESSAGE))
-        put("network", REFERENCE, work=lambda: run(images))
-        whole = partial(_verified, run, files, size, lock)
-        put("end to end", REFERENCE, work=whole)
+        logits = subject.run(images)
+        stages: dict[str, tuple[tuple[str, str], Callable[[], Any]]] = {
+            "decode": (HOST, lambda: [load_image(file) for file in files]),
+            "resize": (HOST, lambda: _at_size(decoded, size)),
+            "statistics": (HOST, lambda: lock.verify(*logits, MESSAGE)),
+            "network": (REFERENCE, lambda: subject.run(images)),
+            "end to end": (
+                REFERENCE,
+                lambda: lock.verify(*subject.run(_at_size(files, size)), MESSAGE),
+            ),
+        }
+        for stage, (runner, work) in stages.items():
+            self.all.append(Case(subject, stage, *runner, batch, work))
 
     def _add_runtime(self, subject: Subject, runtime: str, precision: str) -> None:
         try:
@@ -116,32 +106,20 @@ class Cases:
             return
         self._verifiers.append(verifier)
         name = subject.bundle.file("verify", precision)
-        info = {
+        self.runtimes[subject.name][f"{runtime} {precision}"] = {
             "providers": list(verifier.runtime.providers),
             "graph": {name: subject.bundle.manifest.files[name]},
         }
         for batch in self.batches:
             files = list(subject.jpegs[:batch])
             images = _at_size(files, subject.bundle.manifest.graph_size)
-            put = partial(self._put, subject, runner=(runtime, precision), batch=batch, info=info)
-            put("network", work=partial(verifier.runtime.run, images))
-            put("end to end", work=partial(verifier.verify, files, MESSAGE))
+            network = partial(verifier.runtime.run, images)
+            whole = partial(verifier.verify, files, MESSAGE)
+            self.all += [
+                Case(subject, "network", runtime, precision, batch, network),
+                Case(subject, "end to end", runtime, precision, batch, whole),
+            ]
 
 
 def _at_size(pictures: list[Any], size: tuple[int, int]) -> Pixels:
     return np.stack([read(picture).to_bytes(size) for picture in pictures])
-
-
-def _torch_run(subject: Subject) -> Callable[[Pixels], tuple[Logits, Any]]:
-    """Both networks in PyTorch's eager mode."""
-    import torch
-
-    def run(images: Pixels) -> Any:
-        with torch.inference_mode():
-            return tuple(logits.numpy() for logits in subject.network(torch.from_numpy(images)))
-
-    return run
-
-
-def _verified(run: Any, files: list[Any], size: tuple[int, int], lock: Any) -> Any:
-    return lock.verify(*run(_at_size(files, size)), MESSAGE)

@@ -1,4 +1,4 @@
-"""What other callers notice of an attack on ``coverlock serve``: how many get an answer in time.
+"""``python -m experiments siege``: what callers notice of an attack on ``coverlock serve``.
 
 The service is attacked through nginx if its configuration is given, as it is deployed.
 """
@@ -25,12 +25,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import click
 import httpx
 import numpy as np
 from PIL import Image
 
-from coverlock_bench.deployment.service import running_service, wait_for
+from coverlock_bench.measurement import Measured, measurement, number_option
+from coverlock_bench.photos import find_photos, jpeg_files
 from coverlock_sdk.errors import CoverLockError
+from experiments.service import networks, running_service, service_options, wait_for
 
 SECONDS_TO_ANSWER = 2.0
 ASKS_A_SECOND = 4
@@ -253,3 +256,27 @@ ATTACKS: dict[str, Attack] = {
     "half-open connections": _held_connections(_HALF_OPEN),
     "half-open connections without a pause": _held_connections(_HALF_OPEN, pause=0),
 }
+
+
+@measurement(
+    "experiments siege",
+    service_options,
+    number_option("--seconds", 20, "Duration of each attack."),
+    click.option(
+        "--nginx",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Configuration of an nginx to attack through, such as examples/deploy/nginx.conf.",
+    ),
+)
+def siege_command(
+    bundle: Path, images: Path | None, side: int, nginx: Path | None, **load: Any
+) -> Measured:
+    """Attack 'coverlock serve' as two callers, and count the answers that a third gets in time.
+
+    Attackers, callers and the service share the machine.
+    """
+    [picture] = jpeg_files(find_photos(images), 1, side)
+    options = ("--runtime", load["runtime"], "--limit", f"rejections={10**6}")
+    figures = besiege(bundle, picture, load["seconds"], options, nginx, load["threads"])
+    config = {**networks(bundle), "side": side, "nginx": nginx is not None, **load}
+    return Measured(config, figures)

@@ -1,4 +1,7 @@
-"""A load test of ``coverlock serve``: throughput, waiting times, overload, memory."""
+"""``python -m experiments service``: ``coverlock serve`` under load.
+
+Throughput, waiting times, overload and memory. The client shares the machine with the service.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
 import httpx
 import numpy as np
 
+from coverlock_bench.measurement import (
+    FOLDER,
+    Measured,
+    images_option,
+    measurement,
+    number_option,
+    side_option,
+)
+from coverlock_bench.photos import find_photos, jpeg_files
+from coverlock_sdk.bundles.bundle import Bundle
+from coverlock_sdk.cli.options import together
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.serving.access import add_token
 
@@ -166,3 +181,39 @@ def _resident(process: subprocess.Popen[bytes]) -> float:
     """Megabytes of memory that a process has."""
     pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
     return round(int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+
+
+service_options = together(
+    click.argument("bundle", type=FOLDER),
+    images_option,
+    side_option,
+    click.option("--runtime", default="cpu", show_default=True),
+    number_option("--threads", 1),
+)
+"""What studies of a running service are given."""
+
+
+@measurement(
+    "experiments service",
+    service_options,
+    number_option("--requests", 10_000, "Requests in the steady part."),
+    number_option("--connections", 8, "Concurrent connections."),
+)
+def service_command(bundle: Path, images: Path | None, side: int, **load: Any) -> Measured:
+    """Load 'coverlock serve' on this machine, first steadily and then beyond its capacity.
+
+    Memory is sampled after a warm-up, ten times during the run, and at the end. The command fails
+    if a request gets no answer.
+    """
+    pictures = list(jpeg_files(find_photos(images), 32, side))
+    options = ("--runtime", load["runtime"])
+    figures = load_test(
+        bundle, pictures, load["requests"], load["connections"], options, load["threads"]
+    )
+    return Measured({**networks(bundle), "side": side, **load}, figures)
+
+
+def networks(bundle: Path) -> dict[str, Any]:
+    """What a bundle was exported from."""
+    manifest = Bundle.open(bundle).manifest
+    return {"watermark": manifest.watermark, "hash": manifest.hash}

@@ -1,1 +1,0 @@
-"""What a deployment costs: latency, and the service under load and under attack."""
