@@ -10,10 +10,10 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
-from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.server import bind, make_server
-from coverlock_sdk.serving.service import Service
+from coverlock_plugins.service.access import Caller, Callers, Limits, _digest
+from coverlock_plugins.service.deployment import Deployment
+from coverlock_plugins.service.server import bind, make_server
+from coverlock_plugins.service.service import Service
 
 PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
 EVERYTHING = ("verify", "identify", "embed", "detail")

@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import numpy as np
 
+from coverlock_plugins.service.access import add_token
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.serving.access import add_token
 
 _SETTLED = 500
 """Requests after which memory is expected not to grow any more."""

@@ -23,12 +23,12 @@ from coverlock_plugins.content_credentials.manifests import STORE_TYPE
 from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.resolving import Resolver
 from coverlock_plugins.content_credentials.soft_bindings import decoded
-from coverlock_sdk.serving.deployment import Deployment, Routes
-from coverlock_sdk.serving.refusals import REFUSALS, Problem, RefusalError, explained
-from coverlock_sdk.serving.service import Upload
+from coverlock_plugins.service.deployment import Deployment
+from coverlock_plugins.service.refusals import REFUSALS, Problem, RefusalError, explained
+from coverlock_plugins.service.service import Upload
 
 if TYPE_CHECKING:
-    from coverlock_sdk.serving.service import Service
+    from coverlock_plugins.service.service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class AlgorithmList(BaseModel):
     fingerprints: list[Algorithm]
 
 
-class Resolution(Routes):
+class Resolution:
     """The routes of the API, for the manifests of one repository."""
 
     def __init__(self, repository: Path, trust: Path) -> None:

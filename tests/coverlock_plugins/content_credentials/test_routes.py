@@ -17,8 +17,9 @@ from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.routes import Resolution
 from coverlock_plugins.content_credentials.signing import PictureSigner
 from coverlock_plugins.content_credentials.trial_certificates import make_trial_certificates
+from coverlock_plugins.service.access import Caller, Callers, Limits, _digest
+from coverlock_plugins.service.deployment import Routes
 from coverlock_sdk import Key, Verifier
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
 from coverlock_sdk.verifier.verifier import Settings
 from tests.served import png, served
 from tests.toy_bundle import toy_lock, write_toy_bundle
@@ -54,8 +55,8 @@ def trusted(repository: ManifestRepository) -> Path:
     return Path(repository.folder).parent / "certificates" / "root.pem"
 
 
-def routes(repository: ManifestRepository) -> Resolution:
-    return Resolution(repository.folder, trusted(repository))
+def routes(repository: ManifestRepository) -> Routes:
+    return Resolution(repository.folder, trusted(repository)).add_to
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +181,7 @@ def test_manifests_of_unknown_signers_are_not_found(verifier, repository, signed
     bundle = write_toy_bundle(tmp_path / "bundle", KEY.fingerprint)
     own = Verifier.open(bundle.path, "cpu", key=KEY, settings=Settings(threads=1))
     stranger = make_trial_certificates(tmp_path / "stranger").root
-    with served(own, None, routes=(Resolution(repository.folder, stranger),)) as client:
+    with served(own, None, routes=(Resolution(repository.folder, stranger).add_to,)) as client:
         entry = repository.entries()[0]
         assert client.post("/matches/byContent", content=signed[0]).json() == {"matches": []}
         query = {"alg": LOCK, "value": base64_of(entry.bindings.serial)}

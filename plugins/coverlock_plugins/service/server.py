@@ -17,12 +17,12 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Response
 from fastapi.responses import JSONResponse
 
+from coverlock_plugins.service.embedding import embedding_routes
+from coverlock_plugins.service.judging import judging_routes
+from coverlock_plugins.service.observing import Observed
+from coverlock_plugins.service.refusals import answer_errors
+from coverlock_plugins.service.service import Service
 from coverlock_sdk.errors import CoverLockError, LossyFormatWarning, needs
-from coverlock_sdk.serving.embedding import embedding_routes
-from coverlock_sdk.serving.judging import judging_routes
-from coverlock_sdk.serving.observing import Observed
-from coverlock_sdk.serving.refusals import answer_errors
-from coverlock_sdk.serving.service import Service
 
 
 def create_app(service: Service) -> FastAPI:
@@ -43,8 +43,8 @@ def create_app(service: Service) -> FastAPI:
     answer_errors(app)
     for routes in (watching_routes, judging_routes, embedding_routes):
         app.include_router(routes(service))
-    for added in service.deployment.routes:
-        added.add_to(app, service)
+    for add_routes in service.deployment.routes:
+        add_routes(app, service)
     return app
 
 

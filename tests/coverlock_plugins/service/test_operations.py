@@ -14,12 +14,12 @@ from datetime import datetime
 import httpx
 import pytest
 
-from coverlock_sdk.cli.serving import DeploymentOptions
+from coverlock_plugins.service.access import Limits, add_token
+from coverlock_plugins.service.commands import DeploymentOptions
+from coverlock_plugins.service.observing import log_as_json
+from coverlock_plugins.service.server import create_app, reload_files, without_query
+from coverlock_plugins.service.service import Service
 from coverlock_sdk.locking.keys import generate_key
-from coverlock_sdk.serving.access import Limits, add_token
-from coverlock_sdk.serving.observing import log_as_json
-from coverlock_sdk.serving.server import create_app, reload_files, without_query
-from coverlock_sdk.serving.service import Service
 from tests.served import ask, png, running
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -84,7 +84,7 @@ def test_nothing_under_way_notices_a_reload(bundle, marked):
 @pytest.fixture
 def log_restored():
     """The log is afterwards as it was."""
-    root, requests = logging.getLogger(), logging.getLogger("coverlock_sdk.serving.observing")
+    root, requests = logging.getLogger(), logging.getLogger("coverlock_plugins.service.observing")
     before = root.handlers[:], root.level, requests.level
     yield
     logging.captureWarnings(False)

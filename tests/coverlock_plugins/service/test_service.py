@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from coverlock_plugins.service.access import Caller, Callers, Limits, _digest, add_token
 from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest, add_token
 from coverlock_sdk.verifier.verifier import Settings
 from tests.bombs import bomb
 from tests.served import DETAILED, PLAIN, WATCHER, BrokenRuntime, ask, png, raw_request, served

@@ -8,44 +8,36 @@ import io
 import logging
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from coverlock_plugins.service.access import Callers
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.identification import MessageBook
 from coverlock_sdk.locking.verdict import Verdict
-from coverlock_sdk.serving.access import Callers
 from coverlock_sdk.verifier.verifier import Verifier
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from coverlock_plugins.service.service import Service
     from coverlock_sdk.embedder import Embedder
     from coverlock_sdk.locking.registry import Registry
-    from coverlock_sdk.serving.service import Service
-
-
-class Routes(ABC):
-    """Routes of a plugin, made once for each process of a service.
-
-    A route guards itself with ``Depends(service.allow(scope))``, hands its work on a picture to
-    ``service.process``, and raises a ``RefusalError`` for every answer other than 200.
-    """
-
-    @abstractmethod
-    def add_to(self, app: FastAPI, service: Service) -> None:
-        """Add the routes to ``app``; what they lack is told now, by a ``CoverLockError``.
-
-        ``service.deployment`` is what answers now: a reload replaces it.
-        """
 
 
 logger = logging.getLogger(__name__)
+
+Routes = Callable[["FastAPI", "Service"], None]
+"""Adds routes to a service, once for each of its processes; a ``CoverLockError`` if it cannot.
+
+A route guards itself with ``Depends(service.allow(scope))``, hands its work on a picture to
+``service.process``, and raises a ``RefusalError`` for every answer other than 200. A reload
+replaces ``service.deployment``.
+"""
 
 Decode = Callable[[tuple[int, int] | None], Picture]
 """Gives a picture at a size."""

@@ -20,9 +20,9 @@ from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.errors import ConfigurationError, StorageError
 from limits.storage import storage_from_string
 
+from coverlock_plugins.service.access import Caller
+from coverlock_plugins.service.refusals import RefusalError
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.serving.access import Caller
-from coverlock_sdk.serving.refusals import RefusalError
 
 DAYS = 30
 SLOTS = 65_536

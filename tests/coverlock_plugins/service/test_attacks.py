@@ -9,9 +9,9 @@ import httpx
 import numpy as np
 import pytest
 
+from coverlock_plugins.service.access import Limits
+from coverlock_plugins.service.deployment import FRESH_SECONDS
 from coverlock_sdk import Verifier
-from coverlock_sdk.serving.access import Limits
-from coverlock_sdk.serving.deployment import FRESH_SECONDS
 from coverlock_sdk.verifier.verifier import Settings
 from tests.bombs import chained_pages
 from tests.served import DETAILED, PLAIN, BrokenRuntime, ask, png, raw_request, served

@@ -3,9 +3,9 @@ import stat
 import pytest
 from click.testing import CliRunner
 
+from coverlock_plugins.service.access import Caller, Callers, add_token
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import AccessError
-from coverlock_sdk.serving.access import Caller, Callers, add_token
 
 
 def test_a_token_is_known_by_its_digest_only(tmp_path):

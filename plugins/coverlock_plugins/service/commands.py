@@ -10,6 +10,8 @@ from typing import Any, cast
 import click
 import msgspec
 
+from coverlock_plugins.service.access import SCOPES, Callers, Limits, Scope, add_token
+from coverlock_plugins.service.deployment import Deployment, Routes
 from coverlock_sdk.addresses import is_loopback
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import (
@@ -29,8 +31,6 @@ from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.plugin_manager import plugin_manager
-from coverlock_sdk.serving.access import SCOPES, Callers, Limits, Scope, add_token
-from coverlock_sdk.serving.deployment import Deployment, Routes
 from coverlock_sdk.verifier.runtimes import AUTO
 from coverlock_sdk.verifier.verifier import Settings, Verifier
 
@@ -168,9 +168,9 @@ def serve(
     goes to standard error, as JSON lines.
     """
     with needs("the service", None, "serve"):
-        from coverlock_sdk.serving.observing import log_as_json
-        from coverlock_sdk.serving.server import bind, run
-        from coverlock_sdk.serving.service import Service
+        from coverlock_plugins.service.observing import log_as_json
+        from coverlock_plugins.service.server import bind, run
+        from coverlock_plugins.service.service import Service
     host, port = listen
     given = DeploymentOptions(bundles, **options)
     _require_shelter(host, behind_proxy, given.tokens)

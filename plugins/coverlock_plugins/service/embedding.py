@@ -13,16 +13,16 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
+from coverlock_plugins.service.access import Deadline
+from coverlock_plugins.service.deployment import Deployment
+from coverlock_plugins.service.judging import Identifier
+from coverlock_plugins.service.refusals import REFUSALS, RefusalError
+from coverlock_plugins.service.service import BODY, Service, Upload, named_once
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.folders import FORMATS, KEEP
 from coverlock_sdk.images.isolation import Turns
 from coverlock_sdk.locking.embedding import Marked
-from coverlock_sdk.serving.access import Deadline
-from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.judging import Identifier
-from coverlock_sdk.serving.refusals import REFUSALS, RefusalError
-from coverlock_sdk.serving.service import BODY, Service, Upload, named_once
 
 KEPT = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
 """Formats of pictures that are marked in the same one; all others become PNG."""

@@ -26,13 +26,13 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from coverlock_plugins.service.access import Caller, Deadline, Limits, Scope
+from coverlock_plugins.service.budgets import Budgets, Rejected
+from coverlock_plugins.service.deployment import Current, Deployment, Readiness
+from coverlock_plugins.service.observing import Message, Metrics
+from coverlock_plugins.service.refusals import HANG_UP, RefusalError, explained
 from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
 from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.serving.access import Caller, Deadline, Limits, Scope
-from coverlock_sdk.serving.budgets import Budgets, Rejected
-from coverlock_sdk.serving.deployment import Current, Deployment, Readiness
-from coverlock_sdk.serving.observing import Message, Metrics
-from coverlock_sdk.serving.refusals import HANG_UP, RefusalError, explained
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage

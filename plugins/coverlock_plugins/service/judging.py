@@ -7,11 +7,11 @@ from typing import Annotated, Any, get_type_hints
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, create_model
 
+from coverlock_plugins.service.deployment import Deployment, Finding
+from coverlock_plugins.service.refusals import REFUSALS, RefusalError
+from coverlock_plugins.service.service import BODY, Service, Upload, named_once
 from coverlock_sdk.frames import Frame
 from coverlock_sdk.locking.verdict import Verdict
-from coverlock_sdk.serving.deployment import Deployment, Finding
-from coverlock_sdk.serving.refusals import REFUSALS, RefusalError
-from coverlock_sdk.serving.service import BODY, Service, Upload, named_once
 
 Identifier = Annotated[str, Query(description="Identifier of the picture.")]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
-    from coverlock_sdk.serving.service import Service
+    from coverlock_plugins.service.service import Service
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from coverlock_plugins.service.access import Caller, Callers, Limits, _digest
+from coverlock_plugins.service.commands import DeploymentOptions
 from coverlock_sdk import Embedder, Verifier
-from coverlock_sdk.cli.serving import DeploymentOptions
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.registry import Registry
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
 from coverlock_sdk.verifier.verifier import Settings
 from tests.served import DETAILED, PLAIN, ask, png, served
 from tests.toy_bundle import toy_lock, write_toy_bundle

@@ -7,13 +7,13 @@ import unicodedata
 import numpy as np
 import pytest
 
+from coverlock_plugins.service import budgets
+from coverlock_plugins.service.access import Caller, Callers, Limits, _digest
+from coverlock_plugins.service.budgets import Budgets
+from coverlock_plugins.service.refusals import RefusalError
+from coverlock_plugins.service.service import canonical
 from coverlock_sdk import Verifier
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.serving import budgets
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
-from coverlock_sdk.serving.budgets import Budgets
-from coverlock_sdk.serving.refusals import RefusalError
-from coverlock_sdk.serving.service import canonical
 from coverlock_sdk.verifier.verifier import Settings
 from tests.served import ask, png, served
 
