@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -49,8 +49,6 @@ class Batcher:
         self.runtime = runtime
         self.max_batch = max_batch
         self._max_delay = max_delay_ms / 1000
-        self.observe: Callable[[int], None] = lambda pictures: None
-        """Is told how many pictures each batch has."""
         self._waiting: queue.Queue[tuple[Pixels, Future[Row]] | None] = queue.Queue(max_queue)
         self._closed = threading.Event()
         self._entrance = threading.Lock()
@@ -87,7 +85,6 @@ class Batcher:
             answers = [answer for _, answer in batch if answer.set_running_or_notify_cancel()]
             images = [image for image, answer in batch if answer in answers]
             if images:
-                self.observe(len(images))
                 _answer(self.runtime, images, answers)
             if last:
                 return

@@ -89,7 +89,7 @@ def running_service(
     """``coverlock serve`` in a process of its own: its address, a token for each caller, itself."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         tokens = Path(folder) / "tokens.json"
-        made = [add_token(tokens, name, ("verify",), 1e9, 10**9) for name in callers]
+        made = [add_token(tokens, name, ("verify",), rate=1e9, burst=10**9) for name in callers]
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()

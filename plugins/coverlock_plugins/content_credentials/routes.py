@@ -24,7 +24,7 @@ from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.resolving import Resolver
 from coverlock_plugins.content_credentials.soft_bindings import decoded
 from coverlock_plugins.service.deployment import Deployment
-from coverlock_plugins.service.refusals import REFUSALS, Problem, RefusalError, explained
+from coverlock_plugins.service.refusals import REFUSALS, Problem, RefusalError
 from coverlock_plugins.service.service import Upload
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Resolution:
         max_results: MaxResults = 10,
     ) -> Response:
         """Find manifests by the value of a soft binding."""
-        return explained(lambda: self._looked_up(alg, value, max_results))
+        return self._looked_up(alg, value, max_results)
 
     async def by_large_binding(self, request: Request, max_results: MaxResults = 10) -> Response:
         """Find manifests by the value of a soft binding that is too long for an address."""
@@ -182,7 +182,7 @@ class Resolution:
             match = self.resolver(deployment).match(upload.picture(size))
             return [(match.manifest.id, match.likeness)] if match else []
 
-        async with self.service.asking(request, None) as rejected:
+        async with self.service.budgets.asking(request.state.caller, None) as rejected:
             found = await self.service.process(request, work)
             if not found:
                 await rejected()
@@ -201,13 +201,10 @@ class Resolution:
     ) -> Response:
         """The manifest store of a manifest."""
 
-        def work() -> bytes:
-            entry = self._now.repository.of_manifest(manifest_id)
-            if entry is None or not self._now.manifest(entry).trusted:
-                raise RefusalError(404, "there is no such manifest here")
-            return self._now.repository.content(entry)
-
-        return Response(explained(work), media_type=STORE_TYPE)
+        entry = self._now.repository.of_manifest(manifest_id)
+        if entry is None or not self._now.manifest(entry).trusted:
+            raise RefusalError(404, "there is no such manifest here")
+        return Response(self._now.repository.content(entry), media_type=STORE_TYPE)
 
     def algorithms(self) -> Response:
         """The soft-binding algorithms that can be looked up here."""

@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from limits.errors import StorageError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
 
 logger = logging.getLogger(__name__)
-
-Result = TypeVar("Result")
-
-BUG = "the service failed: its log says why"
-HANG_UP = 499  # the convention for a client that left; nobody reads this answer
-
-MEANINGS: dict[int, str] = {
-    400: "The message or another parameter is missing or malformed",
-    401: "No token, or an unknown one",
-    403: "The token does not allow this",
-    404: "This service does not do this",
-    408: "The picture did not arrive in time",
-    409: "The idempotency key was used for another request",
-    413: "The picture file is too large",
-    422: "The body is not a picture that can be used",
-    429: "More requests or rejections than allowed; see Retry-After",
-    500: "A bug of the service; its log has more",
-    503: "Too busy, or something that is needed is out of reach; see Retry-After",
-    504: "The answer took too long; nothing was issued or recorded",
-}
 
 
 class Problem(BaseModel):
@@ -45,8 +25,10 @@ class Problem(BaseModel):
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": meaning} for status, meaning in MEANINGS.items()
+    status: {"model": Problem}
+    for status in (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503, 504)
 }
+"""How OpenAPI describes answers; 429 and 503 have a ``Retry-After``."""
 
 
 class RefusalError(Exception):
@@ -62,31 +44,24 @@ class RefusalError(Exception):
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
 
 
-def explained(work: Callable[[], Result]) -> Result:
-    """What ``work`` returns; what it raises becomes the answer to a request."""
-    try:
-        return work()
-    except PictureError as error:
-        raise RefusalError(422, str(error)) from None
-    except OverloadedError as error:
-        raise RefusalError(503, str(error), retry_after=1) from None
-    except MessageError as error:
-        raise RefusalError(400, str(error)) from None
-    except CoverLockError:
-        logger.exception("a request failed")  # the caller is told nothing about this machine
-        raise RefusalError(503, "the service failed: try again later", 5) from None
-    except (RefusalError, TimeoutError):
-        raise
-    except Exception:
-        logger.exception("a request met a bug")
-        raise RefusalError(500, BUG) from None
+def refusal_of(error: CoverLockError | StorageError) -> RefusalError:
+    """The answer to a request that failed with an ``error``."""
+    if isinstance(error, PictureError):
+        return RefusalError(422, str(error))
+    if isinstance(error, MessageError):
+        return RefusalError(400, str(error))
+    if isinstance(error, OverloadedError):
+        return RefusalError(503, str(error), retry_after=1)
+    logger.error("a request failed", exc_info=error)  # callers learn nothing about this machine
+    return RefusalError(503, "the service failed: try again later", retry_after=5)
 
 
 def answer_errors(app: FastAPI) -> None:
     """Let every error of an app be answered as a ``Problem``."""
 
     async def refuse(request: Request, error: Any) -> Response:
-        return JSONResponse({"error": str(error)}, error.status, error.headers)
+        refusal = error if isinstance(error, RefusalError) else refusal_of(error)
+        return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
 
     async def refuse_query(request: Request, error: Any) -> Response:
         first = error.errors()[0]
@@ -97,9 +72,11 @@ def answer_errors(app: FastAPI) -> None:
         return JSONResponse({"error": problem}, error.status_code, error.headers)
 
     async def fail(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": BUG}, 500, {"Connection": "close"})  # as uvicorn will
+        problem = {"error": "the service failed: its log says why"}
+        return JSONResponse(problem, 500, {"Connection": "close"})  # as uvicorn will
 
-    app.exception_handler(RefusalError)(refuse)
+    for kind in (RefusalError, CoverLockError, StorageError):
+        app.exception_handler(kind)(refuse)
     app.exception_handler(RequestValidationError)(refuse_query)
     app.exception_handler(HTTPException)(refuse_route)
     app.exception_handler(Exception)(fail)

@@ -1,36 +1,51 @@
-"""Runs the service with uvicorn, as it is: reload at SIGHUP, drain at SIGTERM, traces if wanted."""
+"""The service over HTTP, and how it runs: reload at SIGHUP, drain at SIGTERM.
+
+Callers are told accepted or rejected. Those with the scope ``detail`` see all of the verdict.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
-import logging
-import os
 import signal
 import socket
 import warnings
-from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import uvicorn
-from fastapi import APIRouter, Depends, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from prometheus_client import generate_latest
+from pydantic import BaseModel
 
+from coverlock_plugins.service.deployment import Deployment, Finding
 from coverlock_plugins.service.embedding import embedding_routes
-from coverlock_plugins.service.judging import judging_routes
 from coverlock_plugins.service.observing import Observed
-from coverlock_plugins.service.refusals import answer_errors
-from coverlock_plugins.service.service import Service
-from coverlock_sdk.errors import CoverLockError, LossyFormatWarning, needs
+from coverlock_plugins.service.refusals import REFUSALS, RefusalError, answer_errors
+from coverlock_plugins.service.service import BODY, Identifier, Service, Upload
+from coverlock_sdk.errors import CoverLockError, LossyFormatWarning
+from coverlock_sdk.images.conversion import Given
+
+
+class Answer(BaseModel, extra="allow"):
+    """Whether a picture carries an identifier; with the scope ``detail``, all of the verdict."""
+
+    accepted: bool
+
+
+class Found(Answer):
+    """Which identifier it carries, besides."""
+
+    id: str | None
 
 
 def create_app(service: Service) -> FastAPI:
     """The service over HTTP; it closes its deployment at shutdown.
 
-    Without callers everybody may ask, and nobody is told more than accepted or rejected. There is
-    no page of documentation, since FastAPI's loads scripts from another host; ``/openapi.json``
-    describes everything.
+    There is no page of documentation, since FastAPI's loads scripts from another host;
+    ``/openapi.json`` describes everything.
     """
     app = FastAPI(
         title="CoverLock",
@@ -39,7 +54,6 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(Observed, service=service)
     answer_errors(app)
     for routes in (watching_routes, judging_routes, embedding_routes):
         app.include_router(routes(service))
@@ -61,21 +75,20 @@ def watching_routes(service: Service) -> APIRouter:
         summary="Whether the service can decode, verify and record a picture now",
         responses={503: {"description": "Not now, or not any more; the answer says why"}},
     )
-    async def ready() -> Response:
+    async def ready() -> Any:
         if service.draining:
             return JSONResponse({"status": "draining"}, 503)
-        if problem := await service.readiness.problem(service.current):
+        if problem := await service.readiness.problem(service.deployment):
             return JSONResponse({"status": "not ready", "error": problem}, 503)
         verifier = service.deployment.first
         manifest = verifier.bundle.manifest
-        content: dict[str, Any] = {  # nothing here that a stranger should not know
+        return {  # nothing here that a stranger should not know
             "status": "ok",
             "watermark": manifest.watermark,
             "hash": manifest.hash,
             "runtime": verifier.runtime.name,
             "precision": verifier.precision,
         }
-        return JSONResponse(content)
 
     @router.get(
         "/metrics",
@@ -84,34 +97,95 @@ def watching_routes(service: Service) -> APIRouter:
         dependencies=[Depends(service.allow("metrics"))],
     )
     async def metrics() -> Response:
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        counted = generate_latest(service.metrics.registry)
+        return Response(counted, media_type="text/plain; version=0.0.4")
 
     return router
 
 
-logger = logging.getLogger(__name__)
+def judging_routes(service: Service) -> APIRouter:
+    """The routes that answer about a picture."""
+    router = APIRouter()
 
-TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""OpenTelemetry's own variable, which says where traces go."""
+    async def judged(request: Request, id: str | None) -> dict[str, Any]:
+        """What a caller may know of a picture and an identifier, or None for any."""
+        caller = request.state.caller
 
+        def work(deployment: Deployment, upload: Upload) -> Finding:
+            found = deployment.judge(upload.picture, id)
+            upload.deadline.commit()
+            source = {**upload.source, "id": found.identifier}
+            found.verifier.announce([found.verdict], Given(b""), source)
+            return found
 
-def make_server(service: Service) -> uvicorn.Server:
-    """A server that is not running yet."""
-    app = create_app(service)
-    if os.environ.get(TRACES):
-        trace(app)
-    config = uvicorn.Config(
-        app,
-        ws="none",
-        log_config=None,
-        log_level="warning",
-        access_log=False,  # identifiers are in the query
-        server_header=False,
-        proxy_headers=False,  # nothing here depends on what they say
-        timeout_keep_alive=75,  # longer than proxies keep connections, so that they close first
-        timeout_graceful_shutdown=int(2 * service.limits.seconds) + 1,
+        async with service.budgets.asking(caller, id) as rejected:
+            found = await service.process(request, work)
+            if not found.verdict:
+                await rejected()
+        outcome = "accepted" if found.verdict else "rejected"
+        service.metrics.verdicts.labels(outcome, caller.name).inc()
+        details = found.verdict.to_dict() if "detail" in caller.scopes else {}
+        return {"accepted": found.verdict.accepted, "id": found.identifier, **details}
+
+    @router.post(
+        "/verify",
+        summary="Whether a picture carries an identifier",
+        response_model=Answer,
+        response_model_exclude={"id"},
+        dependencies=[Depends(service.allow("verify"))],
+        responses=REFUSALS,
+        openapi_extra=BODY,
     )
-    return uvicorn.Server(config)
+    async def verify(request: Request, id: Identifier) -> Any:
+        return await judged(request, id)
+
+    @router.post(
+        "/identify",
+        summary="Which of the registered identifiers a picture carries, if any",
+        response_model=Found,
+        dependencies=[Depends(service.allow("identify"))],
+        responses=REFUSALS,
+        openapi_extra=BODY,
+    )
+    async def identify(request: Request) -> Any:
+        if not service.deployment.books:
+            if service.deployment.registry is not None:
+                raise RefusalError(503, "no serial is registered yet: reload the service", 60)
+            raise RefusalError(
+                404, "this service knows no identifiers: start it with --ids or --registry"
+            )
+        return await judged(request, None)
+
+    return router
+
+
+class Server(uvicorn.Server):
+    """At SIGTERM it says for a while that it drains, before it takes no more requests."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        config = uvicorn.Config(
+            Observed(create_app(service), service),
+            ws="none",
+            log_config=None,
+            log_level="warning",
+            access_log=False,  # identifiers are in the query
+            server_header=False,
+            proxy_headers=False,  # nothing here depends on what they say
+            timeout_keep_alive=75,  # longer than proxies keep connections, so that they close first
+            timeout_graceful_shutdown=int(2 * service.limits.seconds) + 1,
+        )
+        super().__init__(config)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain at a first SIGTERM; at a second one, and at Ctrl-C, stop at once."""
+        if sig != signal.SIGTERM:
+            super().handle_exit(sig, frame)
+            return
+        seconds = 0 if self.service.draining else self.service.limits.drain_seconds
+        self.service.draining = True
+        loop = asyncio.get_running_loop()
+        loop.call_soon_threadsafe(loop.call_later, seconds, setattr, self, "should_exit", True)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -129,62 +203,13 @@ def bind(host: str, port: int) -> socket.socket:
 def run(service: Service, bound: socket.socket) -> None:
     """Serve in this process, which is there for nothing else, until it is told to stop."""
     warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
-    server = make_server(service)
+    server = Server(service)
     gc.freeze()  # what is there by now stays, and need not be looked through again and again
-    asyncio.run(_serve(server, service, bound))
 
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has no SIGHUP
+            loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, service.reload)
+        await server.serve([bound])
 
-async def _serve(server: uvicorn.Server, service: Service, bound: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-
-    def drain() -> None:
-        if service.draining:
-            server.should_exit = True  # told twice: at once
-        service.draining = True
-        loop.call_later(service.limits.drain_seconds, setattr, server, "should_exit", True)
-
-    def reload() -> None:
-        loop.run_in_executor(None, reload_files, service)
-
-    def handle(name: str, act: Callable[[], None]) -> None:
-        with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has neither
-            loop.add_signal_handler(getattr(signal, name), act)
-
-    handle("SIGHUP", reload)  # before anybody is told that the service is ready
-    serving = asyncio.create_task(server.serve([bound]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
-    handle("SIGTERM", drain)  # uvicorn has set a handler of its own as it started
-    await serving
-
-
-def reload_files(service: Service) -> None:
-    """Take in what changed in files; what cannot be used changes nothing."""
-    try:
-        service.reload()
-        logger.warning("reloaded")
-    except CoverLockError as error:
-        logger.warning("not reloaded, the service goes on as before: %s", error)
-    except Exception:
-        logger.exception("not reloaded, the service goes on as before")
-
-
-def trace(app: FastAPI) -> None:
-    """Send traces of requests where OpenTelemetry's variables say, without identifiers."""
-    with needs("sending traces", "OpenTelemetry", "otel"):
-        from opentelemetry import trace
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    provider = TracerProvider()
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    trace.set_tracer_provider(provider)
-    FastAPIInstrumentor.instrument_app(app, server_request_hook=without_query)
-
-
-def without_query(span: Any, scope: dict[str, Any]) -> None:
-    """Take the query, which names identifiers, out of a span."""
-    for name in ("http.url", "http.target", "url.full", "url.query"):
-        if name in (span.attributes or {}):
-            span.set_attribute(name, "" if name == "url.query" else scope["path"])
+    asyncio.run(serve())

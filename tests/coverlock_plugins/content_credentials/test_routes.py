@@ -17,11 +17,11 @@ from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.routes import Resolution
 from coverlock_plugins.content_credentials.signing import PictureSigner
 from coverlock_plugins.content_credentials.trial_certificates import make_trial_certificates
-from coverlock_plugins.service.access import Caller, Callers, Limits, _digest
+from coverlock_plugins.service.access import Caller, Callers, Limits, digest
 from coverlock_plugins.service.deployment import Routes
 from coverlock_sdk import Key, Verifier
 from coverlock_sdk.verifier.verifier import Settings
-from tests.served import png, served
+from tests.served import QUICK, png, served
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 LOCK = "io.github.coverlock.lock.1"
@@ -106,7 +106,7 @@ def test_a_transplant_and_an_unmarked_picture_lead_nowhere(client, signed, photo
 
 def test_looking_up_pictures_has_a_budget_of_rejections(verifier, repository, photos):
     """It had none, so a search for a forgery went on here after /verify had refused it."""
-    callers = Callers([Caller("shop", _digest("token"), ("resolve",), rate=1e6, burst=10**6)])
+    callers = Callers((Caller("shop", digest("token"), ("resolve",), **QUICK),))
     serving = {"limits": Limits(rejections=8), "routes": (routes(repository),)}
     with served(verifier, callers, **serving) as client:
         ask = {"content": png(photos[3]), "headers": {"Authorization": "Bearer token"}}
@@ -161,8 +161,8 @@ def test_only_callers_with_the_scope_may_ask(repository, tmp_path):
     bundle = write_toy_bundle(tmp_path / "bundle", KEY.fingerprint)
     callers = Callers(
         [
-            Caller("browser", _digest("resolving"), ("resolve",)),
-            Caller("shop", _digest("verifying"), ("verify",)),
+            Caller("browser", digest("resolving"), ("resolve",)),
+            Caller("shop", digest("verifying"), ("verify",)),
         ]
     )
     verifier = Verifier.open(bundle.path, "cpu", key=KEY, settings=Settings(threads=1))

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from coverlock_plugins.service import budgets
-from coverlock_plugins.service.access import Caller, Callers, Limits, _digest
-from coverlock_plugins.service.budgets import Budgets
+from coverlock_plugins.service.access import Caller, Callers, Limits, digest
+from coverlock_plugins.service.budgets import Budgets, canonical
 from coverlock_plugins.service.refusals import RefusalError
-from coverlock_plugins.service.service import canonical
 from coverlock_sdk import Verifier
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.verifier.verifier import Settings
-from tests.served import ask, png, served
+from tests.served import QUICK, ask, png, served
 
 HOUR, DAY = 3600.0, 86400.0
 WALKERS = [f"walker-{number}" for number in range(10)]
@@ -29,10 +28,12 @@ def clock(monkeypatch):
     return now
 
 
-async def rejected(kept: Budgets, caller: str, message: str) -> bool:
-    """Whether a caller could have a picture rejected for a message."""
+async def rejected(kept: Budgets, caller: str, identifier: str, seconds: float = 0.0) -> bool:
+    """Whether a caller could have a picture rejected for an identifier."""
     try:
-        async with kept.asking(caller, message) as spend:
+        async with kept.asking(Caller(caller, "0"), identifier) as spend:
+            if seconds:
+                await asyncio.sleep(seconds)
             await spend()
     except RefusalError:
         return False
@@ -47,7 +48,7 @@ def test_a_walker_with_ten_tokens_gets_at_most_two_hundred_rejections_in_a_month
         got = 0
         for _ in range(int(30 * DAY / HOUR)):
             for walker in WALKERS:
-                while await rejected(kept, walker, "id:alice"):
+                while await rejected(kept, walker, "alice"):
                     got += 1
             clock[0] += HOUR
         return got
@@ -62,7 +63,7 @@ def test_one_caller_alone_does_not_spend_the_budget_of_all_in_a_day(clock):
     kept = Budgets(100)
 
     async def spend() -> list[int]:
-        return [sum([await rejected(kept, name, "id:a") for _ in range(200)]) for name in WALKERS]
+        return [sum([await rejected(kept, name, "a") for _ in range(200)]) for name in WALKERS]
 
     assert asyncio.run(spend()) == [25, 25, 25, 25] + [0] * 6
 
@@ -71,16 +72,7 @@ def test_many_requests_at_once_gain_nothing(clock):
     kept = Budgets(4)
 
     async def ask_at_once() -> int:
-        async def one(name: str) -> bool:
-            try:
-                async with kept.asking(name, "id:a") as spend:
-                    await asyncio.sleep(0.01)
-                    await spend()
-            except RefusalError:
-                return False
-            return True
-
-        return sum(await asyncio.gather(*(one(name) for name in WALKERS)))
+        return sum(await asyncio.gather(*(rejected(kept, name, "a", 0.01) for name in WALKERS)))
 
     assert asyncio.run(ask_at_once()) == 4
 
@@ -92,11 +84,11 @@ def test_made_up_messages_neither_fill_the_memory_nor_revive_a_spent_budget(cloc
 
     async def attack() -> None:
         for walker in WALKERS:
-            while await rejected(kept, walker, "id:alice"):
+            while await rejected(kept, walker, "alice"):
                 pass
         for number in range(2000):
-            await rejected(kept, f"crowd-{number % 5}", f"id:{number}")
-        assert not await rejected(kept, "new", "id:alice")
+            await rejected(kept, f"crowd-{number % 5}", f"{number}")
+        assert not await rejected(kept, "new", "alice")
         assert len(kept._limiter.storage.storage) < 64 * 30
 
     asyncio.run(attack())
@@ -134,11 +126,9 @@ def test_identifiers_that_look_alike_share_a_budget(spelling):
 
 
 def test_identification_has_a_budget_too_and_whoever_sees_p_values_has_none(bundle, photos):
-    scopes = {"plain": ("identify",), "own": ("identify", "detail")}
-    callers = Callers(
-        Caller(name, _digest(name), allowed, rate=1e6, burst=10**6)
-        for name, allowed in scopes.items()
-    )
+    plain = Caller("plain", digest("plain"), ("identify",), **QUICK)
+    own = Caller("own", digest("own"), ("identify", "detail"), **QUICK)
+    callers = Callers((plain, own))
     verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
     limits = Limits(rejections=8)
     with served(verifier, callers, limits=limits, names=["alice", "bob"]) as client:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coverlock_plugins.service.access import Caller, Callers, Limits, _digest
-from coverlock_plugins.service.commands import DeploymentOptions
+from coverlock_plugins.service.access import Caller, Callers, Limits, digest
+from coverlock_plugins.service.commands import open_deployment
 from coverlock_sdk import Embedder, Verifier
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.registry import Registry
@@ -99,7 +99,7 @@ def test_the_format_may_be_chosen_or_kept(service, photos):
     ("query", "status", "complaint"),
     [
         ({}, 400, "id: Field required"),
-        ({"id": "a", "format": "gif"}, 400, "the format is one of png"),
+        ({"id": "a", "format": "gif"}, 400, "format: Input should be 'png'"),
         ({"id": "a", "quality": 0}, 400, "greater than or equal to 1"),
         ({"id": "a", "quality": "high"}, 400, "quality"),
         ({"id": "a", "quality": 50}, 422, "without loss"),
@@ -208,7 +208,7 @@ def test_nothing_is_issued_or_recorded_after_a_deadline(numbering, photos):
 
 def test_a_token_marks_only_identifiers_that_it_may(bundle, photos):
     """A token for /embed could mark any customer's identifier."""
-    callers = Callers([Caller("studio", _digest(DETAILED), ("embed",), prefixes=("order-",))])
+    callers = Callers((Caller("studio", digest(DETAILED), ("embed",), prefixes=("order-",)),))
     verifier, embedder = Verifier.open(bundle, "cpu"), Embedder.open(bundle, threads=1)
     with served(verifier, callers, embedder=embedder) as client:
         assert post(client, "/embed", png(photos[1]), id="order-1").status_code == 200
@@ -218,18 +218,16 @@ def test_a_token_marks_only_identifiers_that_it_may(bundle, photos):
             assert "marks only 'order-...'" in answer.json()["error"]
 
 
-def options(bundle, *others, **changes) -> DeploymentOptions:
-    paths = tuple(each.path for each in (bundle, *others))
-    return DeploymentOptions(paths, trust="any", runtime=("cpu", "fp32"), **changes)
-
-
 def test_several_bundles_share_the_false_positive_rate(bundle, tmp_path):
     ids = tmp_path / "ids.txt"
     ids.write_text("\n".join(BOOK))
-    deployment = options(write_toy_bundle(tmp_path / "other"), bundle, ids=ids).open()
+    paths = (write_toy_bundle(tmp_path / "other").path, bundle.path)
+    chosen = {"trust": "any", "runtime": ("cpu", "fp32"), "ids": ids}
+    deployment = open_deployment(paths, Limits(), **chosen)
     assert [verifier.fpr for verifier in deployment.verifiers] == [5e-7, 5e-7]
     assert [book.labels for book in deployment.books] == [BOOK, BOOK]
-    deployment.close()
+    for verifier in deployment.verifiers:
+        verifier.close()
 
 
 def test_any_of_several_bundles_may_accept(bundle, marked, photos, key):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from coverlock_plugins.service.access import Caller, Callers, Limits, _digest, add_token
+from coverlock_plugins.service.access import Caller, Callers, Limits, add_token, digest
 from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.verifier.verifier import Settings
@@ -49,8 +49,8 @@ def test_only_holders_of_a_token_are_answered(service, marked, token, status):
     ("query", "complaint"),
     [
         ({}, "id: Field required"),
-        ({"id": ""}, "1 to 1,024 characters"),
-        ({"id": "a" * 1025}, "1 to 1,024 characters"),
+        ({"id": ""}, "at least 1 character"),
+        ({"id": "a" * 1025}, "at most 1024 characters"),
         ({"id": "a\nb"}, "control characters"),
         ({"id": "a\x7f"}, "control characters"),
         ({"id": ["alice", "bob"]}, "once"),
@@ -90,7 +90,7 @@ def test_pictures_beyond_the_limits_are_refused(bundle, marked, photos):
 
 
 def test_a_caller_who_asks_too_often_is_told_when_to_come_back(bundle, marked):
-    slow = Callers([Caller("slow", _digest(PLAIN), ("verify",), rate=0.2, burst=2)])
+    slow = Callers((Caller("slow", digest(PLAIN), ("verify",), rate=0.2, burst=2),))
     with served(Verifier.open(bundle, "cpu"), slow) as client:
         answers = [ask(client, marked, id="alice") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
@@ -232,11 +232,10 @@ def test_a_picture_that_never_arrives_is_given_up(bundle):
 def test_others_reach_it_only_with_tokens_and_through_a_proxy(bundle, tmp_path, host):
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "shop", ("verify",), rate=1, burst=1)
-    line = ["serve", str(bundle.path), "--listen", f"{host}:8000"]
-    result = CliRunner().invoke(build_cli(), line)
-    assert (result.exit_code, "would answer anybody" in result.output) == (2, True)
-    result = CliRunner().invoke(build_cli(), [*line, "--tokens", str(tokens)])
-    assert (result.exit_code, "pass --behind-proxy" in result.output) == (2, True)
+    for given in ([], ["--tokens", str(tokens)], ["--behind-proxy"]):
+        line = ["serve", str(bundle.path), "--listen", f"{host}:8000", *given]
+        result = CliRunner().invoke(build_cli(), line)
+        assert (result.exit_code, "would answer anybody" in result.output) == (2, True)
 
 
 def test_health_metrics_and_the_description(service, marked):
@@ -256,15 +255,13 @@ def test_health_metrics_and_the_description(service, marked):
         counted.append(f"coverlock_requests_total{{{labels}}}")
     for name in counted:
         assert after[name] == before.get(name, 0) + 1, name
-    for name in ("coverlock_batch_pictures_count", "coverlock_decoding_wait_seconds_count"):
-        assert after[name] > before.get(name, 0)
-    assert 'coverlock_work_seconds_total{caller="shop"}' in after
     assert after["coverlock_in_flight"] == 0
     description = service.get("/openapi.json").json()
     operation = description["paths"]["/verify"]["post"]
     assert "image/*" in operation["requestBody"]["content"]
     assert {"200", "401", "413", "422", "429", "503"} <= set(operation["responses"])
     assert operation["security"]
+    assert set(description["components"]["schemas"]["Problem"]["properties"]) == {"error"}
 
 
 def counters(service) -> dict[str, float]:
@@ -292,19 +289,6 @@ def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked,
         assert secret not in log.read_text()
 
 
-def test_a_form_as_curl_sends_it_works_too(service, marked):
-    headers = {"Authorization": f"Bearer {PLAIN}"}
-    files = {"file": ("x.png", marked, "image/png")}
-    answer = service.post("/verify?id=alice", files=files, headers=headers)
-    assert answer.json() == {"accepted": True}
-    for wrong in ({"a": ("a", marked), "b": ("b", marked)}, {"a": (None, "text")}):
-        answer = service.post("/verify?id=alice", files=wrong, headers=headers)
-        assert (answer.status_code, "curl -F" in answer.json()["error"]) == (400, True)
-    broken = {**headers, "Content-Type": "multipart/form-data"}
-    answer = service.post("/verify?id=alice", content=marked, headers=broken)
-    assert answer.status_code == 400
-
-
 def test_every_refusal_has_the_same_shape(service, marked):
     headers = {"Authorization": f"Bearer {DETAILED}"}
     answers = [
@@ -326,15 +310,6 @@ def test_what_a_service_does_not_do_it_says(service, marked):
     assert (identify.status_code, "--ids" in identify.json()["error"]) == (404, True)
     embed = service.post("/embed?id=a", content=marked, headers=headers)
     assert (embed.status_code, "--embed" in embed.json()["error"]) == (404, True)
-
-
-def test_the_description_is_of_what_is_sent(service, marked):
-    schemas = service.get("/openapi.json").json()["components"]["schemas"]
-    told = ask(service, marked, token=DETAILED, id="alice").json()
-    assert set(told) == set(schemas["DetailedAnswer"]["properties"])
-    assert {"agreement", "floor"} <= set(told)
-    assert set(schemas["Answer"]["properties"]) == {"accepted"}
-    assert set(schemas["Problem"]["properties"]) == {"error"}
 
 
 def test_a_failure_is_answered_and_counted_and_says_nothing_about_the_machine(
