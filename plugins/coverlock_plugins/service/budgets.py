@@ -63,13 +63,13 @@ class Budgets:
         """
         named = hashlib.sha256(canonical(identifier).encode()).digest()
         slot = str(int.from_bytes(named[:8], "big") % SLOTS)
-        budgets: list[tuple[RateLimitItem, tuple[str, ...]]] = [
-            (self._for_all, (slot,)),
-            (self._for_one, (caller.name, slot)),
-            (self._for_any_message, (caller.name,)),
-        ]
-        if "detail" in caller.scopes:
-            budgets = []
+        budgets: list[tuple[RateLimitItem, tuple[str, ...]]] = []
+        if "detail" not in caller.scopes:
+            budgets = [
+                (self._for_all, (slot,)),
+                (self._for_one, (caller.name, slot)),
+                (self._for_any_message, (caller.name,)),
+            ]
         under_way = Counter(item.key_for(*names) for item, names in budgets)
         self._pending.update(under_way)
         try:

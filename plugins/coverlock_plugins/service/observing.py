@@ -74,7 +74,7 @@ class Observed:
         self.service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on."""
+        """Pass a request on, and note what came of it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -96,19 +96,17 @@ class Observed:
         try:
             await self.app(scope, receive, answer)
         finally:
-            self._note(scope, status, time.perf_counter() - start)
-
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        caller = scope["state"].get("caller", ANYBODY).name
-        route = getattr(scope.get("route"), "path", "none")
-        self.service.metrics.requests.labels(route, str(status), caller).inc()
-        self.service.metrics.seconds.labels(route).observe(seconds)
-        about = {
-            "request": scope["state"]["request_id"],
-            "caller": caller or None,
-            "method": scope["method"],
-            "route": route,
-            "status": status,
-            "seconds": round(seconds, 4),
-        }
-        logger.info("request", extra={"about": about})
+            seconds = time.perf_counter() - start
+            caller = scope["state"].get("caller", ANYBODY).name
+            route = getattr(scope.get("route"), "path", "none")
+            self.service.metrics.requests.labels(route, str(status), caller).inc()
+            self.service.metrics.seconds.labels(route).observe(seconds)
+            about = {
+                "request": name.decode(),
+                "caller": caller or None,
+                "method": scope["method"],
+                "route": route,
+                "status": status,
+                "seconds": round(seconds, 4),
+            }
+            logger.info("request", extra={"about": about})

@@ -1,9 +1,8 @@
 """What the service does with a request, and what guards it.
 
-A request is a picture file as the body and an identifier in the query. Each step that could hold
-the service up has a limit: size of the body, time to send it, pixels, time and memory to decode
-them, pictures in flight, time to answer, requests a second. What is beyond a limit is answered at
-once and clearly, and no caller gets so much of the service that others have to wait.
+Each step that could hold the service up has a limit: size of the body, time to send it, pixels,
+time and memory to decode them, pictures in flight, time to answer, requests a second. What is
+beyond a limit is answered at once, and no caller gets so much that others have to wait.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ SIZE = (64, 48)
 
 @pytest.fixture(scope="module")
 def pool():
-    with DecodingPool(processes=2, seconds=30) as pool:
+    with closing(DecodingPool(processes=2, seconds=30)) as pool:
         yield pool
 
 
@@ -61,7 +62,7 @@ def pool_running(script, *arguments, **settings):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(isolation.subprocess, "Popen", start)
-        with DecodingPool(processes=1, **settings) as pool:
+        with closing(DecodingPool(processes=1, **settings)) as pool:
             yield pool
 
 
@@ -111,7 +112,7 @@ def test_no_process_outlives_its_parent(tmp_path):
         "from coverlock_sdk.images.isolation import DecodingPool\n"
         "pool = DecodingPool(processes=1)\n"
         "try: pool.picture(b'no picture', (64, 64))\n"
-        "except Exception: print(pool._all[0]._process.pid, flush=True)\n"
+        "except Exception: print(pool._idle[0]._process.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -199,11 +200,15 @@ def test_an_attacker_inside_a_decoder_gets_nowhere(tmp_path, attempt):
 
 
 LIES = """
-import json, sys
+import sys
 from coverlock_sdk.images import decoding_process as process
-def answer(*work):
-    return json.loads(sys.argv[2]), b"x" * 100
-process._answer = answer
+def serve(source, sink):
+    sink.write(b"\\n")
+    sink.flush()
+    source.readline()
+    sink.write(sys.argv[2].encode() + b"\\n" + b"x" * 100)
+    sink.flush()
+process.serve = serve
 process.main()
 """
 
@@ -211,18 +216,19 @@ process.main()
 @pytest.mark.parametrize(
     "lie",
     [
-        {"shape": [64, 48]},
-        {"shape": [1, 100, 1]},
-        {"shape": [10**6, 10**6, 3]},
-        {"shape": "xyz"},
-        {"shape": [64, -48, 3]},
-        {},
+        {"size": [64, 47]},
+        {"size": [64, 48]},  # with too few pixels
+        {"size": [10**6, 10**6]},
+        {"size": "xyz"},
+        {"size": [64, -48]},
+        {"seconds": "a while"},
+        {"warnings": [[]]},
+        [],
     ],
 )
 def test_what_a_decoder_says_is_not_believed(lie):
-    said = json.dumps({"error": None, "warnings": [], **lie})
     with (
-        pool_running(LIES, said, seconds=5) as pool,
+        pool_running(LIES, json.dumps(lie), seconds=5) as pool,
         pytest.raises(PictureError, match="crashes its decoder"),
     ):
         pool.picture(b"anything", SIZE)
