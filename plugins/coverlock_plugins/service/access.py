@@ -74,10 +74,7 @@ class Callers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_token(path: Path, name: str, scopes: tuple[Scope, ...], **rights: Any) -> str:
-    """Make a token for ``name``, replacing the one they had, and return it: it is kept nowhere.
-
-    ``rights`` are further fields of a ``Caller``.
-    """
+    """Make the one token of ``name``, with further fields of a ``Caller``; it is kept nowhere."""
     if not re.match(_NAME, name):
         raise CoverLockError(f"'{name}' is not a name: use up to 64 letters and digits")
     token = f"clk_{secrets.token_urlsafe(32)}"

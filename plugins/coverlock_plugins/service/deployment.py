@@ -33,8 +33,7 @@ Routes = Callable[["FastAPI", "Service"], None]
 """Adds routes to a service, once for each of its processes; a ``CoverLockError`` if it cannot.
 
 A route guards itself with ``Depends(service.allow(scope))``, hands its work on a picture to
-``service.process``, and raises a ``RefusalError`` for every answer other than 200. A reload
-replaces ``service.deployment``.
+``service.process``, and raises a ``RefusalError`` for every answer other than 200.
 """
 
 Decode = Callable[[tuple[int, int] | None], Picture]
@@ -94,9 +93,8 @@ class Deployment:
         return best._replace(verdict=replace(best.verdict, p_value=min(1.0, p_value), fpr=fpr))
 
 
-FRESH_SECONDS = 1.0
-"""How long an answer holds: strangers may ask, and must not keep the service busy with it."""
-PATIENCE_SECONDS = 3.0
+FRESH, PATIENCE = 1.0, 3.0
+"""Seconds that an answer holds, because strangers may ask; and seconds to wait for one."""
 
 
 class Readiness:
@@ -109,17 +107,17 @@ class Readiness:
         self._picture = file.getvalue()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="coverlock-ready")
         self._lock = asyncio.Lock()
-        self._since = -FRESH_SECONDS
+        self._since = -FRESH
         self._problem: str | None = None
 
     async def problem(self, deployment: Deployment) -> str | None:
         """What does not work, if anything: nothing that a stranger should not know."""
         async with self._lock:
-            if time.monotonic() - self._since >= FRESH_SECONDS:
+            if time.monotonic() - self._since >= FRESH:
                 loop = asyncio.get_running_loop()
                 attempt = loop.run_in_executor(self._thread, self._rehearse, deployment)
                 try:
-                    self._problem = await asyncio.wait_for(attempt, PATIENCE_SECONDS)
+                    self._problem = await asyncio.wait_for(attempt, PATIENCE)
                 except asyncio.TimeoutError:
                     self._problem = "an answer takes too long"
                 self._since = time.monotonic()
@@ -128,9 +126,7 @@ class Readiness:
     def _rehearse(self, deployment: Deployment) -> str | None:
         step = "pictures cannot be decoded"
         try:
-            picture = self._decoders.picture(
-                self._picture, caller="readiness", patience=PATIENCE_SECONDS
-            )
+            picture = self._decoders.picture(self._picture, caller="readiness", patience=PATIENCE)
             step = "pictures cannot be verified"
             for verifier in deployment.verifiers:
                 verifier.logits(picture)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import logging
 import signal
 import socket
 import subprocess
@@ -17,7 +16,6 @@ import pytest
 
 from coverlock_plugins.service.access import Limits, add_token
 from coverlock_plugins.service.commands import open_deployment
-from coverlock_plugins.service.observing import log_as_json
 from coverlock_plugins.service.service import Service
 from coverlock_sdk.locking.keys import generate_key
 from tests.served import QUICK, ask, png, running
@@ -85,36 +83,6 @@ def test_nothing_under_way_notices_a_reload(bundle, marked):
     assert {answer.text for answer in answers} == {'{"accepted":true}'}
 
 
-@pytest.fixture
-def log_restored():
-    """The log is afterwards as it was."""
-    root, requests = logging.getLogger(), logging.getLogger("coverlock_plugins.service.observing")
-    before = root.handlers[:], root.level, requests.level
-    yield
-    logging.captureWarnings(False)
-    root.handlers[:], root.level, requests.level = before
-
-
-def test_the_log_is_json(bundle, marked, capfd, log_restored):
-    log_as_json()
-    with running(service_of(bundle)) as client:
-        client.post("/verify?id=alice", content=marked, headers={"X-Request-ID": "first"})
-    logging.getLogger("uvicorn.error").warning("of the %s", "server")
-    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-    assert all(datetime.fromisoformat(line.pop("time")) for line in lines)
-    assert lines[0].pop("seconds") >= 0
-    assert lines[0] == {
-        "level": "info",
-        "request": "first",
-        "caller": None,
-        "method": "POST",
-        "route": "/verify",
-        "status": 200,
-    }
-    assert lines[-1] == {"level": "warning", "logger": "uvicorn.error", "message": "of the server"}
-    assert "alice" not in str(lines)
-
-
 @contextlib.contextmanager
 def process(bundle, folder, *extra: str):
     """``coverlock serve``, a client of it, and the file with what it wrote."""
@@ -146,7 +114,7 @@ def until(true, seconds: float = 60) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs the signals of POSIX")
-def test_signals_reload_and_drain(bundle, marked, tmp_path):
+def test_signals_reload_and_drain_and_the_log_says_so(bundle, marked, tmp_path):
     """After SIGTERM, 16 of 16 clients that kept their connection lost their next request."""
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "old", ("verify",), **QUICK)
@@ -166,4 +134,13 @@ def test_signals_reload_and_drain(bundle, marked, tmp_path):
         assert {answer.text for answer in answers} == {'{"accepted":true}'}
         assert {answer.headers.get("Connection") for answer in answers[16:]} == {"close"}
         assert started.wait(20) == 0
-        assert all(line.startswith("{") for line in log.read_text().splitlines()[1:])
+    lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+    assert all(datetime.fromisoformat(line.pop("time")) for line in lines)
+    [reloaded] = [line for line in lines if line["level"] == "warning"]
+    assert reloaded["message"] == "reloaded"
+    asked = [line for line in lines if line.get("route") == "/verify"]
+    about = {"level": "info", "caller": "new", "method": "POST", "route": "/verify", "status": 200}
+    ids = [answer.headers["X-Request-ID"] for answer in answers]
+    assert all(line.pop("seconds") >= 0 for line in asked)
+    assert asked == [{**about, "request": id} for id in ids]
+    assert "alice" not in log.read_text()

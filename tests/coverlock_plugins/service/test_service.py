@@ -1,10 +1,7 @@
 import hashlib
 import json
-import os
-import threading
 import time
-from contextlib import contextmanager
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -98,7 +95,7 @@ def test_a_caller_who_asks_too_often_is_told_when_to_come_back(bundle, marked):
 
 
 class SlowRuntime:
-    """Takes its time, and counts."""
+    """Takes its time."""
 
     name = "slow"
     providers = ("patience",)
@@ -106,11 +103,9 @@ class SlowRuntime:
     def __init__(self, runtime, seconds):
         self.runtime = runtime
         self.seconds = seconds
-        self.pictures = 0
 
     def run(self, images):
         time.sleep(self.seconds)
-        self.pictures += len(images)
         return self.runtime.run(images)
 
     def close(self):
@@ -125,17 +120,8 @@ def slow_verifier(bundle, seconds, **options) -> Verifier:
 
 def test_every_request_of_an_overload_is_answered(bundle, marked):
     verifier = slow_verifier(bundle, 0.3, max_batch=2)
-    answers = []
-
-    def one() -> None:
-        answers.append(ask(client, marked, id="alice"))
-
-    with served(verifier, limits=Limits(in_flight=8)) as client:
-        threads = [threading.Thread(target=one) for _ in range(24)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with served(verifier, limits=Limits(in_flight=8)) as client, ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda _: ask(client, marked, id="alice"), range(24)))
     statuses = [answer.status_code for answer in answers]
     assert len(statuses) == 24
     assert set(statuses) == {200, 503}
@@ -143,67 +129,6 @@ def test_every_request_of_an_overload_is_answered(bundle, marked):
     busy = next(answer for answer in answers if answer.status_code == 503)
     assert busy.headers["Retry-After"] == "1"
     assert "waiting" in busy.json()["error"]
-
-
-class GatedRuntime(SlowRuntime):
-    """Answers when it is told to."""
-
-    def __init__(self, runtime):
-        super().__init__(runtime, 0)
-        self.gate = threading.Event()
-        self.entered = 0
-
-    def run(self, images):
-        self.entered += len(images)
-        self.gate.wait(60)
-        return super().run(images)
-
-
-@contextmanager
-def highest_memory():
-    """Bytes that this process grows to at most; sampled, since other tests grew it before."""
-    peak, done, first = [0], threading.Event(), resident()
-
-    def watch() -> None:
-        while not done.wait(0.005):
-            peak[0] = max(peak[0], resident() - first)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield peak
-    finally:
-        done.set()
-        watcher.join()
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
-def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
-    count, large = 16, png(np.zeros((1600, 1600, 3), np.uint8))
-    assert len(large) < 20_000
-    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
-    answers = []
-
-    def one() -> None:
-        answers.append(ask(client, large, id="alice"))
-
-    with served(verifier, limits=Limits(in_flight=2 * count, seconds=60)) as client:
-        gated = put_runtime(verifier, GatedRuntime(verifier.runtime))
-        askers = [threading.Thread(target=one) for _ in range(count)]
-        with highest_memory() as peak:
-            for asker in askers:
-                asker.start()
-            while gated.entered + verifier._runner.batcher._waiting.qsize() < count:
-                time.sleep(0.01)
-            gated.gate.set()
-            for asker in askers:
-                asker.join()
-    assert [answer.json() for answer in answers] == [{"accepted": False}] * count
-    assert peak[0] < 250e6  # each takes 26 MB while it is decoded
 
 
 def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked, tmp_path):
