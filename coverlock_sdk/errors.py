@@ -62,10 +62,6 @@ class OverloadedError(CoverLockError):
     """Too many pictures are waiting for a verifier; try again later."""
 
 
-class AccessError(CoverLockError):
-    """A token file is missing or malformed, or would leave a service open to everybody."""
-
-
 class LossyFormatWarning(UserWarning):
     """A marked picture was saved in a lossy format; the message says what that cost."""
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from coverlock_sdk.images.distortions import Distortion
     from coverlock_sdk.locking.verdict import Verdict
     from coverlock_sdk.models.assets import Fetchable
-    from coverlock_sdk.serving.deployment import Routes
 
 hookspec = pluggy.HookspecMarker("coverlock")
 hookimpl = pluggy.HookimplMarker("coverlock")
@@ -69,10 +68,12 @@ def register_importers(register: Callable[[Callable[..., Path], str], None]) -> 
 
 
 @hookspec
-def register_routes(register: Callable[[Callable[..., Routes], str], None]) -> None:
+def register_routes(register: Callable[[Callable[..., Any], str], None]) -> None:
     """Add routes to the service: ``register(make, "my-api")`` makes ``serve --routes my-api`` work.
 
-    ``make`` gets the user's options and returns ``Routes``, which add themselves to the service.
+    ``make`` gets the user's options, as in ``--routes my-api:folder=x``, and returns a function
+    that adds routes, given the FastAPI application and a
+    ``coverlock_plugins.service.service.Service``.
     """
 
 

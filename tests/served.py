@@ -10,19 +10,20 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
-from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.server import bind, make_server
-from coverlock_sdk.serving.service import Service
+from coverlock_plugins.service.access import Caller, Callers, Limits, digest
+from coverlock_plugins.service.deployment import Deployment
+from coverlock_plugins.service.server import Server, bind
+from coverlock_plugins.service.service import Service
 
 PLAIN, DETAILED, WATCHER = "plain-token", "detailed-token", "watching-token"
 EVERYTHING = ("verify", "identify", "embed", "detail")
+QUICK = {"rate": 1e6, "burst": 10**6}
 CALLERS = Callers(
-    [
-        Caller("shop", _digest(PLAIN), ("verify",), rate=1e6, burst=10**6),
-        Caller("lab", _digest(DETAILED), EVERYTHING, rate=1e6, burst=10**6),
-        Caller("prometheus", _digest(WATCHER), ("metrics",)),
-    ]
+    (
+        Caller("shop", digest(PLAIN), ("verify",), **QUICK),
+        Caller("lab", digest(DETAILED), EVERYTHING, **QUICK),
+        Caller("prometheus", digest(WATCHER), ("metrics",)),
+    )
 )
 
 
@@ -43,16 +44,16 @@ class BrokenRuntime:
 def served(verifier, callers=CALLERS, limits=None, names=(), **having):
     """The service on a port of its own, in a thread; ``names`` are what it may identify."""
     verifiers = verifier if isinstance(verifier, tuple) else (verifier,)
-    deployment = Deployment(verifiers, callers, **having)
-    deployment = deployment.register(names) if names else deployment
-    with running(Service(deployment, limits or Limits())) as client:
+    books = tuple(each.lock.checked_book(names) for each in verifiers) if names else ()
+    deployment = Deployment(verifiers, callers, books, **having)
+    with running(Service(lambda: deployment, limits or Limits())) as client:
         yield client
 
 
 @contextmanager
 def running(service, **settings):
     """A client of a service that runs in a thread."""
-    server, bound = make_server(service), bind("127.0.0.1", 0)
+    server, bound = Server(service), bind("127.0.0.1", 0)
     port = bound.getsockname()[1]
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()

@@ -21,7 +21,7 @@ ROOMS = (
     *("images", "models", "plugin_manager", "plugin_calls", "loading", "hashing"),
     "locking",
     *("bundles", "verifier", "embedder", "scaling"),
-    *("serving", "cli"),
+    "cli",
     *("testing", "builtin_plugin", "__main__"),
 )
 """Packages and modules of the SDK, each of which imports only from those before it."""

@@ -33,10 +33,10 @@ from coverlock_bench.measurement import (
     side_option,
 )
 from coverlock_bench.photos import find_photos, jpeg_files
+from coverlock_plugins.service.access import add_token
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import together
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.serving.access import add_token
 
 _SETTLED = 500
 """Requests after which memory is expected not to grow any more."""
@@ -104,7 +104,7 @@ def running_service(
     """``coverlock serve`` in a process of its own: its address, a token for each caller, itself."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         tokens = Path(folder) / "tokens.json"
-        made = [add_token(tokens, name, ("verify",), 1e9, 10**9) for name in callers]
+        made = [add_token(tokens, name, ("verify",), rate=1e9, burst=10**9) for name in callers]
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()

@@ -30,8 +30,6 @@ COMMANDS = {
     "keygen": "keys:keygen",
     "sign": "keys:sign",
     "check-log": "keys:check_log",
-    "serve": "serving:serve",
-    "token": "serving:token",
 }
 """The SDK's own commands: where in this package each is defined."""
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from coverlock_sdk.cli.serving import serve
-from coverlock_sdk.serving.access import Limits
+from coverlock_plugins.service.access import Limits
+from coverlock_plugins.service.commands import serve
 
 FOLDER = Path(__file__).parents[2] / "examples" / "deploy"
 DOCKERFILE = FOLDER.parents[1] / "docker" / "service.Dockerfile"

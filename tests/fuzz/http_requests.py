@@ -7,11 +7,11 @@ from typing import Any
 
 from uvicorn.server import ServerState
 
+from coverlock_plugins.service.access import Limits
+from coverlock_plugins.service.deployment import Deployment
+from coverlock_plugins.service.server import Server
+from coverlock_plugins.service.service import Service
 from coverlock_sdk import Verifier
-from coverlock_sdk.serving.access import Limits
-from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.server import make_server
-from coverlock_sdk.serving.service import Service
 from coverlock_sdk.verifier.verifier import Settings
 from tests.fuzz.mutations import damaged_bytes
 from tests.served import CALLERS, PLAIN
@@ -62,7 +62,7 @@ def http_reader(bundle: Path) -> Any:
     loop = asyncio.new_event_loop()
     limits = Limits(seconds=0.5)
     verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
-    config = make_server(Service(Deployment((verifier,), CALLERS), limits)).config
+    config = Server(Service(lambda: Deployment((verifier,), CALLERS), limits)).config
     config.lifespan = "off"
     config.load()
 

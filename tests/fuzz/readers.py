@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from PIL import Image
 
+from coverlock_plugins.service.access import Caller, Callers
 from coverlock_sdk import Key
 from coverlock_sdk.bundles.bundle import Bundle, Manifest, stamped
 from coverlock_sdk.bundles.engines import Engine
@@ -28,7 +29,6 @@ from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.keys import Keyring
 from coverlock_sdk.locking.registry import Registry
-from coverlock_sdk.serving.access import Caller, Callers
 from coverlock_sdk.verifier.audit_log import AuditLog, check_chain
 from tests.fuzz.mutations import ODD_VALUES, damaged_bytes, damaged_json
 from tests.toy_bundle import toy_lock, write_toy_bundle

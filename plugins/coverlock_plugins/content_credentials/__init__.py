@@ -16,7 +16,7 @@ from coverlock_sdk.hookspecs import Register, hookimpl
 if TYPE_CHECKING:
     import click
 
-    from coverlock_sdk.serving.deployment import Routes
+    from coverlock_plugins.service.deployment import Routes
 
 
 class ProvenanceError(CoverLockError):
@@ -45,4 +45,4 @@ def _resolution(repository: str | None = None, trust: str | None = None) -> Rout
             "name the repository, and the certificates of those who may sign: "
             "--routes c2pa:repository=FOLDER,trust=FILE"
         )
-    return Resolution(Path(repository), Path(trust))
+    return Resolution(Path(repository), Path(trust)).add_to

@@ -22,12 +22,12 @@ from coverlock_plugins.content_credentials.manifests import STORE_TYPE
 from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.resolving import Resolver
 from coverlock_plugins.content_credentials.soft_bindings import decoded
-from coverlock_sdk.serving.deployment import Deployment, Routes
-from coverlock_sdk.serving.refusals import REFUSALS, Problem, RefusalError, explained
-from coverlock_sdk.serving.service import Upload
+from coverlock_plugins.service.deployment import Deployment
+from coverlock_plugins.service.refusals import REFUSALS, Problem, RefusalError
+from coverlock_plugins.service.service import Upload
 
 if TYPE_CHECKING:
-    from coverlock_sdk.serving.service import Service
+    from coverlock_plugins.service.service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class QueryResult(BaseModel):
     matches: list[QueryMatch]
 
 
-class Resolution(Routes):
+class Resolution:
     """The routes of the API, for the manifests of one repository."""
 
     def __init__(self, repository: Path, trust: Path) -> None:
@@ -124,7 +124,7 @@ class Resolution(Routes):
         max_results: MaxResults = 10,
     ) -> QueryResult:
         """Find manifests by the value of a soft binding."""
-        return explained(lambda: self._looked_up(alg, value, max_results))
+        return self._looked_up(alg, value, max_results)
 
     async def by_large_binding(self, request: Request, max_results: MaxResults = 10) -> QueryResult:
         """Find manifests by the value of a soft binding that is too long for an address."""
@@ -159,7 +159,7 @@ class Resolution(Routes):
             match = self.resolver(deployment).match(upload.picture(size))
             return [(match.manifest.id, match.similarity)] if match else []
 
-        async with self.service.asking(request, None) as rejected:
+        async with self.service.budgets.asking(request.state.caller, None) as rejected:
             found = await self.service.process(request, work)
             if not found:
                 await rejected()
@@ -168,13 +168,10 @@ class Resolution(Routes):
     def manifest(self, manifest_id: str) -> Response:
         """The manifest store of a manifest."""
 
-        def work() -> bytes:
-            entry = self._now.repository.entry("manifest", manifest_id)
-            if entry is None or not self._now.manifest(entry).trusted:
-                raise RefusalError(404, "there is no such manifest here")
-            return self._now.repository.content(entry)
-
-        return Response(explained(work), media_type=STORE_TYPE)
+        entry = self._now.repository.entry("manifest", manifest_id)
+        if entry is None or not self._now.manifest(entry).trusted:
+            raise RefusalError(404, "there is no such manifest here")
+        return Response(self._now.repository.content(entry), media_type=STORE_TYPE)
 
     def algorithms(self) -> dict[str, list[dict[str, str]]]:
         """The soft-binding algorithms that can be looked up here."""

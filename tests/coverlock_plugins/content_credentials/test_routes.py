@@ -6,12 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from coverlock_plugins.content_credentials.routes import Resolution
+from coverlock_plugins.service.access import Caller, Callers, Limits, digest
+from coverlock_plugins.service.deployment import Routes
 from coverlock_sdk import Verifier
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest
 from coverlock_sdk.verifier.verifier import Settings
 from tests.coverlock_plugins.content_credentials.certificates import make_certificates
 from tests.coverlock_plugins.content_credentials.conftest import KEY, pixels, transplant
-from tests.served import png, served
+from tests.served import QUICK, png, served
 from tests.toy_bundle import write_toy_bundle
 
 LOCK = "io.github.coverlock.lock.1"
@@ -19,8 +20,8 @@ LOOKS = "io.github.coverlock.fingerprint.projection"
 EXAMPLES = 8
 
 
-def routes(studio) -> Resolution:
-    return Resolution(studio.repository.folder, studio.root)
+def routes(studio) -> Routes:
+    return Resolution(studio.repository.folder, studio.root).add_to
 
 
 def stripped(studio, number: int) -> bytes:
@@ -71,7 +72,7 @@ def test_a_transplant_and_an_unmarked_picture_lead_nowhere(client, studio, photo
 
 def test_looking_up_pictures_has_a_budget_of_rejections(verifier, studio, photos):
     """It had none, so a search for a forgery went on here after /verify had refused it."""
-    callers = Callers([Caller("shop", _digest("token"), ("resolve",), rate=1e6, burst=10**6)])
+    callers = Callers((Caller("shop", digest("token"), ("resolve",), **QUICK),))
     serving = {"limits": Limits(rejections=8), "routes": (routes(studio),)}
     with served(verifier, callers, **serving) as client:
         ask = {"content": png(photos[3]), "headers": {"Authorization": "Bearer token"}}
@@ -125,8 +126,8 @@ def test_bad_bodies_get_a_sentence(client):
 def test_only_callers_with_the_scope_may_ask(studio, tmp_path):
     callers = Callers(
         [
-            Caller("browser", _digest("resolving"), ("resolve",)),
-            Caller("shop", _digest("verifying"), ("verify",)),
+            Caller("browser", digest("resolving"), ("resolve",)),
+            Caller("shop", digest("verifying"), ("verify",)),
         ]
     )
     with served(opened(tmp_path), callers, routes=(routes(studio),)) as client:
@@ -142,7 +143,7 @@ def test_only_callers_with_the_scope_may_ask(studio, tmp_path):
 
 def test_manifests_of_unknown_signers_are_not_found(studio, tmp_path):
     stranger = Resolution(studio.repository.folder, make_certificates(tmp_path) / "root.pem")
-    with served(opened(tmp_path), None, routes=(stranger,)) as client:
+    with served(opened(tmp_path), None, routes=(stranger.add_to,)) as client:
         entry = studio.entry(0)
         assert client.post("/matches/byContent", content=stripped(studio, 0)).json() == {
             "matches": []

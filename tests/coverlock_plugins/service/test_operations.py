@@ -1,8 +1,7 @@
-"""What those who run a service do with it: reload, logs, traces, stopping it."""
+"""What those who run a service do with it: reload, logs, stopping it."""
 
 import contextlib
 import json
-import logging
 import signal
 import socket
 import subprocess
@@ -10,57 +9,57 @@ import sys
 import threading
 import time
 from datetime import datetime
+from functools import partial
 
 import httpx
 import pytest
 
-from coverlock_sdk.cli.serving import DeploymentOptions
+from coverlock_plugins.service.access import Limits, add_token
+from coverlock_plugins.service.commands import open_deployment
+from coverlock_plugins.service.service import Service
 from coverlock_sdk.locking.keys import generate_key
-from coverlock_sdk.serving.access import Limits, add_token
-from coverlock_sdk.serving.observing import log_as_json
-from coverlock_sdk.serving.server import create_app, reload_files, without_query
-from coverlock_sdk.serving.service import Service
-from tests.served import ask, png, running
+from tests.served import QUICK, ask, png, running
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
-def options(bundle, **changes) -> DeploymentOptions:
-    return DeploymentOptions((bundle.path,), trust="any", runtime=("cpu", "fp32"), **changes)
-
-
-def service_of(chosen: DeploymentOptions) -> Service:
-    return Service(chosen.open(), Limits(), chosen.open)
+def service_of(bundle, **files) -> Service:
+    chosen = {"trust": "any", "runtime": ("cpu", "fp32"), **files}
+    return Service(partial(open_deployment, [bundle.path], Limits(), **chosen), Limits())
 
 
 def test_a_reload_takes_in_tokens_keys_and_bundles(tmp_path, photos, caplog):
     tokens, keys = tmp_path / "tokens.json", tmp_path / "key.json"
-    old = add_token(tokens, "shop", ("verify",), 1e6, 10**6)
+    old = add_token(tokens, "shop", ("verify",), **QUICK)
     generate_key(keys, id="first")
     bundle = write_toy_bundle(tmp_path / "bundle")
-    service = service_of(options(bundle, tokens=tokens, key_file=keys))
+    service = service_of(bundle, tokens=tokens, key_file=keys)
     with running(service) as client:
         second = generate_key(keys, id="second", rotate=True)
         picture = png(toy_lock(second).embed(photos[0], "alice"))
         assert ask(client, picture, token=old, id="alice").json() == {"accepted": False}
-        new = add_token(tokens, "shop", ("verify",), 1e6, 10**6)
+        new = add_token(tokens, "shop", ("verify",), **QUICK)
         assert ask(client, picture, token=new, id="alice").status_code == 401
-        reload_files(service)
+        service.reload()
         assert ask(client, picture, token=new, id="alice").json() == {"accepted": True}
         assert ask(client, picture, token=old, id="alice").status_code == 401
         (tmp_path / "bundle" / "verify.onnx").write_bytes(b"damaged")
-        reload_files(service)
+        service.reload()
         assert "not reloaded, the service goes on as before" in caplog.text
         assert "SHA-256" in caplog.text
         assert ask(client, picture, token=new, id="alice").json() == {"accepted": True}
         tokens.write_text("{")
-        reload_files(service)
+        service.reload()
         assert "is not a token file" in caplog.text
         assert ask(client, picture, token=new, id="alice").json() == {"accepted": True}
 
 
+def close_and_note(close, closed: list[int], number: int) -> None:
+    close()
+    closed.append(number)
+
+
 def test_nothing_under_way_notices_a_reload(bundle, marked):
-    chosen = options(bundle)
-    service = service_of(chosen)
+    service, closed = service_of(bundle), []
     answers: list[httpx.Response] = []
     with running(service) as client:
         over = threading.Event()
@@ -72,43 +71,16 @@ def test_nothing_under_way_notices_a_reload(bundle, marked):
         threads = [threading.Thread(target=keep_asking) for _ in range(3)]
         for thread in threads:
             thread.start()
-        for _ in range(4):
-            reload_files(service)
+        for number in range(4):
+            verifier = service.deployment.first
+            verifier.close = partial(close_and_note, verifier.close, closed, number)
+            service.reload()
         over.set()
         for thread in threads:
             thread.join()
+        until(lambda: sorted(closed) == [0, 1, 2, 3])
     assert len(answers) > 4
     assert {answer.text for answer in answers} == {'{"accepted":true}'}
-
-
-@pytest.fixture
-def log_restored():
-    """The log is afterwards as it was."""
-    root, requests = logging.getLogger(), logging.getLogger("coverlock_sdk.serving.observing")
-    before = root.handlers[:], root.level, requests.level
-    yield
-    logging.captureWarnings(False)
-    root.handlers[:], root.level, requests.level = before
-
-
-def test_the_log_is_json(bundle, marked, capfd, log_restored):
-    log_as_json()
-    with running(service_of(options(bundle))) as client:
-        client.post("/verify?id=alice", content=marked, headers={"X-Request-ID": "first"})
-    logging.getLogger("uvicorn.error").warning("of the %s", "server")
-    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-    assert all(datetime.fromisoformat(line.pop("time")) for line in lines)
-    assert lines[0].pop("seconds") >= 0
-    assert lines[0] == {
-        "level": "info",
-        "request": "first",
-        "caller": None,
-        "method": "POST",
-        "route": "/verify",
-        "status": 200,
-    }
-    assert lines[-1] == {"level": "warning", "logger": "uvicorn.error", "message": "of the server"}
-    assert "alice" not in str(lines)
 
 
 @contextlib.contextmanager
@@ -142,16 +114,16 @@ def until(true, seconds: float = 60) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs the signals of POSIX")
-def test_signals_reload_and_drain(bundle, marked, tmp_path):
+def test_signals_reload_and_drain_and_the_log_says_so(bundle, marked, tmp_path):
     """After SIGTERM, 16 of 16 clients that kept their connection lost their next request."""
     tokens = tmp_path / "tokens.json"
-    add_token(tokens, "old", ("verify",), 1e6, 10**6)
+    add_token(tokens, "old", ("verify",), **QUICK)
     with process(bundle, tmp_path, "--tokens", str(tokens), "--limit", "drain_seconds=1.5") as (
         client,
         started,
         log,
     ):
-        token = add_token(tokens, "new", ("verify",), 1e6, 10**6)
+        token = add_token(tokens, "new", ("verify",), **QUICK)
         started.send_signal(signal.SIGHUP)
         until(lambda: "reloaded" in log.read_text())
         keeping = [httpx.Client(base_url=client.base_url, timeout=30) for _ in range(16)]
@@ -162,25 +134,13 @@ def test_signals_reload_and_drain(bundle, marked, tmp_path):
         assert {answer.text for answer in answers} == {'{"accepted":true}'}
         assert {answer.headers.get("Connection") for answer in answers[16:]} == {"close"}
         assert started.wait(20) == 0
-        assert all(line.startswith("{") for line in log.read_text().splitlines()[1:])
-
-
-def test_spans_do_not_name_identifiers(bundle, marked):
-    pytest.importorskip("opentelemetry.sdk.trace")
-    instrumentation = pytest.importorskip("opentelemetry.instrumentation.fastapi")
-    from fastapi.testclient import TestClient
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    app = create_app(service_of(options(bundle)))
-    instrumentation.FastAPIInstrumentor.instrument_app(
-        app, tracer_provider=provider, server_request_hook=without_query
-    )
-    with TestClient(app) as client:
-        assert client.post("/verify?id=alice", content=marked).json() == {"accepted": True}
-    spans = exporter.get_finished_spans()
-    assert "POST /verify" in {span.name for span in spans}
-    assert "alice" not in str([dict(span.attributes) for span in spans])
+    lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+    assert all(datetime.fromisoformat(line.pop("time")) for line in lines)
+    [reloaded] = [line for line in lines if line["level"] == "warning"]
+    assert reloaded["message"] == "reloaded"
+    asked = [line for line in lines if line.get("route") == "/verify"]
+    about = {"level": "info", "caller": "new", "method": "POST", "route": "/verify", "status": 200}
+    ids = [answer.headers["X-Request-ID"] for answer in answers]
+    assert all(line.pop("seconds") >= 0 for line in asked)
+    assert asked == [{**about, "request": id} for id in ids]
+    assert "alice" not in log.read_text()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 import msgspec
 
+from coverlock_plugins.service.access import SCOPES, Callers, Limits, Scope, add_token
+from coverlock_plugins.service.deployment import Deployment
 from coverlock_sdk.addresses import is_loopback
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import (
@@ -24,21 +27,13 @@ from coverlock_sdk.cli.options import (
     trust_option,
 )
 from coverlock_sdk.embedder import Embedder
-from coverlock_sdk.errors import AccessError, CoverLockError, needs
+from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.locking.identification import read_identifiers
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.plugin_manager import plugin_manager
-from coverlock_sdk.serving.access import SCOPES, Callers, Limits, Scope, add_token
-from coverlock_sdk.serving.deployment import Deployment, Routes
 from coverlock_sdk.verifier.runtimes import AUTO
 from coverlock_sdk.verifier.verifier import Settings, Verifier
-
-
-def open_routes(setting: str) -> Routes:
-    """The routes that NAME or NAME:OPTION=VALUE describes."""
-    name, options = parse_setting(setting)
-    return cast("Routes", plugin_manager().create("routes", name, options))
 
 
 def _chosen_address(context: click.Context, option: click.Parameter, given: str) -> tuple[str, int]:
@@ -55,62 +50,45 @@ def _shown(limits: Limits) -> str:
     return ", ".join(name if value is None else f"{name}={value}" for name, value in shown.items())
 
 
-@dataclass(frozen=True)
-class DeploymentOptions:
-    """Files and settings of a service, opened at its start and at each reload."""
-
-    bundles: tuple[Path, ...]
-    key_file: Path | None = None
-    trust: Trusted = None
-    runtime: tuple[str, str] = (AUTO, Settings.precision)
-    """A name, and a precision."""
-    tokens: Path | None = None
-    ids: Path | None = None
-    registry: Path | None = None
-    audit: Path | None = None
-    embed: bool = False
-    """Whether the service marks pictures too."""
-    routes: tuple[str, ...] = ()
-    """Routes of plugins, as NAME:OPTION=VALUE."""
-    limits: Limits = field(default_factory=Limits)
-
-    def open(self) -> Deployment:
-        """Open everything as the files are now."""
-        keyring = chosen_keyring(self.key_file)
-        callers = Callers.load(self.tokens) if self.tokens else None
-        registry = Registry(self.registry) if self.registry else None
-        names: Sequence[str] = read_identifiers(self.ids) if self.ids else []
-        if registry is not None and not names:
-            names = registry.names()
-        bundles = [Bundle.given(path, self.trust) for path in self.bundles]
-        rights: dict[str, Any] = {"key": keyring, "registry": registry}
-        runtime, precision = self.runtime
-        verifiers: list[Verifier] = []
-        try:
-            for bundle in bundles:
-                settings = Settings(
-                    precision,
-                    fpr=bundle.manifest.fpr / len(bundles),
-                    max_queue=self.limits.in_flight,
-                    audit=self.audit,
-                )
-                verifiers.append(Verifier.open(bundle, runtime, **rights, settings=settings))
-            deployment = Deployment(tuple(verifiers), callers)
-            if names:
-                deployment = deployment.register(names)
-            embedder = None
-            if self.embed:
-                marking: dict[str, Any] = {
-                    "psnr": self.limits.psnr,
-                    "max_pixels": self.limits.pixels,
-                }
-                embedder = Embedder.open(bundles[0], **rights, **marking)
-            routes = tuple(map(open_routes, self.routes))
-            return replace(deployment, embedder=embedder, registry=registry, routes=routes)
-        except BaseException:
-            for verifier in verifiers:
-                verifier.close()
-            raise
+def open_deployment(
+    paths: Sequence[Path],
+    limits: Limits,
+    *,
+    key_file: Path | None = None,
+    trust: Trusted = None,
+    runtime: tuple[str, str] = (AUTO, Settings.precision),
+    tokens: Path | None = None,
+    ids: Path | None = None,
+    registry: Path | None = None,
+    audit: Path | None = None,
+    embed: bool = False,
+    routes: tuple[str, ...] = (),
+) -> Deployment:
+    """Open the files of a service as they are now."""
+    callers = Callers.load(tokens) if tokens else None
+    remembered = Registry(registry) if registry else None
+    names: Sequence[str] = read_identifiers(ids) if ids else []
+    if remembered is not None and not names:
+        names = remembered.names()
+    bundles = [Bundle.given(path, trust) for path in paths]
+    rights: dict[str, Any] = {"key": chosen_keyring(key_file), "registry": remembered}
+    name, precision = runtime
+    with contextlib.ExitStack() as opened:
+        verifiers = []
+        for bundle in bundles:
+            fpr = bundle.manifest.fpr / len(bundles)
+            settings = Settings(precision, fpr, max_queue=limits.in_flight, audit=audit)
+            verifier = Verifier.open(bundle, name, **rights, settings=settings)
+            verifiers.append(opened.enter_context(verifier))
+        books = tuple(each.lock.book(names) for each in verifiers) if names else ()
+        embedder = None
+        if embed:
+            strength: dict[str, Any] = {"psnr": limits.psnr, "max_pixels": limits.pixels}
+            embedder = Embedder.open(bundles[0], **rights, **strength)
+        create = plugin_manager().create
+        added = tuple(create("routes", *parse_setting(setting)) for setting in routes)
+        opened.pop_all()  # the deployment's from now on
+    return Deployment(tuple(verifiers), callers, books, embedder, remembered, added)
 
 
 @click.command()
@@ -159,7 +137,11 @@ class DeploymentOptions:
     help="Routes that a plugin adds, such as c2pa:repository=FOLDER,trust=FILE. Repeatable.",
 )
 def serve(
-    bundles: tuple[Path, ...], listen: tuple[str, int], behind_proxy: bool, **options: Any
+    bundles: tuple[Path, ...],
+    listen: tuple[str, int],
+    behind_proxy: bool,
+    limits: Limits,
+    **options: Any,
 ) -> None:
     """Run an HTTP service that checks whether pictures carry an identifier.
 
@@ -168,41 +150,28 @@ def serve(
     goes to standard error, as JSON lines.
     """
     with needs("the service", None, "serve"):
-        from coverlock_sdk.serving.observing import log_as_json
-        from coverlock_sdk.serving.server import bind, run
-        from coverlock_sdk.serving.service import Service
+        from coverlock_plugins.service.observing import log_as_json
+        from coverlock_plugins.service.server import bind, run
+        from coverlock_plugins.service.service import Service
     host, port = listen
-    given = DeploymentOptions(bundles, **options)
-    _require_shelter(host, behind_proxy, given.tokens)
-    if not given.embed:
-        if given.limits.psnr is not None:
+    if not is_loopback(host) and not (options["tokens"] and behind_proxy):
+        raise CoverLockError(
+            f"a service on {host} would answer anybody without --tokens, and needs a proxy in "
+            "front that handles TLS and limits connections (examples/deploy has one for nginx): "
+            "pass --tokens and --behind-proxy, or use --listen 127.0.0.1:8000"
+        )
+    if not options["embed"]:
+        if limits.psnr is not None:
             raise CoverLockError("the limit psnr does nothing without --embed: leave it out")
-        if given.registry is not None:
-            require_registry(given.registry)
-    service = Service(given.open(), given.limits, given.open)
+        if options["registry"] is not None:
+            require_registry(options["registry"])
+    service = Service(partial(open_deployment, bundles, limits, **options), limits)
     with bind(host, port) as bound:
         named, runtime = ", ".join(map(str, bundles)), service.deployment.first.runtime.name
         where = f"[{host}]" if ":" in host else host
         click.echo(f"{named} on {runtime}: http://{where}:{bound.getsockname()[1]}", err=True)
         log_as_json()
         run(service, bound)
-
-
-def _require_shelter(host: str, behind_proxy: bool, tokens: Path | None) -> None:
-    """Refuse to be open to others without tokens, or without a proxy in front."""
-    if is_loopback(host):
-        return
-    if tokens is None:
-        raise AccessError(
-            f"a service on {host} without --tokens would answer anybody: "
-            "make a token with 'coverlock token', or use --listen 127.0.0.1:8000"
-        )
-    if not behind_proxy:
-        raise AccessError(
-            f"a service on {host} needs a proxy in front that handles TLS and limits connections "
-            "(examples/deploy has one for nginx): pass --behind-proxy, or use "
-            "--listen 127.0.0.1:8000"
-        )
 
 
 @click.command()
@@ -226,17 +195,9 @@ def _require_shelter(host: str, behind_proxy: bool, tokens: Path | None) -> None
     help="Prefix of identifiers that NAME may mark at /embed. Repeatable.",
     show_default="any",
 )
-def token(
-    name: str,
-    file: Path,
-    scopes: tuple[str, ...],
-    rate: float,
-    burst: int,
-    prefixes: tuple[str, ...],
-) -> None:
+def token(name: str, file: Path, scopes: tuple[Scope, ...], **rights: Any) -> None:
     """Make a token that lets NAME use a service, and print it.
 
     The file keeps only its digest, so save the token now. It replaces NAME's earlier token.
     """
-    allowed = cast("tuple[Scope, ...]", scopes)
-    click.echo(add_token(file, name, allowed, rate, burst, prefixes))
+    click.echo(add_token(file, name, scopes, **rights))

@@ -12,17 +12,18 @@ import contextlib
 import hashlib
 import math
 import time
+import unicodedata
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerSecond
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
-from limits.errors import ConfigurationError, StorageError
+from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 
+from coverlock_plugins.service.access import Caller
+from coverlock_plugins.service.refusals import RefusalError
 from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.serving.access import Caller
-from coverlock_sdk.serving.refusals import RefusalError
 
 DAYS = 30
 SLOTS = 65_536
@@ -47,44 +48,54 @@ class Budgets:
         seconds = max(1, math.ceil(caller.burst / caller.rate))
         most = max(caller.burst, int(caller.rate * seconds))
         rate = RateLimitItemPerSecond(most, seconds, "rate")
-        with _reachable():
-            if await self._limiter.hit(rate, caller.name):
-                return
+        if not await self._limiter.hit(rate, caller.name):
             reset, _ = await self._limiter.get_window_stats(rate, caller.name)
-        wait = min(reset - time.time(), seconds)
-        raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
+            wait = min(reset - time.time(), seconds)
+            raise RefusalError(429, f"'{caller.name}' asks too often", retry_after=wait)
 
     @contextlib.asynccontextmanager
-    async def asking(self, caller: str, message: str) -> AsyncIterator[Rejected]:
-        """Ask about a ``message`` while its budget lasts; call what is yielded after a rejection.
+    async def asking(self, caller: Caller, identifier: str | None) -> AsyncIterator[Rejected]:
+        """Ask about an identifier, or None for any, while its budget of rejections lasts.
 
-        Requests that are under way count as if they were rejected, so that many at once gain
-        nothing.
+        Call what is yielded when a picture was rejected. Requests that are under way count as if
+        they were rejected, so that many at once gain nothing. Callers who see p-values have no
+        budget: with those they need no rejections to search.
         """
-        slot = str(int.from_bytes(hashlib.sha256(message.encode()).digest()[:8], "big") % SLOTS)
-        budgets: list[tuple[RateLimitItem, tuple[str, ...]]] = [
-            (self._for_all, (slot,)),
-            (self._for_one, (caller, slot)),
-            (self._for_any_message, (caller,)),
-        ]
+        named = hashlib.sha256(canonical(identifier).encode()).digest()
+        slot = str(int.from_bytes(named[:8], "big") % SLOTS)
+        budgets: list[tuple[RateLimitItem, tuple[str, ...]]] = []
+        if "detail" not in caller.scopes:
+            budgets = [
+                (self._for_all, (slot,)),
+                (self._for_one, (caller.name, slot)),
+                (self._for_any_message, (caller.name,)),
+            ]
         under_way = Counter(item.key_for(*names) for item, names in budgets)
         self._pending.update(under_way)
         try:
             for item, names in budgets:
-                with _reachable():
-                    reset, left = await self._limiter.get_window_stats(item, *names)
+                reset, left = await self._limiter.get_window_stats(item, *names)
                 if left < self._pending[item.key_for(*names)]:
                     raise _spent(reset)
 
             async def rejected() -> None:
                 for item, names in budgets:
-                    with _reachable():
-                        if not await self._limiter.hit(item, *names):
-                            raise _spent(time.time() + 3600)  # another service was faster
+                    if not await self._limiter.hit(item, *names):
+                        raise _spent(time.time() + 3600)  # another service was faster
 
             yield rejected
         finally:
             self._pending -= under_way
+
+
+def canonical(identifier: str | None) -> str:
+    """One text for all spellings of an identifier, as which its rejections are counted.
+
+    None stands for whichever one a picture carries.
+    """
+    if identifier is None:
+        return "any"
+    return "id:" + unicodedata.normalize("NFKC", identifier).casefold().strip()
 
 
 def _opened(storage: str) -> object:
@@ -96,14 +107,6 @@ def _opened(storage: str) -> object:
             f"limits cannot be kept in '{storage}' ({error}): give the address of a Redis, as in "
             "redis://HOST:6379, and install coverlock-sdk[redis]"
         ) from None
-
-
-@contextlib.contextmanager
-def _reachable() -> Iterator[None]:
-    try:
-        yield
-    except StorageError:
-        raise RefusalError(503, "limits cannot be checked now: try again later", 5) from None
 
 
 def _spent(reset: float) -> RefusalError:

@@ -1,18 +1,15 @@
 import hashlib
 import json
-import os
-import threading
 import time
-from contextlib import contextmanager
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from coverlock_plugins.service.access import Caller, Callers, Limits, add_token, digest
 from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.serving.access import Caller, Callers, Limits, _digest, add_token
 from coverlock_sdk.verifier.verifier import Settings
 from tests.bombs import bomb
 from tests.served import DETAILED, PLAIN, WATCHER, BrokenRuntime, ask, png, raw_request, served
@@ -49,8 +46,8 @@ def test_only_holders_of_a_token_are_answered(service, marked, token, status):
     ("query", "complaint"),
     [
         ({}, "id: Field required"),
-        ({"id": ""}, "1 to 1,024 characters"),
-        ({"id": "a" * 1025}, "1 to 1,024 characters"),
+        ({"id": ""}, "at least 1 character"),
+        ({"id": "a" * 1025}, "at most 1024 characters"),
         ({"id": "a\nb"}, "control characters"),
         ({"id": "a\x7f"}, "control characters"),
         ({"id": ["alice", "bob"]}, "once"),
@@ -90,7 +87,7 @@ def test_pictures_beyond_the_limits_are_refused(bundle, marked, photos):
 
 
 def test_a_caller_who_asks_too_often_is_told_when_to_come_back(bundle, marked):
-    slow = Callers([Caller("slow", _digest(PLAIN), ("verify",), rate=0.2, burst=2)])
+    slow = Callers((Caller("slow", digest(PLAIN), ("verify",), rate=0.2, burst=2),))
     with served(Verifier.open(bundle, "cpu"), slow) as client:
         answers = [ask(client, marked, id="alice") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
@@ -98,7 +95,7 @@ def test_a_caller_who_asks_too_often_is_told_when_to_come_back(bundle, marked):
 
 
 class SlowRuntime:
-    """Takes its time, and counts."""
+    """Takes its time."""
 
     name = "slow"
     providers = ("patience",)
@@ -106,11 +103,9 @@ class SlowRuntime:
     def __init__(self, runtime, seconds):
         self.runtime = runtime
         self.seconds = seconds
-        self.pictures = 0
 
     def run(self, images):
         time.sleep(self.seconds)
-        self.pictures += len(images)
         return self.runtime.run(images)
 
     def close(self):
@@ -125,17 +120,8 @@ def slow_verifier(bundle, seconds, **options) -> Verifier:
 
 def test_every_request_of_an_overload_is_answered(bundle, marked):
     verifier = slow_verifier(bundle, 0.3, max_batch=2)
-    answers = []
-
-    def one() -> None:
-        answers.append(ask(client, marked, id="alice"))
-
-    with served(verifier, limits=Limits(in_flight=8)) as client:
-        threads = [threading.Thread(target=one) for _ in range(24)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with served(verifier, limits=Limits(in_flight=8)) as client, ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda _: ask(client, marked, id="alice"), range(24)))
     statuses = [answer.status_code for answer in answers]
     assert len(statuses) == 24
     assert set(statuses) == {200, 503}
@@ -143,67 +129,6 @@ def test_every_request_of_an_overload_is_answered(bundle, marked):
     busy = next(answer for answer in answers if answer.status_code == 503)
     assert busy.headers["Retry-After"] == "1"
     assert "waiting" in busy.json()["error"]
-
-
-class GatedRuntime(SlowRuntime):
-    """Answers when it is told to."""
-
-    def __init__(self, runtime):
-        super().__init__(runtime, 0)
-        self.gate = threading.Event()
-        self.entered = 0
-
-    def run(self, images):
-        self.entered += len(images)
-        self.gate.wait(60)
-        return super().run(images)
-
-
-@contextmanager
-def highest_memory():
-    """Bytes that this process grows to at most; sampled, since other tests grew it before."""
-    peak, done, first = [0], threading.Event(), resident()
-
-    def watch() -> None:
-        while not done.wait(0.005):
-            peak[0] = max(peak[0], resident() - first)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield peak
-    finally:
-        done.set()
-        watcher.join()
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
-def test_small_files_of_large_pictures_do_not_fill_the_memory(bundle):
-    count, large = 16, png(np.zeros((1600, 1600, 3), np.uint8))
-    assert len(large) < 20_000
-    verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
-    answers = []
-
-    def one() -> None:
-        answers.append(ask(client, large, id="alice"))
-
-    with served(verifier, limits=Limits(in_flight=2 * count, seconds=60)) as client:
-        gated = put_runtime(verifier, GatedRuntime(verifier.runtime))
-        askers = [threading.Thread(target=one) for _ in range(count)]
-        with highest_memory() as peak:
-            for asker in askers:
-                asker.start()
-            while gated.entered + verifier._runner.batcher._waiting.qsize() < count:
-                time.sleep(0.01)
-            gated.gate.set()
-            for asker in askers:
-                asker.join()
-    assert [answer.json() for answer in answers] == [{"accepted": False}] * count
-    assert peak[0] < 250e6  # each takes 26 MB while it is decoded
 
 
 def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked, tmp_path):
@@ -232,11 +157,10 @@ def test_a_picture_that_never_arrives_is_given_up(bundle):
 def test_others_reach_it_only_with_tokens_and_through_a_proxy(bundle, tmp_path, host):
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "shop", ("verify",), rate=1, burst=1)
-    line = ["serve", str(bundle.path), "--listen", f"{host}:8000"]
-    result = CliRunner().invoke(build_cli(), line)
-    assert (result.exit_code, "would answer anybody" in result.output) == (2, True)
-    result = CliRunner().invoke(build_cli(), [*line, "--tokens", str(tokens)])
-    assert (result.exit_code, "pass --behind-proxy" in result.output) == (2, True)
+    for given in ([], ["--tokens", str(tokens)], ["--behind-proxy"]):
+        line = ["serve", str(bundle.path), "--listen", f"{host}:8000", *given]
+        result = CliRunner().invoke(build_cli(), line)
+        assert (result.exit_code, "would answer anybody" in result.output) == (2, True)
 
 
 def test_health_metrics_and_the_description(service, marked):
@@ -256,15 +180,13 @@ def test_health_metrics_and_the_description(service, marked):
         counted.append(f"coverlock_requests_total{{{labels}}}")
     for name in counted:
         assert after[name] == before.get(name, 0) + 1, name
-    for name in ("coverlock_batch_pictures_count", "coverlock_decoding_wait_seconds_count"):
-        assert after[name] > before.get(name, 0)
-    assert 'coverlock_work_seconds_total{caller="shop"}' in after
     assert after["coverlock_in_flight"] == 0
     description = service.get("/openapi.json").json()
     operation = description["paths"]["/verify"]["post"]
     assert "image/*" in operation["requestBody"]["content"]
     assert {"200", "401", "413", "422", "429", "503"} <= set(operation["responses"])
     assert operation["security"]
+    assert set(description["components"]["schemas"]["Problem"]["properties"]) == {"error"}
 
 
 def counters(service) -> dict[str, float]:
@@ -292,19 +214,6 @@ def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked,
         assert secret not in log.read_text()
 
 
-def test_a_form_as_curl_sends_it_works_too(service, marked):
-    headers = {"Authorization": f"Bearer {PLAIN}"}
-    files = {"file": ("x.png", marked, "image/png")}
-    answer = service.post("/verify?id=alice", files=files, headers=headers)
-    assert answer.json() == {"accepted": True}
-    for wrong in ({"a": ("a", marked), "b": ("b", marked)}, {"a": (None, "text")}):
-        answer = service.post("/verify?id=alice", files=wrong, headers=headers)
-        assert (answer.status_code, "curl -F" in answer.json()["error"]) == (400, True)
-    broken = {**headers, "Content-Type": "multipart/form-data"}
-    answer = service.post("/verify?id=alice", content=marked, headers=broken)
-    assert answer.status_code == 400
-
-
 def test_every_refusal_has_the_same_shape(service, marked):
     headers = {"Authorization": f"Bearer {DETAILED}"}
     answers = [
@@ -326,15 +235,6 @@ def test_what_a_service_does_not_do_it_says(service, marked):
     assert (identify.status_code, "--ids" in identify.json()["error"]) == (404, True)
     embed = service.post("/embed?id=a", content=marked, headers=headers)
     assert (embed.status_code, "--embed" in embed.json()["error"]) == (404, True)
-
-
-def test_the_description_is_of_what_is_sent(service, marked):
-    schemas = service.get("/openapi.json").json()["components"]["schemas"]
-    told = ask(service, marked, token=DETAILED, id="alice").json()
-    assert set(told) == set(schemas["DetailedAnswer"]["properties"])
-    assert {"agreement", "floor"} <= set(told)
-    assert set(schemas["Answer"]["properties"]) == {"accepted"}
-    assert set(schemas["Problem"]["properties"]) == {"error"}
 
 
 def test_a_failure_is_answered_and_counted_and_says_nothing_about_the_machine(

@@ -2,65 +2,46 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from hashlib import sha256
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
+from coverlock_plugins.service.access import Deadline
+from coverlock_plugins.service.deployment import Deployment
+from coverlock_plugins.service.refusals import REFUSALS, RefusalError
+from coverlock_plugins.service.service import BODY, Identifier, Service, Upload
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.folders import FORMATS, KEEP
 from coverlock_sdk.images.isolation import Turns
 from coverlock_sdk.locking.embedding import Marked
-from coverlock_sdk.serving.access import Deadline
-from coverlock_sdk.serving.deployment import Deployment
-from coverlock_sdk.serving.judging import Identifier
-from coverlock_sdk.serving.refusals import REFUSALS, RefusalError
-from coverlock_sdk.serving.service import BODY, Service, Upload, named_once
 
-KEPT = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
+KEPT = {"JPEG": "jpg", "MPO": "jpg", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
 """Formats of pictures that are marked in the same one; all others become PNG."""
-TYPES = {"jpg": "image/jpeg"}
 PSNR, WARNING, SERIAL = (f"X-CoverLock-{name}" for name in ("PSNR", "Warning", "Serial"))
-_TEXT = {"schema": {"type": "string"}}
-MARKED = {
-    "description": "The marked picture",
-    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
-    "headers": {
-        PSNR: {"description": "Quality of the marked picture in decibels", **_TEXT},
-        WARNING: {"description": "Whether it is much like one that was marked before", **_TEXT},
-        SERIAL: {"description": "Its serial, percent-encoded, if it has one", **_TEXT},
-    },
-}
 ALIKE = "it is much like a picture that was marked before: a forgery between the two might pass"
 """Without the name of the other picture, which may be another caller's."""
 MOST_REMEMBERED = 64_000_000
 """Bytes of marked pictures that are kept for callers who ask again."""
 
-
-class Made(NamedTuple):
-    """A marked picture as it is sent."""
-
-    file: bytes
-    kind: str
-    headers: dict[str, str]
+Format = Literal["png", "jpg", "webp", "tiff", "avif", "keep"]
+Made = tuple[bytes, dict[str, str]]
+"""A marked picture as it is sent, and its headers."""
 
 
 class Wanted(NamedTuple):
     """How a picture is to be marked."""
 
     identifier: str
-    kind: str
-    """Of the answer: a format, or "keep"."""
+    format: Format
     quality: int | None
-    source: dict[str, Any]
-    """What the audit log says of it."""
     key: str | None
     """The idempotency key."""
 
@@ -68,47 +49,35 @@ class Wanted(NamedTuple):
 def embedding_routes(service: Service) -> APIRouter:
     """The route that marks pictures."""
     router = APIRouter()
-    marking = Marking(service)
+    marking = Marking(service.limits.pixels)
 
     @router.post(
         "/embed",
         summary="The picture with a message in it",
         response_class=Response,
         dependencies=[Depends(service.allow("embed"))],
-        responses={**REFUSALS, 200: MARKED},
+        responses={**REFUSALS, 200: {"content": {"image/*": {}}}},
         openapi_extra=BODY,
     )
     async def embed(
         request: Request,
         id: Identifier,
-        format: Annotated[
-            str, Query(description=f"{', '.join(FORMATS)}, or {KEEP} for the picture's own.")
-        ] = "png",
-        quality: Annotated[
-            int | None, Query(ge=1, le=100, description="For lossy formats, 1 to 100.")
-        ] = None,
+        format: Annotated[Format, Query(description="'keep' is the picture's own.")] = "png",
+        quality: Annotated[int | None, Query(ge=1, le=100, description="If lossy.")] = None,
         idempotency_key: Annotated[
-            str | None,
-            Header(
-                max_length=200,
-                description="A second request with the same key gets the same picture.",
-            ),
+            str | None, Header(max_length=200, description="Asking again gives the same picture.")
         ] = None,
     ) -> Response:
         if service.deployment.embedder is None:
             raise RefusalError(404, "this service marks no pictures: start it with --embed")
-        caller, identifier = request.state.caller, named_once(request)
-        if caller is not None and not caller.may_mark(identifier):
+        caller = request.state.caller
+        if not caller.may_mark(id):
             allowed = ", ".join(f"'{prefix}...'" for prefix in caller.prefixes)
             raise RefusalError(403, f"the token of '{caller.name}' marks only {allowed}")
-        if format not in (*FORMATS, KEEP):
-            raise RefusalError(400, f"the format is one of {', '.join(FORMATS)} and {KEEP}")
-        source = service.source(request, identifier)
-        wanted = Wanted(identifier, format, quality, source, idempotency_key)
-        made = await service.process(request, partial(marking.made, wanted))
-        service.metrics.verdicts.labels("embedded", caller.name if caller else "").inc()
-        media_type = TYPES.get(made.kind, f"image/{made.kind}")
-        return Response(made.file, media_type=media_type, headers=made.headers)
+        wanted = Wanted(id, format, quality, idempotency_key)
+        file, headers = await service.process(request, partial(marking.made, wanted))
+        service.metrics.verdicts.labels("embedded", caller.name).inc()
+        return Response(file, headers=headers)
 
     return router
 
@@ -116,52 +85,47 @@ def embedding_routes(service: Service) -> APIRouter:
 class Marking:
     """Marks pictures, as many at once as fit into memory; callers take turns by their work."""
 
-    def __init__(self, service: Service) -> None:
-        self._metrics = service.metrics
-        self._most_pixels = service.limits.pixels
-        self._turns = Turns(service.limits.pixels)
-        self._least = self._most_pixels // max(2, os.cpu_count() or 1)
+    def __init__(self, most_pixels: int) -> None:
+        self._most_pixels = most_pixels
+        self._turns = Turns(most_pixels)
+        self._least = most_pixels // max(2, os.cpu_count() or 1)
         self._remembered = Remembered()
 
     def made(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:
         """The marked picture, or the one that was made for the same idempotency key."""
+        make = partial(self._marked, wanted, deployment, upload)
         if wanted.key is None:
-            return self._marked(wanted, deployment, upload)
-        asked = repr((upload.sha256, wanted.identifier, wanted.kind, wanted.quality))
-        return self._remembered.once(
-            (upload.caller, wanted.key),
-            asked,
-            upload.deadline,
-            lambda: self._marked(wanted, deployment, upload),
-        )
+            return make()
+        asked = wanted, upload.source["sha256"]
+        return self._remembered.once((upload.caller, wanted.key), asked, upload.deadline, make)
 
     def _marked(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:
         embedder, registry = deployment.embedder, deployment.registry
         assert embedder is not None
         image, own_format = upload.image()
-        kind = KEPT.get(own_format, "png") if wanted.kind == KEEP else wanted.kind
+        kind = KEPT.get(own_format, "png") if wanted.format == KEEP else wanted.format
+        headers = {"Content-Type": "image/jpeg" if kind == "jpg" else f"image/{kind}"}
         size = min(self._most_pixels, max(self._least, image.width * image.height))
-        message, source, headers = wanted.identifier, wanted.source, {}
+        message = wanted.identifier
         with self._turns.turn(upload.caller, upload.deadline.left, size):
             upload.deadline.commit()  # a serial is issued for a picture that its caller receives
             start = time.thread_time()
             if registry is not None:
-                note = f"{upload.caller}/{wanted.key}" if wanted.key else source["request"]
+                note = f"{upload.caller}/{wanted.key}" if wanted.key else upload.request
                 earlier = registry.issued(message, note) if wanted.key else None
                 message = earlier or registry.issue(message, note)
-                source = {**source, "id": message}
                 headers[SERIAL] = quote(message)
             file, marked = embedder.mark_content(image, message, FORMATS[kind], wanted.quality)
             worked = time.thread_time() - start
         self._turns.charge(upload.caller, worked)
-        self._metrics.work.labels(upload.caller or "").inc(worked)
         _require_strength(marked)
-        made = {"original": upload.sha256, "sha256": hashlib.sha256(file).hexdigest()}
-        deployment.first.announce([marked.verdict], Given(file), {**source, **made})
+        digests = {"original": upload.source["sha256"], "sha256": sha256(file).hexdigest()}
+        source = {**upload.source, "id": message, **digests}
+        deployment.first.announce([marked.verdict], Given(file), source)
         headers[PSNR] = f"{marked.psnr:.2f}"
         if marked.alike:
             headers[WARNING] = ALIKE
-        return Made(file, kind, headers)
+        return file, headers
 
 
 class Remembered:
@@ -169,10 +133,12 @@ class Remembered:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._asked: dict[Hashable, str] = {}
+        self._asked: dict[Hashable, Hashable] = {}
         self._made: dict[Hashable, Made] = {}
 
-    def once(self, key: Hashable, asked: str, deadline: Deadline, make: Callable[[], Made]) -> Made:
+    def once(
+        self, key: Hashable, asked: Hashable, deadline: Deadline, make: Callable[[], Made]
+    ) -> Made:
         """What ``make`` returns, or what it returned before for the same ``key``."""
         with self._changed:
             while key in self._asked:
@@ -191,7 +157,7 @@ class Remembered:
                     del self._asked[key]
                 else:
                     self._made[key] = made
-                while sum(len(each.file) for each in self._made.values()) > MOST_REMEMBERED:
+                while sum(len(file) for file, _ in self._made.values()) > MOST_REMEMBERED:
                     oldest = next(iter(self._made))
                     del self._made[oldest], self._asked[oldest]
                 self._changed.notify_all()

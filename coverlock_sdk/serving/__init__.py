@@ -1,1 +1,0 @@
-"""Verification over HTTP: a small service around one ``Verifier``."""

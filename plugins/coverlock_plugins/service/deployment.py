@@ -1,0 +1,138 @@
+"""What answers requests: bundles, callers and registers, which a reload replaces together."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from PIL import Image
+
+from coverlock_plugins.service.access import Callers
+from coverlock_sdk.embedder import Embedder
+from coverlock_sdk.images.isolation import DecodingPool
+from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.locking.identification import MessageBook
+from coverlock_sdk.locking.registry import Registry
+from coverlock_sdk.locking.verdict import Verdict
+from coverlock_sdk.verifier.verifier import Verifier
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from coverlock_plugins.service.service import Service
+
+logger = logging.getLogger(__name__)
+
+Routes = Callable[["FastAPI", "Service"], None]
+"""Adds routes to a service, once for each of its processes; a ``CoverLockError`` if it cannot.
+
+A route guards itself with ``Depends(service.allow(scope))``, hands its work on a picture to
+``service.process``, and raises a ``RefusalError`` for every answer other than 200.
+"""
+
+Decode = Callable[[tuple[int, int] | None], Picture]
+"""Gives a picture at a size."""
+
+
+class Finding(NamedTuple):
+    """What a deployment found in a picture; nobody is told of it yet."""
+
+    verifier: Verifier
+    """Whose verdict it is."""
+    verdict: Verdict
+    identifier: Any
+    """The one that was asked about, or the registered one that was found."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The bundles of a service, of which the first marks and all verify, and who may ask.
+
+    A picture is accepted if any bundle accepts it. So that this happens to an unmarked picture no
+    more often than with one bundle, each of several is opened at its part of the false-positive
+    rate. All bundles are always asked, so the time of an answer does not tell which one accepts.
+    """
+
+    verifiers: tuple[Verifier, ...]
+    callers: Callers | None = None
+    books: tuple[MessageBook, ...] = ()
+    """What ``/identify`` chooses from, for each verifier."""
+    embedder: Embedder | None = None
+    registry: Registry | None = None
+    """Numbers and remembers the pictures that are marked."""
+    routes: tuple[Routes, ...] = ()
+    """What plugins add to the service, when it starts."""
+
+    @property
+    def first(self) -> Verifier:
+        """The verifier of the bundle that marks."""
+        return self.verifiers[0]
+
+    def judge(self, decode: Decode, identifier: str | None) -> Finding:
+        """Whether a picture carries ``identifier``, or with None which registered one it carries.
+
+        Of several findings it is the accepted or else the most probable one, as the verdict of all.
+        """
+        found = []
+        for number, verifier in enumerate(self.verifiers):
+            picture = decode(verifier.bundle.manifest.size)
+            if identifier is not None:
+                verdict = verifier.judge(picture, identifier)
+                found.append(Finding(verifier, verdict, identifier))
+            else:
+                answer = verifier.recognise(picture, self.books[number])
+                found.append(Finding(verifier, answer.verdict, answer.label))
+        best = min(found, key=lambda each: (not each.verdict.accepted, each.verdict.p_value))
+        p_value, fpr = (len(found) * part for part in (best.verdict.p_value, best.verdict.fpr))
+        return best._replace(verdict=replace(best.verdict, p_value=min(1.0, p_value), fpr=fpr))
+
+
+FRESH, PATIENCE = 1.0, 3.0
+"""Seconds that an answer holds, because strangers may ask; and seconds to wait for one."""
+
+
+class Readiness:
+    """Rehearses a request; one at a time, and not more often than once a second."""
+
+    def __init__(self, decoders: DecodingPool) -> None:
+        self._decoders = decoders
+        file = io.BytesIO()
+        Image.effect_noise((64, 64), 40).save(file, format="PNG")
+        self._picture = file.getvalue()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="coverlock-ready")
+        self._lock = asyncio.Lock()
+        self._since = -FRESH
+        self._problem: str | None = None
+
+    async def problem(self, deployment: Deployment) -> str | None:
+        """What does not work, if anything: nothing that a stranger should not know."""
+        async with self._lock:
+            if time.monotonic() - self._since >= FRESH:
+                loop = asyncio.get_running_loop()
+                attempt = loop.run_in_executor(self._thread, self._rehearse, deployment)
+                try:
+                    self._problem = await asyncio.wait_for(attempt, PATIENCE)
+                except asyncio.TimeoutError:
+                    self._problem = "an answer takes too long"
+                self._since = time.monotonic()
+            return self._problem
+
+    def _rehearse(self, deployment: Deployment) -> str | None:
+        step = "pictures cannot be decoded"
+        try:
+            picture = self._decoders.picture(self._picture, caller="readiness", patience=PATIENCE)
+            step = "pictures cannot be verified"
+            for verifier in deployment.verifiers:
+                verifier.logits(picture)
+            step = "the audit log cannot be written"
+            deployment.first.require_audit()
+        except Exception:
+            logger.exception("not ready: %s", step)
+            return step
+        return None

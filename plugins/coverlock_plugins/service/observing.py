@@ -1,0 +1,112 @@
+"""What those who run a service see of it: a line of JSON for each event, and counters."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+import uuid
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from coverlock_plugins.service.access import ANYBODY
+
+if TYPE_CHECKING:
+    from coverlock_plugins.service.service import Service
+
+HEADER = b"x-request-id"
+_CHOSEN = re.compile(rb"[\w.-]{1,64}", re.ASCII)
+
+logger = logging.getLogger(__name__)
+"""Gets one line for each request, at level INFO; identifiers of pictures are never in it."""
+
+
+class Metrics:
+    """What the service counts, for Prometheus."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ours: dict[str, Any] = {"namespace": "coverlock", "registry": self.registry}
+        self.requests = Counter("requests", "Answers.", ("route", "status", "caller"), **ours)
+        self.seconds = Histogram("request_seconds", "Time to answer.", ("route",), **ours)
+        self.verdicts = Counter(
+            "verdicts", "Pictures judged or marked.", ("outcome", "caller"), **ours
+        )
+        self.in_flight = Gauge("in_flight", "Pictures being worked on or waiting.", **ours)
+
+
+class JsonLines(logging.Formatter):
+    """Writes every record of the log as a line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        made = datetime.fromtimestamp(record.created, timezone.utc)
+        line = {"time": made.isoformat(timespec="milliseconds"), "level": record.levelname.lower()}
+        said = {"logger": record.name, "message": record.getMessage()}
+        line |= getattr(record, "about", said)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def log_as_json() -> None:
+    """Write everything that is logged in this process to the standard error, as lines of JSON."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+    logger.setLevel(logging.INFO)
+
+
+class Observed:
+    """ASGI application around another: names each request, and notes what came of it.
+
+    A proxy may choose the name in ``X-Request-ID``. Handlers find it in ``request.state``. While
+    the service drains, every answer asks the client to connect anew, somewhere else.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app = app
+        self.service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and note what came of it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        chosen = dict(scope["headers"]).get(HEADER, b"")
+        name = chosen if _CHOSEN.fullmatch(chosen) else uuid.uuid4().hex.encode()
+        scope.setdefault("state", {})["request_id"] = name.decode()
+        status, start = 500, time.perf_counter()
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message.get("headers", ()), (HEADER, name)]
+                if self.service.draining:
+                    headers.append((b"connection", b"close"))
+                message["headers"] = headers
+            await send(message)
+
+        try:
+            await self.app(scope, receive, answer)
+        finally:
+            seconds = time.perf_counter() - start
+            caller = scope["state"].get("caller", ANYBODY).name
+            route = getattr(scope.get("route"), "path", "none")
+            self.service.metrics.requests.labels(route, str(status), caller).inc()
+            self.service.metrics.seconds.labels(route).observe(seconds)
+            about = {
+                "request": name.decode(),
+                "caller": caller or None,
+                "method": scope["method"],
+                "route": route,
+                "status": status,
+                "seconds": round(seconds, 4),
+            }
+            logger.info("request", extra={"about": about})

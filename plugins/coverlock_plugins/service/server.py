@@ -1,0 +1,215 @@
+"""The service over HTTP, and how it runs: reload at SIGHUP, drain at SIGTERM.
+
+Callers are told accepted or rejected. Those with the scope ``detail`` see all of the verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import socket
+import warnings
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import generate_latest
+from pydantic import BaseModel
+
+from coverlock_plugins.service.deployment import Deployment, Finding
+from coverlock_plugins.service.embedding import embedding_routes
+from coverlock_plugins.service.observing import Observed
+from coverlock_plugins.service.refusals import REFUSALS, RefusalError, answer_errors
+from coverlock_plugins.service.service import BODY, Identifier, Service, Upload
+from coverlock_sdk.errors import CoverLockError, LossyFormatWarning
+from coverlock_sdk.images.conversion import Given
+
+
+class Answer(BaseModel, extra="allow"):
+    """Whether a picture carries an identifier; with the scope ``detail``, all of the verdict."""
+
+    accepted: bool
+
+
+class Found(Answer):
+    """Which identifier it carries, besides."""
+
+    id: str | None
+
+
+def create_app(service: Service) -> FastAPI:
+    """The service over HTTP; it closes its deployment at shutdown.
+
+    There is no page of documentation, since FastAPI's loads scripts from another host;
+    ``/openapi.json`` describes everything.
+    """
+    app = FastAPI(
+        title="CoverLock",
+        description="Does a picture carry a message?",
+        lifespan=service.lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    answer_errors(app)
+    for routes in (watching_routes, judging_routes, embedding_routes):
+        app.include_router(routes(service))
+    for add_routes in service.deployment.routes:
+        add_routes(app, service)
+    return app
+
+
+def watching_routes(service: Service) -> APIRouter:
+    """The routes for those who run the service."""
+    router = APIRouter()
+
+    @router.get("/livez", summary="Whether the service is up")
+    async def alive() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @router.get(
+        "/readyz",
+        summary="Whether the service can decode, verify and record a picture now",
+        responses={503: {"description": "Not now, or not any more; the answer says why"}},
+    )
+    async def ready() -> Any:
+        if service.draining:
+            return JSONResponse({"status": "draining"}, 503)
+        if problem := await service.readiness.problem(service.deployment):
+            return JSONResponse({"status": "not ready", "error": problem}, 503)
+        verifier = service.deployment.first
+        manifest = verifier.bundle.manifest
+        return {  # nothing here that a stranger should not know
+            "status": "ok",
+            "watermark": manifest.watermark,
+            "hash": manifest.hash,
+            "runtime": verifier.runtime.name,
+            "precision": verifier.precision,
+        }
+
+    @router.get(
+        "/metrics",
+        summary="Counters and timings for Prometheus",
+        response_class=Response,
+        dependencies=[Depends(service.allow("metrics"))],
+    )
+    async def metrics() -> Response:
+        counted = generate_latest(service.metrics.registry)
+        return Response(counted, media_type="text/plain; version=0.0.4")
+
+    return router
+
+
+def judging_routes(service: Service) -> APIRouter:
+    """The routes that answer about a picture."""
+    router = APIRouter()
+
+    async def judged(request: Request, id: str | None) -> dict[str, Any]:
+        """What a caller may know of a picture and an identifier, or None for any."""
+        caller = request.state.caller
+
+        def work(deployment: Deployment, upload: Upload) -> Finding:
+            found = deployment.judge(upload.picture, id)
+            upload.deadline.commit()
+            source = {**upload.source, "id": found.identifier}
+            found.verifier.announce([found.verdict], Given(b""), source)
+            return found
+
+        async with service.budgets.asking(caller, id) as rejected:
+            found = await service.process(request, work)
+            if not found.verdict:
+                await rejected()
+        outcome = "accepted" if found.verdict else "rejected"
+        service.metrics.verdicts.labels(outcome, caller.name).inc()
+        details = found.verdict.to_dict() if "detail" in caller.scopes else {}
+        return {"accepted": found.verdict.accepted, "id": found.identifier, **details}
+
+    @router.post(
+        "/verify",
+        summary="Whether a picture carries an identifier",
+        response_model=Answer,
+        response_model_exclude={"id"},
+        dependencies=[Depends(service.allow("verify"))],
+        responses=REFUSALS,
+        openapi_extra=BODY,
+    )
+    async def verify(request: Request, id: Identifier) -> Any:
+        return await judged(request, id)
+
+    @router.post(
+        "/identify",
+        summary="Which of the registered identifiers a picture carries, if any",
+        response_model=Found,
+        dependencies=[Depends(service.allow("identify"))],
+        responses=REFUSALS,
+        openapi_extra=BODY,
+    )
+    async def identify(request: Request) -> Any:
+        if not service.deployment.books:
+            if service.deployment.registry is not None:
+                raise RefusalError(503, "no serial is registered yet: reload the service", 60)
+            raise RefusalError(
+                404, "this service knows no identifiers: start it with --ids or --registry"
+            )
+        return await judged(request, None)
+
+    return router
+
+
+class Server(uvicorn.Server):
+    """At SIGTERM it says for a while that it drains, before it takes no more requests."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        config = uvicorn.Config(
+            Observed(create_app(service), service),
+            ws="none",
+            log_config=None,
+            log_level="warning",
+            access_log=False,  # identifiers are in the query
+            server_header=False,
+            proxy_headers=False,  # nothing here depends on what they say
+            timeout_keep_alive=75,  # longer than proxies keep connections, so that they close first
+            timeout_graceful_shutdown=int(2 * service.limits.seconds) + 1,
+        )
+        super().__init__(config)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain at a first SIGTERM; at a second one, and at Ctrl-C, stop at once."""
+        if sig != signal.SIGTERM:
+            super().handle_exit(sig, frame)
+            return
+        seconds = 0 if self.service.draining else self.service.limits.drain_seconds
+        self.service.draining = True
+        loop = asyncio.get_running_loop()
+        loop.call_soon_threadsafe(loop.call_later, seconds, setattr, self, "should_exit", True)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise CoverLockError(
+            f"the service cannot listen on {host}, port {port} ({error.strerror or error}): "
+            "choose another address with --listen"
+        ) from None
+
+
+def run(service: Service, bound: socket.socket) -> None:
+    """Serve in this process, which is there for nothing else, until it is told to stop."""
+    warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
+    server = Server(service)
+    gc.freeze()  # what is there by now stays, and need not be looked through again and again
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has no SIGHUP
+            loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, service.reload)
+        await server.serve([bound])
+
+    asyncio.run(serve())

@@ -1,0 +1,223 @@
+"""What the service does with a request, and what guards it.
+
+Each step that could hold the service up has a limit: size of the body, time to send it, pixels,
+time and memory to decode them, pictures in flight, time to answer, requests a second. What is
+beyond a limit is answered at once, and no caller gets so much that others have to wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import unicodedata
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import ClientDisconnect
+
+from coverlock_plugins.service.access import ANYBODY, Deadline, Limits, Scope
+from coverlock_plugins.service.budgets import Budgets
+from coverlock_plugins.service.deployment import Deployment, Readiness
+from coverlock_plugins.service.observing import Metrics
+from coverlock_plugins.service.refusals import RefusalError
+from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
+from coverlock_sdk.images.picture import Picture
+from coverlock_sdk.verifier.verifier import Verifier
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
+
+logger = logging.getLogger(__name__)
+
+BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "The picture file (PNG, JPEG, WebP, TIFF, ...), as it is.",
+        "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+"""How OpenAPI describes what ``received`` takes."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """The body of a request, and until when it must be answered."""
+
+    content: bytes
+    caller: str
+    request: str
+    deadline: Deadline
+    decoders: DecodingPool
+
+    @cached_property
+    def source(self) -> dict[str, Any]:
+        """Who sent which file: what ties a line of the audit log to them."""
+        sha256 = hashlib.sha256(self.content).hexdigest()
+        return {"caller": self.caller or None, "request": self.request, "sha256": sha256}
+
+    def picture(self, size: tuple[int, int] | None) -> Picture:
+        """The picture at ``size``, decoded entirely, so that every picture takes the same steps."""
+        return self.decoders.picture(self.content, size, self.caller, patience=self.deadline.left)
+
+    def image(self) -> tuple[PilImage, str]:
+        """All of the picture, and the format of its file."""
+        return self.decoders.image(self.content, self.caller, patience=self.deadline.left)
+
+
+async def received(request: Request, limits: Limits, take: Callable[[int], object]) -> bytes:
+    """The picture file that a request carries; ``take`` makes room for some bytes of it."""
+    too_large = RefusalError(413, f"a picture file has at most {limits.bytes:,} bytes here")
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limits.bytes:
+        raise too_large
+    content = bytearray()
+
+    async def receive() -> None:
+        async for chunk in request.stream():
+            if len(content) + len(chunk) > limits.bytes:
+                raise too_large
+            take(len(chunk))
+            content.extend(chunk)
+
+    try:
+        await asyncio.wait_for(receive(), limits.seconds)
+    except asyncio.TimeoutError:
+        raise RefusalError(408, "the picture did not arrive in time") from None
+    except ClientDisconnect:
+        raise RefusalError(499, "the client hung up") from None  # nobody reads this answer
+    return bytes(content)
+
+
+Result = TypeVar("Result")
+
+_BEARER = HTTPBearer(auto_error=False)
+
+
+class Service:
+    """What answers requests, and what guards it; ``open`` opens files as they are now."""
+
+    deployment: Deployment
+
+    def __init__(self, open: Callable[[], Deployment], limits: Limits) -> None:
+        self.limits = limits
+        self.draining = False
+        """Whether the service is about to end, and sends its callers elsewhere."""
+        self.metrics = Metrics()
+        self.budgets = Budgets(limits.rejections, limits.counted_in)
+        self.places = Turns(limits.in_flight)
+        self.buffered = Turns(4 * limits.bytes)
+        self._open = open
+        self._take_in(open())
+        # A thread waits for the batch of its picture, so that there is one for each.
+        self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock")
+        self.decoders = DecodingPool(PROCESSES, limits.decode_seconds, limits.pixels)
+        self.readiness = Readiness(self.decoders)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        """Serve; then let what is under way finish, and give everything back."""
+        await self.readiness.problem(self.deployment)  # decoders start before the first caller
+        yield
+        await asyncio.to_thread(self.threads.shutdown, wait=True)
+        await asyncio.to_thread(self.decoders.close)
+        await asyncio.to_thread(self._close)
+
+    def reload(self) -> None:
+        """Answer from now on with what files say now; what cannot be used changes nothing."""
+        try:
+            self._take_in(self._open())
+            logger.warning("reloaded")
+        except Exception as error:
+            bug = not isinstance(error, CoverLockError)
+            logger.warning("not reloaded, the service goes on as before: %s", error, exc_info=bug)
+
+    def _take_in(self, deployment: Deployment) -> None:
+        """Use a deployment; the one before is closed when nobody uses it any more."""
+        self.deployment = deployment
+        self._close = weakref.finalize(deployment, _close_all, deployment.verifiers)
+        callers = deployment.callers
+        for turns in (self.places, self.buffered):
+            turns.shared = callers is not None and len(callers.callers) > 1
+
+    def allow(self, scope: Scope) -> Callable[..., Awaitable[None]]:
+        """A dependency that lets through callers with ``scope``, as often as they may ask."""
+
+        async def check(
+            request: Request,
+            credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+        ) -> None:
+            request.state.caller = ANYBODY
+            callers = self.deployment.callers
+            if callers is None:
+                return
+            caller = callers.holder(credentials.credentials) if credentials else None
+            if caller is None:
+                raise RefusalError(401, "send a known token: 'Authorization: Bearer ...'")
+            request.state.caller = caller  # so that a refusal is counted as theirs
+            await self.budgets.admit(caller)
+            if scope not in caller.scopes:
+                raise RefusalError(403, f"the token of '{caller.name}' does not allow '{scope}'")
+
+        return check
+
+    async def process(
+        self, request: Request, work: Callable[[Deployment, Upload], Result]
+    ) -> Result:
+        """Receive a picture file and let a thread work on it, or raise a ``RefusalError``."""
+        name = request.state.caller.name
+        with contextlib.ExitStack() as held:  # what the picture holds until it is done
+            content = await received(
+                request,
+                self.limits,
+                lambda size: held.enter_context(self.buffered.turn(name, 0, size)),
+            )
+            # Only now: a slow sender keeps nobody waiting.
+            held.enter_context(self.places.turn(name, 0))
+            held.enter_context(self.metrics.in_flight.track_inprogress())
+            deadline = Deadline(self.limits.seconds)
+            upload = Upload(content, name, request.state.request_id, deadline, self.decoders)
+            loop = asyncio.get_running_loop()
+            job = loop.run_in_executor(self.threads, work, self.deployment, upload)
+            job.add_done_callback(partial(_leave, held.pop_all()))
+        try:
+            return await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)
+        except (asyncio.TimeoutError, TimeoutError):
+            if not deadline.give_up():
+                return await job
+            raise RefusalError(504, "the answer took too long: try again later") from None
+
+
+def _leave(held: contextlib.ExitStack, job: asyncio.Future[Any]) -> None:
+    """Give back what a picture held: it may be done long after its caller was answered."""
+    held.close()
+    if not job.cancelled():
+        job.exception()  # looked at, so that a late failure is not reported as forgotten
+
+
+def _close_all(verifiers: tuple[Verifier, ...]) -> None:
+    for verifier in verifiers:
+        verifier.close()
+
+
+def named_once(
+    request: Request,
+    id: Annotated[str, Query(min_length=1, max_length=1024, description="Of the picture.")],
+) -> str:
+    """The identifier that a request names."""
+    if len(request.query_params.getlist("id")) != 1:
+        raise RefusalError(400, "name the identifier once, by ?id=")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in id):
+        raise RefusalError(400, "an identifier has no control characters")
+    return id
+
+
+Identifier = Annotated[str, Depends(named_once)]
