@@ -25,14 +25,13 @@ import click
 import httpx
 import numpy as np
 
-from coverlock_bench.latency.subjects import JPEG_QUALITY, jpeg_files
-from coverlock_bench.measurement import Measured, measurement, number_option
-from coverlock_bench.photos import find_photos
+from coverlock_bench.measurement import Measured, images_option, measurement, number_option
+from coverlock_bench.photos import find_photos, jpeg_files
 from coverlock_bench.tables import Table
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_sdk import CoverLock, Embedder, Verifier, wrap
 from coverlock_sdk.errors import CoverLockError, needs
-from coverlock_sdk.images.codecs import decode_image
+from coverlock_sdk.images.codecs import load_image
 from coverlock_sdk.locking.keys import generate_key
 from coverlock_sdk.verifier.verifier import Settings
 from experiments.service import running_service, wait_for
@@ -97,7 +96,7 @@ def cases(
     return {
         **found,
         "reject an unmarked picture, all frames tried": (lambda: plain.verify(one, MESSAGE), 1),
-        "decode 12 megapixels": (lambda: decode_image(marked_large), 1),
+        "decode 12 megapixels": (lambda: load_image(marked_large), 1),
         "verify 12 megapixels": (lambda: plain.verify(marked_large, MESSAGE), 1),
         "embed, hardened": (lambda: embedder.mark_content(one, MESSAGE, ".jpg", 90), 1),
         "embed, not hardened": (lambda: locked.mark_content(one, MESSAGE, ".jpg", 90), 1),
@@ -126,7 +125,7 @@ def jpeg_of(picture: bytes, size: tuple[int, int]) -> bytes:
 
     file = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).resize(size[::-1], Image.Resampling.BICUBIC)
-    image.save(file, format="jpeg", quality=JPEG_QUALITY)
+    image.save(file, format="jpeg", quality=90)
     return file.getvalue()
 
 
@@ -282,7 +281,7 @@ RATIOS = Table(
 
 @measurement(
     "experiments speed",
-    "images",
+    images_option,
     number_option("--turns", 7, "Passes over all cases."),
     number_option("--rounds", 5, "Calls of each case per pass, of which the quickest counts."),
     number_option("--pictures", 2000, "Pictures for the comparison of workers."),
@@ -300,7 +299,7 @@ def speed(images: Path | None, turns: int, rounds: int, pictures: int, work: Pat
     if not bundle.exists():
         lock = wrap("mbrs", key=key)
         request = Request(lock, photos[:64], precisions=("fp32", "int8"))
-        export_bundle(request, bundle, lambda what, total: lambda: None)
+        export_bundle(request, bundle)
     files = list(jpeg_files(photos, BATCH, SIDE))
     with ExitStack() as stack:
         figures: dict[str, Any] = {"cases": timed(cases(bundle, key, files, stack), turns, rounds)}
