@@ -2,19 +2,19 @@
 
 It goes by shards. An actor judges a shard, the driver writes its results as one Parquet
 file, whole or not at all, and a shard whose file exists is done. So a job that is stopped goes on
-where it was; Ray restarts an actor that dies and gives it its shard again. The driver keeps
-nothing of single pictures but the names of those that lie in folders.
+where it was, and a shard whose actor dies is given out again. The driver keeps nothing of single
+pictures but the names of those that lie in folders.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from coverlock_sdk.verifier.audit_log import AuditLog
 from coverlock_sdk.verifier.triton_runtime import ADDRESS_VARIABLE, CERTIFICATES_VARIABLE
 
 RETRIES = 3
-"""How often a shard is tried again whose actor dies or fails."""
+"""How often a shard is tried again, after the others, whose actor died or failed."""
 
 _ray: Any = ray  # whose functions are not typed
 
@@ -87,16 +87,15 @@ def _judged(
     needs = {"num_gpus": share, "runtime_env": {"env_vars": variables}}
     if problem := _ray.get(_ray.remote(_problem).options(**needs).remote(job)):
         raise CoverLockError(f"a worker of the cluster cannot verify: {problem}")
-    lasting = {"max_restarts": -1, "max_task_retries": RETRIES}
-    kind = _ray.remote(_Worker).options(num_cpus=1, **lasting, **needs)
+    kind = _ray.remote(_Worker).options(num_cpus=1, **needs)
     idle = [kind.remote(job) for _ in range(actors)]
     running: dict[Any, tuple[Any, int, Shard]] = {}
+    failures: Counter[int] = Counter()
     waiting = iter(tasks)
     while True:
         for number, shard in islice(waiting, len(idle)):
             actor = idle.pop()
-            judged = actor.judge.options(retry_exceptions=True).remote(shard)
-            running[judged] = actor, number, shard
+            running[actor.judge.remote(shard)] = actor, number, shard
         if not running:
             return
         [ready], _ = _ray.wait(list(running))
@@ -104,11 +103,17 @@ def _judged(
         try:
             rows = _ray.get(ready)
         except ray.exceptions.RayError as error:
-            name = shard.name.partition("\n")[0]
-            raise CoverLockError(
-                f"shard {number}, which begins with {name}, failed {RETRIES + 1} times "
-                f"({type(error).__name__}): find out what is wrong there and run the command again"
-            ) from error
+            failures[number] += 1
+            if failures[number] > RETRIES:
+                name = shard.name.partition("\n")[0]
+                raise CoverLockError(
+                    f"shard {number}, which begins with {name}, failed {RETRIES + 1} times "
+                    f"({type(error).__name__}): find the cause there and run the command again"
+                ) from error
+            _ray.kill(actor)
+            idle.append(kind.remote(job))
+            waiting = chain(waiting, [(number, shard)])
+            continue
         idle.append(actor)
         yield number, rows
 
