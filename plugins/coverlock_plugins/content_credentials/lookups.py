@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -117,8 +118,10 @@ def distance(one: bytes, other: bytes) -> int:
 
 def _distances(one: bytes, many: Bits) -> npt.NDArray[np.int64]:
     """In how many bits ``one`` differs from each row of ``many``."""
-    differing = np.bitwise_count(many ^ np.frombuffer(one, dtype=np.uint8))
-    return differing.sum(axis=1, dtype=np.int64)
+    differing: npt.NDArray[Any] = many ^ np.frombuffer(one, dtype=np.uint8)
+    if differing.shape[1] % 8 == 0:  # in words it is ten times as fast
+        differing = differing.view(np.uint64)
+    return np.bitwise_count(differing).sum(axis=1, dtype=np.int64)
 
 
 def _rows(values: Sequence[bytes]) -> Bits:

@@ -90,7 +90,6 @@ class Resolution:
             "how": self.how,
             "manifest_id": found.id if found else None,
             "signer": found.signer if found else None,
-            "trusted": found.trusted if found else None,
             **(self.match.to_dict() if self.match else {"softBindingsMatched": False}),
             "manifest": found.content if found else None,
         }

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coverlock_plugins.content_credentials import ProvenanceError
-from coverlock_plugins.content_credentials.manifests import (
-    MEDIA_TYPES,
-    read_embedded,
-    sign_picture,
-)
+from coverlock_plugins.content_credentials.manifests import MEDIA_TYPES, read_embedded, sign_picture
 from coverlock_plugins.content_credentials.repository import ManifestRepository
 from coverlock_plugins.content_credentials.soft_bindings import SoftBindings, fingerprint_of
 from coverlock_sdk.errors import MessageError, PictureError

@@ -2,19 +2,19 @@
 
 It goes by shards. An actor judges a shard, the driver writes its results as one Parquet
 file, whole or not at all, and a shard whose file exists is done. So a job that is stopped goes on
-where it was. Ray restarts an actor that dies, and it gets its shard again. The driver keeps
-nothing of single pictures but the names of those that lie in folders.
+where it was, and a shard whose actor dies is tried again after the others. The driver keeps nothing of single
+pictures but the names of those that lie in folders.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.scaling.job import Row, VerificationJob
 from coverlock_sdk.verifier.audit_log import AuditLog
 
-PAUSES = (0.0, 1.0, 10.0, 60.0)
-"""Seconds that an actor waits before each try of a shard, because a node may be going away."""
+PAUSES = (0, 1, 10, 60)
+"""Seconds before each try of a shard: where an actor died, a node may be going away."""
 
 _ray: Any = ray  # whose functions are not typed
 
@@ -81,33 +81,36 @@ def _judged(
     actors = min(most or len(tasks), len(tasks), max(1, int(resources.get("CPU", 1)) - 1))
     # Several actors share a GPU, because each decodes its own pictures.
     share = int(10_000 * min(1, resources.get("GPU", 0) / actors)) / 10_000
-    if problem := _ray.get(_ray.remote(_problem).options(num_gpus=share).remote(job)):
+    needs = {"num_gpus": share}
+    if problem := _ray.get(_ray.remote(_problem).options(**needs).remote(job)):
         raise CoverLockError(f"a worker of the cluster cannot verify: {problem}")
-    kind = _ray.remote(_Worker).options(num_cpus=1, num_gpus=share, max_restarts=-1)
+    kind = _ray.remote(_Worker).options(num_cpus=1, **needs)
     idle = [kind.remote(job) for _ in range(actors)]
-    running: dict[Any, tuple[Any, int, Shard, int]] = {}
+    running: dict[Any, tuple[Any, int, Shard]] = {}
+    failures: Counter[int] = Counter()
     waiting = iter(tasks)
     while True:
         for number, shard in islice(waiting, len(idle)):
             actor = idle.pop()
-            running[actor.judge.remote(shard)] = actor, number, shard, 0
+            judged = actor.judge.remote(shard, PAUSES[failures[number]])
+            running[judged] = actor, number, shard
         if not running:
             return
         [ready], _ = _ray.wait(list(running))
-        actor, number, shard, failures = running.pop(ready)
+        actor, number, shard = running.pop(ready)
         try:
             rows = _ray.get(ready)
         except ray.exceptions.RayError as error:
-            failures += 1
-            if failures == len(PAUSES):
+            failures[number] += 1
+            if failures[number] == len(PAUSES):
                 name = shard.name.partition("\n")[0]
                 raise CoverLockError(
-                    f"shard {number}, which begins with {name}, failed {failures} times "
-                    f"({type(error).__name__}): find out what is wrong there and run the command "
-                    "again"
+                    f"shard {number}, which begins with {name}, failed {len(PAUSES)} times "
+                    f"({type(error).__name__}): find the cause there and run the command again"
                 ) from error
-            again = actor.judge.remote(shard, PAUSES[failures])
-            running[again] = actor, number, shard, failures
+            _ray.kill(actor)
+            idle.append(kind.remote(job))
+            waiting = chain(waiting, [(number, shard)])
             continue
         idle.append(actor)
         yield number, rows
@@ -120,7 +123,7 @@ class _Worker:
         self._job = job
         self._worker = job.open().__enter__()
 
-    def judge(self, shard: Shard, pause: float = 0.0) -> list[Row]:
+    def judge(self, shard: Shard, pause: float) -> list[Row]:
         """One row for each picture of a shard, after a pause of so many seconds."""
         time.sleep(pause)
         rows: list[Row] = []
