@@ -2,8 +2,8 @@
 
 It goes by shards. An actor judges a shard, the driver writes its results as one Parquet
 file, whole or not at all, and a shard whose file exists is done. So a job that is stopped goes on
-where it was, and a shard whose actor dies is tried again after the others. The driver keeps nothing of single
-pictures but the names of those that lie in folders.
+where it was, and a shard whose actor dies is tried again after the others. The driver keeps nothing
+of single pictures but the names of those that lie in folders.
 """
 
 from __future__ import annotations
