@@ -121,7 +121,7 @@ def test_a_shard_that_fails_again_and_again_is_named(cluster, toy, folder, tmp_p
     from coverlock_plugins.ray_cluster import actors
 
     monkeypatch.setattr(actors, "PAUSES", (0, 0.1))
-    monkeypatch.setattr(actors._Worker, "judge", lambda self, shard: os._exit(1))
+    monkeypatch.setattr(actors._Worker, "judge", lambda self, shard, pause: os._exit(1))
     job = VerificationJob(str(toy), "alice", runtime="cpu")
     with pytest.raises(CoverLockError, match=r"shard 0, which begins with .*, failed 2 times"):
         actors.verify_on_ray(job, [str(folder)], tmp_path / "out")
