@@ -55,7 +55,8 @@ class DecodingPool:
         self.max_pixels = max_pixels
         self._turns = Turns(processes)
         memory = _BASE_MEMORY + _MEMORY_PER_PIXEL * max_pixels
-        self._idle = [_Decoder(memory) for _ in range(processes)]
+        self._all = [_Decoder(memory) for _ in range(processes)]
+        self._idle = list(self._all)
 
     def picture(
         self,
@@ -106,8 +107,8 @@ class DecodingPool:
         return answer, pixels
 
     def close(self) -> None:
-        """End the processes; none may be at work."""
-        for decoder in self._idle:
+        """End the processes."""
+        for decoder in self._all:
             decoder.end()
 
 
@@ -195,9 +196,6 @@ def _length(answer: Answer, request: Request) -> int:
     return rows * columns * (_PIXEL_BYTES[answer.mode] if request.all_of_it else 3)
 
 
-HALF_LIFE = 10.0  # seconds after which work counts half as much
-
-
 class Turns:
     """Shares out ``places``: whoever had the least work done lately goes first.
 
@@ -243,7 +241,7 @@ class Turns:
 
     def _recent(self, name: Hashable, now: float) -> float:
         work, since = self._work.get(name, (0.0, now))
-        return work * 0.5 ** ((now - since) / HALF_LIFE)
+        return work * 0.5 ** ((now - since) / 10.0)  # half as much after 10 s
 
     def _call(self) -> None:
         """Give free places to those whose turn it is."""
