@@ -44,7 +44,7 @@ class BrokenRuntime:
 def served(verifier, callers=CALLERS, limits=None, names=(), **having):
     """The service on a port of its own, in a thread; ``names`` are what it may identify."""
     verifiers = verifier if isinstance(verifier, tuple) else (verifier,)
-    books = tuple(each.lock.checked_book(names) for each in verifiers) if names else ()
+    books = tuple(each.lock.book(names) for each in verifiers) if names else ()
     deployment = Deployment(verifiers, callers, books, **having)
     with running(Service(lambda: deployment, limits or Limits())) as client:
         yield client
