@@ -1,5 +1,4 @@
 import pytest
-from PIL import Image
 
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
@@ -9,17 +8,14 @@ from coverlock_bench.latency.subjects import Subject
 from coverlock_bench.photos import jpeg_files
 from coverlock_export.exporting import Request, export_bundle
 from coverlock_sdk import wrap
-from coverlock_sdk.testing import natural_pictures
+from tests.conftest import saved_pictures
 from tests.coverlock_export.test_exporting import ExportableMark
 
 
 @pytest.fixture(scope="module")
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("latency")
-    photos = []
-    for number, picture in enumerate(natural_pictures(32, (128, 128), seed=5)):
-        photos.append(folder / f"{number:02}.png")
-        Image.fromarray(picture).save(photos[-1])
+    photos = sorted(saved_pictures(folder / "photos", 32, (128, 128), seed=5).iterdir())
     lock = wrap(ExportableMark(), hash="octave")
     request = Request(lock, photos, precisions=["fp32"], count=4)
     bundle = export_bundle(request, folder / "bundle")

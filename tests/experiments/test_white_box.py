@@ -20,13 +20,8 @@ from experiments.white_box import collided, differentiable, nearest
 
 
 @pytest.fixture(scope="module")
-def crowd() -> np.ndarray:
-    return natural_pictures(4, (160, 160), seed=9)
-
-
-@pytest.fixture(scope="module")
-def images(crowd) -> np.ndarray:
-    return floats(crowd)
+def images() -> np.ndarray:
+    return floats(natural_pictures(4, (160, 160), seed=9))
 
 
 def test_the_gradient_of_the_linear_code_says_what_a_change_does(images):
@@ -74,9 +69,7 @@ def test_the_study_attacks_locks_with_and_without_a_key(photo_folder, monkeypatc
     result = CliRunner().invoke(studies, [*arguments, "--count", "2"])
     assert result.exit_code == 0, result.output
     figures = json.loads(Path("r.json").read_text())["figures"]["octave"]
-    assert {arm: row["28 dB"]["asr"]["trials"] for arm, row in figures.items()} == {
-        "a key": 2,
-        "no key": 2,
-    }
+    trials = {arm: row["28 dB"]["asr"]["trials"] for arm, row in figures.items()}
+    assert trials == {"a key": 2, "no key": 2}
     result = CliRunner().invoke(studies, [*arguments, "--count", "9"])
     assert "need 18 photos" in " ".join(result.output.split())

@@ -7,39 +7,12 @@ from typing import Any
 
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 
-ODD_VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    2**31,
-    2**63,
-    10**30,
-    1e308,
-    0.1,
-    "",
-    "\0",
-    "\ud800",
-    "../../etc/passwd",
-    "a" * 10_000,
-    [],
-    {},
-    [[]],
-    [None],
-    {"": {}},
-)
+ODD_NUMBERS: tuple[Any, ...] = (-1, 0, 2**31, 2**63, 10**30, 1e308, 0.1)
+ODD_STRINGS: tuple[Any, ...] = ("", "\0", "\ud800", "../../etc/passwd", "a" * 10_000)
+ODD_VALUES = (None, True, *ODD_NUMBERS, *ODD_STRINGS, [], {}, [[]], [None], {"": {}})
 
-ODD_TEXT = (
-    b"NaN",
-    b"-Infinity",
-    b"1e999",
-    b"1" * 5000,
-    b"[" * 2000,
-    b'{"a":' * 2000,
-    b'"\\ud800"',
-    b"\0",
-    b"\xff\xfe",
-)
+DEEP = (b"1" * 5000, b"[" * 2000, b'{"a":' * 2000)
+ODD_TEXT = (b"NaN", b"-Infinity", b"1e999", b'"\\ud800"', b"\0", b"\xff\xfe", *DEEP)
 
 
 def damaged_bytes(content: bytes, rng: random.Random) -> bytes:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
+from coverlock_bench.attacks.residuals import first, pasted
 from coverlock_sdk import Attack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import resample
 
 REFERENCES = 100
@@ -33,16 +31,6 @@ class AveragedResidual(Attack):
     def forge(self, references: Images, targets: Images) -> Images:
         """Add the difference of the two averages to every target."""
         size = (references.shape[-2], references.shape[-1])
-        naturals = resample(_first(self.naturals, self.references, "natural"), size)
-        marked = _first(references, self.references, "marked")
-        pattern = marked.mean(axis=0) - naturals.mean(axis=0)
-        return np.clip(targets + resample(pattern, targets.shape[-2:]), 0.0, 1.0)
-
-
-def _first(pictures: Images, count: int, kind: str) -> Images:
-    if len(pictures) < count:
-        raise CoverLockError(
-            f"averaging over {count} pictures needs that many {kind} ones, "
-            f"but there are {len(pictures)}: give more, or lower 'references'"
-        )
-    return pictures[:count]
+        naturals = resample(first(self.naturals, self.references, "natural"), size)
+        marked = first(references, self.references)
+        return pasted(marked.mean(axis=0) - naturals.mean(axis=0), targets)

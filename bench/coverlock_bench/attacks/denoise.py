@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from coverlock_bench.attacks.residuals import first, pasted
 from coverlock_sdk import Attack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import CoverLockError, needs
-from coverlock_sdk.images.resampling import resample
+from coverlock_sdk.errors import needs
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,9 @@ class DenoisedResidual(Attack):
 
     def forge(self, references: Images, targets: Images) -> Images:
         """Add what denoising takes from the first references to every target."""
-        if len(references) < self.references:
-            raise CoverLockError(
-                f"this attack averages over {self.references} marked pictures, "
-                f"but there are {len(references)}"
-            )
-        marked = references[: self.references]
+        marked = first(references, self.references)
         residual = (marked - wiener(marked, self.window)).mean(axis=0)
-        residual = self.strength * resample(residual, targets.shape[-2:])
-        return np.clip(targets + residual, 0.0, 1.0)
+        return pasted(residual, targets, self.strength)
 
 
 def wiener(images: Images, window: int) -> Images:

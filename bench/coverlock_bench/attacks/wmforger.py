@@ -12,9 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from coverlock_bench.attacks.residuals import first, pasted
 from coverlock_sdk import Attack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import CoverLockError, needs
+from coverlock_sdk.errors import needs
 from coverlock_sdk.images.resampling import resample
 
 PUBLISHED_RATE = 0.05
@@ -42,14 +43,8 @@ class PreferenceResidual(Attack):
 
     def forge(self, references: Images, targets: Images) -> Images:
         """Add the stolen residual to every target."""
-        if len(references) < self.references:
-            raise CoverLockError(
-                f"this attack averages over {self.references} marked pictures, "
-                f"but there are {len(references)}"
-            )
-        residual = self.residuals(references[: self.references]).mean(axis=0)
-        residual = self.strength * resample(residual, targets.shape[-2:])
-        return np.clip(targets + residual, 0.0, 1.0)
+        residual = self.residuals(first(references, self.references)).mean(axis=0)
+        return pasted(residual, targets, self.strength)
 
     def model_digest(self) -> str:
         """Changes when the file of the preference model does."""

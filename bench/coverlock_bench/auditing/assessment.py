@@ -127,23 +127,17 @@ class Assessment:
     def signatures(self, collection: Collection) -> dict[str, Any]:
         """Correlations of residuals and the variation of the decoder's features."""
         pictures = collection.pictures[:SIGNATURE_PICTURES]
-        exposed = type(self.watermark).decoder_module is not Watermark.decoder_module
-        kept = {
+        key = {
             "kind": "signatures",
             "watermark": self.session.fingerprint(self.watermark),
             "pictures": digest(*pictures),
-            "decoder": exposed,
             "layer": self.watermark.feature_layer,
         }
-        figures = {}
         parts = {"residuals": _correlations, "features": _variation}
+        figures = {}
         for name in self.session.steps(list(parts), f"{self.watermark.name}: signatures"):
-            found = self.session.ledger.recall(**kept, part=name)
-            if found is None:
-                found = _or_reason(partial(parts[name], self.watermark, pictures))
-                if "not_measured" not in found or not exposed:  # a failure may be mended
-                    self.session.ledger.keep(found, **kept, part=name)
-            figures[name] = found
+            measure = partial(parts[name], self.watermark, pictures)
+            figures[name] = _or_reason(partial(self.session.once, measure, **key, part=name))
         return figures
 
     def security(self, collection: Collection) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from PIL import Image
 from coverlock_bench.auditing.assessment import ABSENT, COVERLOCK, NONE, Assessment
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.signatures import residual_patterns
-from coverlock_bench.ledger import NotMeasuredError, digest
+from coverlock_bench.ledger import digest
 from coverlock_bench.photos import Picture8, to_8_bit
 from coverlock_bench.settings import Setting
 from coverlock_bench.trial import Outcome
@@ -58,19 +58,13 @@ def exhibits(
             kept = session.once(partial(_made, makers[name]), **key, exhibit=name)
         except ABSENT as error:  # what is missing now may be here the next time
             left_out[name] = str(error)
-            continue
-        shown += [Exhibit(**fields) for fields in kept["shown"]]
-        if kept["reason"]:
-            left_out[name] = kept["reason"]
+        else:
+            shown += [Exhibit(**fields) for fields in kept]
     return shown, left_out
 
 
-def _made(maker: Callable[[], list[Exhibit]]) -> dict[str, Any]:
-    """Pictures, or the reason why there are none and never will be."""
-    try:
-        return {"shown": [vars(exhibit) for exhibit in maker()], "reason": None}
-    except NotMeasuredError as error:
-        return {"shown": [], "reason": str(error)}
+def _made(maker: Callable[[], list[Exhibit]]) -> list[dict[str, Any]]:
+    return [vars(exhibit) for exhibit in maker()]
 
 
 def _key(assessment: Assessment, collection: Collection) -> dict[str, Any]:

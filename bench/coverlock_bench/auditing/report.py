@@ -66,7 +66,7 @@ def render(document: dict[str, Any], found: Findings, shown: list[Exhibit], comm
         figures=document["figures"],
         found=found,
         attackers=[(GIVEN[kind], list(names)) for kind, names in groupby(attacks, given)],
-        omitted=omissions(document["figures"]),
+        omitted=list(omissions(document["figures"])),
         exhibits={group: list(some) for group, some in groupby(sorted(shown, key=of), of)},
         level=LEVEL,
         command=command,

@@ -341,12 +341,8 @@ class Condition:
 # What is missing
 
 
-def omissions(figures: Figures) -> list[tuple[str, str]]:
+def omissions(figures: Figures) -> Iterator[tuple[str, str]]:
     """What was not measured, and why, in the order of the report."""
-    return list(_omissions(figures))
-
-
-def _omissions(figures: Figures) -> Iterator[tuple[str, str]]:
     for setting, behind in figures["security"].items():
         where = defense_name(setting)
         if "not_measured" in behind:
