@@ -162,18 +162,12 @@ def noise(shape, deviation):
 
 
 DIFFERENT_ORDER = np.random.RandomState(0).permutation(64)
-NAN = np.float32([1, 1, np.nan])[:, None, None]
 EVERY_EIGHTH = np.where(np.arange(64) % 8 == 0, -1, 1).astype(np.float32)
 
 BROKEN = {  # what each subject makes of the pictures it is given and of the answer it would give
-    "nothing": {"embed": lambda images, marked: None},
-    "bytes": {"embed": lambda images, marked: (255 * marked).astype(np.uint8)},
     "overwriting": {"embed": lambda images, marked: (marked, spoilt(images))[0]},
-    "overwriting-decoder": {"decode": lambda images, logits: (logits, spoilt(images))[0]},
     "random": {"embed": lambda images, marked: np.clip(marked + noise(marked.shape, 0.004), 0, 1)},
-    "random-decoder": {"decode": lambda images, logits: logits + noise(logits.shape, 0.5)},
     "wrong-shape": {"decode": lambda images, logits: logits[:, :-1]},
-    "not-a-number": {"embed": lambda images, marked: marked / NAN},
     "out-of-range": {"embed": lambda images, marked: out_of_range(marked)},
     "raising": {"embed": refuse},
     "batch-mean": {"embed": lambda images, m: np.clip(m + 0.1 * (images.mean() - 0.5), 0, 1)},
@@ -183,7 +177,6 @@ BROKEN = {  # what each subject makes of the pictures it is given and of the ans
 }
 
 MEMBERS = {
-    "soft-hard-bits": {"hard_bits": True},
     "unwritable-card": {"card": {"photos": {"a set": {1, 2}}}},
     "deaf": {"embed": lambda self, x, p: Sound.embed(self, x, np.zeros_like(p))},
     "visible": {"embed": lambda self, x, p: Sound.embed(self, 0.15 + 0.7 * x, p)},

@@ -13,6 +13,7 @@ from coverlock_sdk import wrap
 from coverlock_sdk.threads import one_thread
 from tests.conftest import AdditiveMark
 
+ACTIVE = {"OMP_WAIT_POLICY": "active"}
 np.ones((2, 2)) @ np.ones((2, 2))  # so that the library is loaded
 
 
@@ -66,11 +67,9 @@ def test_plugins_are_called_with_one_thread_and_failures_lift_the_limit(photos):
     assert threads() == {3}
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, "passive"), ("active", "active")])
+@pytest.mark.parametrize(("before", "after"), [({}, "passive"), (ACTIVE, "active")])
 def test_idle_threads_sleep_unless_the_environment_says_otherwise(before, after):
-    environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
-    if before:
-        environment["OMP_WAIT_POLICY"] = before
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | before
     code = (
         "import os, sys; from coverlock_sdk.cli import main; sys.argv[1:] = ['--version']\n"
         "try: main()\n"

@@ -6,8 +6,6 @@ from coverlock_sdk.images.distortions import (
     EVALUATION,
     HARDER,
     TRAINING,
-    Brightness,
-    Contrast,
     Crop,
     GaussianBlur,
     GaussianNoise,
@@ -23,10 +21,7 @@ def rng():
 
 @pytest.mark.parametrize("name", [*EVALUATION, *HARDER])
 def test_pictures_stay_8_bit_rgb_under_a_seed_and_the_input_is_left_alone(name, photos):
-    before, distort = (
-        photos[0].copy(),
-        load_distortion(name) if name in EVALUATION else HARDER[name],
-    )
+    before, distort = photos[0].copy(), load_distortion(name)
     distorted = distort(photos[0], np.random.default_rng(3))
     assert (distorted.dtype, distorted.shape[2]) == (np.uint8, 3)
     assert distorted.shape == before.shape or name in ("crop", "crop-50", "rotation", "sharing")
@@ -42,14 +37,6 @@ def test_the_papers_six_in_its_order():
 def test_noise_has_the_stated_strength(rng):
     grey = np.full((200, 200, 3), 128, np.uint8)
     assert GaussianNoise(0.05)(grey, rng).std() == pytest.approx(0.05 * 255, rel=0.02)
-
-
-def test_brightness_and_contrast_by_hand(rng):
-    picture = np.zeros((2, 2, 3), np.uint8)
-    picture[0] = 100
-    picture[1] = 240
-    assert Brightness(1.2)(picture, rng)[:, 0, 0].tolist() == [120, 255]
-    assert Contrast(1.2)(picture, rng)[:, 0, 0].tolist() == [86, 254]  # the mean grey is 170
 
 
 def test_blur_is_a_gaussian(rng):
@@ -94,9 +81,6 @@ def test_rotation_turns_anticlockwise_about_the_centre(rng):
     assert np.abs(bright - [100, 100]).sum(axis=1).min() < 2
 
 
-def test_training_draws_every_kind_and_repeats_under_a_seed(photos):
+def test_training_draws_every_kind():
     kinds = {type(draw_training_distortion(np.random.default_rng(seed))) for seed in range(60)}
     assert len(kinds) == len(TRAINING)
-    once = [draw_training_distortion(np.random.default_rng(5))(photos[0], np.random.default_rng(6))]
-    again = draw_training_distortion(np.random.default_rng(5))(photos[0], np.random.default_rng(6))
-    np.testing.assert_array_equal(once[0], again)

@@ -126,7 +126,7 @@ def test_no_process_outlives_its_parent(tmp_path):
 
 
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
-OTHERS = ("JPEG CMYK", "JPEG L", "TIFF RGB", "WEBP RGBA", "GIF P")
+OTHERS = ("JPEG RGB", "JPEG L", "TIFF RGB", "WEBP RGBA", "GIF P")
 
 
 @pytest.mark.parametrize("kind", [*(f"PNG {mode}" for mode in MODES), *OTHERS])

@@ -2,6 +2,7 @@
 
 import io
 import struct
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -66,24 +67,12 @@ def levels_apart(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one.astype(float) - other).mean())
 
 
-def count_fooled(lock: LockedWatermark, photos: list[np.ndarray], disguise: str) -> int:
-    marked = [lock.embed(photo, NAME) for photo in photos[:-1]]
-    assert all(is_accepted(lock, encoded(picture)) for picture in marked)
-    made = [DISGUISES[disguise](*pair) for pair in zip(marked, photos[1:], strict=True)]
-    return sum(is_accepted(lock, content) for content in made)
-
-
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_a_marked_picture_that_shows_another_is_not_accepted(disguise, lock, photos):
-    assert count_fooled(lock, photos, disguise) == 0
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("disguise", ["a profile", "alpha", "gamma"])
-def test_none_of_twenty_disguised_photos_is_accepted(disguise, lock, shared_data):
-    paths = sorted((shared_data / "eval" / "coco").iterdir())[:21]
-    photos = [np.asarray(Image.open(path).convert("RGB")) for path in paths]
-    assert count_fooled(lock, photos, disguise) == 0
+    for photo, other in pairwise(photos):
+        marked = lock.embed(photo, NAME)
+        assert is_accepted(lock, encoded(marked))
+        assert not is_accepted(lock, DISGUISES[disguise](marked, other))
 
 
 @pytest.mark.parametrize("space", PROFILES)
@@ -116,22 +105,21 @@ def test_grey_pictures_of_gamma_2_2_verify_in_their_space():
     np.testing.assert_array_equal(read(deep).pixels, picture.pixels)
 
 
-@pytest.mark.parametrize("kind", ["grey for colour", "CMYK for colour"])
-def test_a_profile_for_another_kind_of_picture_is_left_alone_as_in_browsers(kind, photo):
-    profile = {
-        "grey for colour": disguises.grey_profile(disguises.power_curve(2.5)),
-        "CMYK for colour": disguises.icc_profile({}, b"CMYK", b"Lab "),
-    }[kind]
+@pytest.mark.parametrize(
+    "profile",
+    [
+        disguises.grey_profile(disguises.power_curve(2.5)),
+        disguises.icc_profile({}, b"CMYK", b"Lab "),
+    ],
+    ids=["grey", "CMYK"],
+)
+def test_a_profile_for_another_kind_of_picture_is_left_alone_as_in_browsers(profile, photo):
     np.testing.assert_array_equal(read(encoded(photo, icc_profile=profile)).to_bytes(), photo)
 
 
-def _rising(levels: np.ndarray) -> np.ndarray:
-    return disguises.light(levels)
-
-
 CURVES = {
-    "falls": lambda x: _rising(x) * (1 - 0.3 * (x > 0.5)),
-    "has one dent": lambda x: np.where(np.isclose(x, 100 / 255), 0, _rising(x)),
+    "falls": lambda x: disguises.light(x) * (1 - 0.3 * (x > 0.5)),
+    "has one dent": lambda x: np.where(np.isclose(x, 100 / 255), 0, disguises.light(x)),
     "is steep": lambda x: x**6,
     "is flat": lambda x: x**0.5,
     "is a step": lambda x: (x > 0.5).astype(float),

