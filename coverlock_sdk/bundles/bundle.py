@@ -228,8 +228,7 @@ class Bundle:
     def engines(self, graph: str, precision: str) -> list[Engine]:
         """The engines of a graph in a precision; those of an older export of it are left out."""
         wanted = graph, precision, self.manifest.files[self.file(graph, precision)]
-        engines = self.manifest.engines
-        return [e for e in engines if (e.graph, e.precision, e.source) == wanted]
+        return [e for e in self.manifest.engines if (e.graph, e.precision, e.source) == wanted]
 
     def with_engine(self, content: bytes, engine: Engine) -> Bundle:
         """Put a compiled engine into the bundle.
@@ -239,7 +238,7 @@ class Bundle:
         name, manifest = engine.file, self.manifest
         manifest = replace(
             manifest,
-            engines=(*(other for other in manifest.engines if other != engine), engine),
+            engines=(*manifest.engines, engine),
             files={**manifest.files, name: hashlib.sha256(content).hexdigest()},
         )
         with _explained(self.path):

@@ -23,7 +23,7 @@ ANYONE = "any"
 PathLike = str | os.PathLike[str]
 
 
-def trusted_keys(trust: Any) -> list[Any]:
+def _trusted_keys(trust: Any) -> list[Any]:
     """Those that a caller trusts: the PEM file of a public key, or several of them."""
     files = trust if isinstance(trust, list | tuple) else [trust]
     if not files:
@@ -44,7 +44,7 @@ def _public_key(file: PathLike) -> Any:
 
 def check_signature(folder: Path, content: bytes, trust: Any) -> None:
     """Refuse a manifest unless somebody trusted signed exactly this ``content``."""
-    keys = trusted_keys(trust)
+    keys = _trusted_keys(trust)
     if not (folder / SIGNATURE).exists():
         raise BundleError(
             f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
