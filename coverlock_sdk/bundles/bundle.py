@@ -171,14 +171,20 @@ class Bundle:
         """Read and check the bundle in ``path``.
 
         With ``trust`` a bundle is refused unless it is signed by the holder of that public key: the
-        path of its file, or several of them. "any" is everybody.
+        path of its file, or several of them. "any" is everybody. A file may also say since when
+        bundles are trusted, so that nobody brings an old one back.
         """
         folder = Path(path)
         content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
         signed = trust is not None and trust != ANYONE
-        if signed:
-            check_signature(folder, content, trust)
+        since = check_signature(folder, content, trust) if signed else ""
         bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), signed)
+        made = str(bundle.manifest.made.get("time", ""))
+        if made < since:
+            raise BundleError(
+                f"{folder} was exported {made or 'at an unknown time'}, and the key that signed it "
+                f"counts since {since}: use a newer bundle"
+            )
         for name, digest in bundle.manifest.files.items():
             if file_digest(bundle._listed(name)) != digest:
                 raise _altered(folder, name)

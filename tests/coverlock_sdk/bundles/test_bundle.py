@@ -187,6 +187,24 @@ def test_a_damaged_signature_is_refused(signed):
         Bundle.open(bundle, trust=public)
 
 
+def test_an_older_bundle_of_a_trusted_signer_is_not_brought_back(signed):
+    bundle, public = signed
+    private, made = bundle.parent / "release.pem", "2026-11-18T20:06:05Z"
+    edit_manifest(bundle, made={"time": made})
+    Bundle.open(bundle).sign(private)
+    key = public.read_text()
+    for since in ("2026-11-18", made, "2025-01-01"):
+        public.write_text(f"since: {since}\n{key}")
+        assert Bundle.open(bundle, trust=public).signed
+    for since in ("2026-11-19", "2026-11-18T20:06:06Z"):
+        public.write_text(f"since: {since}\n{key}")
+        with pytest.raises(BundleError, match=f"counts since {since}: use a newer bundle"):
+            Bundle.open(bundle, trust=public)
+    public.write_text(f"since: yesterday\n{key}")
+    with pytest.raises(KeyringError, match="'yesterday' in .* is not a time"):
+        Bundle.open(bundle, trust=public)
+
+
 def test_an_open_bundle_is_checked_again_by_whoever_trusts_another_key(signed, tmp_path):
     bundle, public = signed
     stranger = generate_signing_key(tmp_path / "stranger.pem")

@@ -221,7 +221,7 @@ def test_a_gpu_that_fails_in_a_run_is_an_error_and_never_the_processor(bundle, m
             raise EPFail("the GPU fell off the bus")
 
     with Verifier.open(bundle, "cpu") as verifier:
-        session = verifier.runtime._session
+        session = verifier.runtime._graph._session
         session._sess = FailingDevice(session._sess)
         for _ in range(2):
             with pytest.raises(CoverLockError, match="fell off the bus"):
