@@ -22,7 +22,7 @@ from coverlock_sdk.locking.embedding import Binder
 from coverlock_sdk.locking.picture_marker import PictureMarker
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.plugin_calls import Networks
-from coverlock_sdk.verifier.onnx_runtime import GraphSession
+from coverlock_sdk.verifier.onnx_runtime import GraphSession, cpu_session
 
 
 class Embedder(PictureMarker):
@@ -83,7 +83,7 @@ class GraphNetworks(Networks):
         self, bundle: Bundle, image_hash: ImageHash, threads: int | None, plugin: Watermark | None
     ) -> None:
         def session(graph: str) -> GraphSession:
-            return GraphSession(bundle.read(bundle.file(graph)), threads)
+            return GraphSession(cpu_session(bundle.read(bundle.file(graph)), threads))
 
         manifest = bundle.manifest
         if manifest.plugin is None and "embed" not in manifest.graphs:

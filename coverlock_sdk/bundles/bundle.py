@@ -171,14 +171,20 @@ class Bundle:
         """Read and check the bundle in ``path``.
 
         With ``trust`` a bundle is refused unless it is signed by the holder of that public key: the
-        path of its file, or several of them. "any" is everybody.
+        path of its file, or several of them. "any" is everybody. A file may also say since when
+        bundles are trusted, so that nobody brings an old one back.
         """
         folder = Path(path)
         content = _read(folder / MANIFEST, f"{folder} is not a bundle: it has no {MANIFEST}")
         signed = trust is not None and trust != ANYONE
-        if signed:
-            check_signature(folder, content, trust)
+        since = check_signature(folder, content, trust) if signed else ""
         bundle = cls(folder, Manifest.from_json(content, folder / MANIFEST), signed)
+        made = str(bundle.manifest.made.get("time", ""))
+        if made < since:
+            raise BundleError(
+                f"{folder} was exported {made or 'at an unknown time'}, and the key that signed it "
+                f"counts since {since}: use a newer bundle"
+            )
         for name, digest in bundle.manifest.files.items():
             if file_digest(bundle._listed(name)) != digest:
                 raise _altered(folder, name)
@@ -228,8 +234,7 @@ class Bundle:
     def engines(self, graph: str, precision: str) -> list[Engine]:
         """The engines of a graph in a precision; those of an older export of it are left out."""
         wanted = graph, precision, self.manifest.files[self.file(graph, precision)]
-        engines = self.manifest.engines
-        return [e for e in engines if (e.graph, e.precision, e.source) == wanted]
+        return [e for e in self.manifest.engines if (e.graph, e.precision, e.source) == wanted]
 
     def with_engine(self, content: bytes, engine: Engine) -> Bundle:
         """Put a compiled engine into the bundle.
@@ -239,7 +244,7 @@ class Bundle:
         name, manifest = engine.file, self.manifest
         manifest = replace(
             manifest,
-            engines=(*(other for other in manifest.engines if other != engine), engine),
+            engines=(*manifest.engines, engine),
             files={**manifest.files, name: hashlib.sha256(content).hexdigest()},
         )
         with _explained(self.path):

@@ -1,12 +1,15 @@
 """Who made a bundle: an Ed25519 signature of its manifest, and the public keys that are trusted.
 
 A vendor's CI signs with a key file and nothing else. Verifiers name the public keys they trust:
-two while one key follows another, and a key that should no longer count is named no more.
+two while one key follows another, and a key that should no longer count is named no more. An old
+bundle keeps its signature, so the file of a public key may say since when bundles count.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,47 +26,56 @@ ANYONE = "any"
 PathLike = str | os.PathLike[str]
 
 
-def trusted_keys(trust: Any) -> list[Any]:
-    """Those that a caller trusts: the PEM file of a public key, or several of them."""
+_SINCE = re.compile(rb"^since:[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?")
+
+
+def check_signature(folder: Path, content: bytes, trust: Any) -> str:
+    """Refuse a manifest unless somebody trusted signed exactly this ``content``.
+
+    ``trust`` is the PEM file of a public key, or several of them. Returns since when bundles of
+    that key are trusted, the beginning of a time such as 2026-11-18; "" is always.
+    """
     files = trust if isinstance(trust, list | tuple) else [trust]
     if not files:
         raise KeyringError("nobody is trusted: name a public key, or open it for 'any'")
-    return [_public_key(file) for file in files]
-
-
-def _public_key(file: PathLike) -> Any:
-    exceptions, ed25519, serialization = _cryptography()
-    try:
-        key = serialization.load_pem_public_key(read_file(file))
-    except (ValueError, exceptions.UnsupportedAlgorithm):
-        raise KeyringError(f"{file} is not a public key in PEM format") from None
-    if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise KeyringError(f"{file} is not an Ed25519 public key: use the one of 'coverlock sign'")
-    return key
-
-
-def check_signature(folder: Path, content: bytes, trust: Any) -> None:
-    """Refuse a manifest unless somebody trusted signed exactly this ``content``."""
-    keys = trusted_keys(trust)
+    signers = [_signer(file) for file in files]
     if not (folder / SIGNATURE).exists():
         raise BundleError(
             f"{folder} is not signed: sign it with 'coverlock sign {folder} --key FILE'"
         )
-    signature = read_file(folder / SIGNATURE)
-    if not any(_has_signed(key, signature, content) for key in keys):
+    signature, found = read_file(folder / SIGNATURE), []
+    exceptions, _, _ = _cryptography()
+    for key, since in signers:
+        with contextlib.suppress(exceptions.InvalidSignature):
+            key.verify(signature, content)
+            found.append(since)
+    if not found:
         raise BundleError(
             f"the signature of {folder} was not made by a trusted key for this manifest: "
             "the bundle was altered or signed by somebody else"
         )
+    return min(found)
 
 
-def _has_signed(key: Any, signature: bytes, content: bytes) -> bool:
-    exceptions, _, _ = _cryptography()
+def _signer(file: PathLike) -> tuple[Any, str]:
+    """The public key in a file, and the time that a line ``since: 2026-11-18`` above it names."""
+    exceptions, ed25519, serialization = _cryptography()
+    content = read_file(file)
     try:
-        key.verify(signature, content)
-    except exceptions.InvalidSignature:
-        return False
-    return True
+        key = serialization.load_pem_public_key(content)
+    except (ValueError, exceptions.UnsupportedAlgorithm):
+        raise KeyringError(f"{file} is not a public key in PEM format") from None
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        raise KeyringError(f"{file} is not an Ed25519 public key: use the one of 'coverlock sign'")
+    line = _SINCE.search(content)
+    since = line[1].decode(errors="replace") if line else ""
+    if line and not _TIME.fullmatch(since):
+        raise KeyringError(
+            f"'{since}' in {file} is not a time: write 'since: 2026-11-18', or the time that the "
+            "manifest of a bundle says it was made at"
+        )
+    return key, since
 
 
 def generate_signing_key(path: PathLike) -> Path:

@@ -58,8 +58,6 @@ class CoverLockGroup(click.Group):
     No failure has the exit code of a rejected picture.
     """
 
-    _complete = False
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The SDK's own commands and those of plugins."""
         self._ask_plugins()
@@ -88,9 +86,7 @@ class CoverLockGroup(click.Group):
     def _ask_plugins(self) -> None:
         from coverlock_sdk.plugin_manager import plugin_manager
 
-        if not self._complete:
-            self._complete = True
-            plugin_manager().add_commands(self)
+        plugin_manager().add_commands(self)
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **settings: Any) -> NoReturn:
         """Run a command line and exit; tracebacks are for bugs only."""

@@ -182,11 +182,9 @@ def embed(
                 message = earlier or registry.issue(identifier, file)
             paths = source.path.absolute(), target.absolute()
             tasks.append(Task(*paths, message, registry is not None))
-        rows: Iterator[Row]
+        rows: Iterator[Row] = (row for task in tasks for row in job.check(marker, [task]))
         if workers:
             rows = in_processes(job, tasks, workers)
-        else:
-            rows = (row for task in tasks for row in job.check(marker, [task]))
         networks = marker.binder.networks
         version = marker.bundle.manifest.version if isinstance(marker, Embedder) else None
         hash_name = networks.hash.name if networks.hash else None

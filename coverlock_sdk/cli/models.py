@@ -43,9 +43,9 @@ def plugins(as_json: bool) -> None:
         for name, role, package, missing in sorted(offers, key=lambda offer: bool(offer[3]))
     ]
     answer_table(document, as_json, ("name", "role", "package", "works here"), rows)
-    failed = [plugin for plugin in manager.plugins if plugin.failure and not as_json]
-    for plugin in failed:
-        click.echo(f"skipped plugin '{plugin.name}' ({plugin.distribution}): {plugin.failure}")
+    for plugin in manager.plugins:
+        if plugin.failure and not as_json:
+            click.echo(f"skipped plugin '{plugin.name}' ({plugin.distribution}): {plugin.failure}")
 
 
 def _missing(role: str, name: str) -> str | None:

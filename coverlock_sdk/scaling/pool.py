@@ -25,10 +25,7 @@ _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Job(Protocol):
-    """Work on many pictures, as plain values that can be sent to other processes.
-
-    An item reads as the name of its file.
-    """
+    """Work on many pictures for other processes; ``str`` of an item is the name of its file."""
 
     @property
     def max_batch(self) -> int:

@@ -29,14 +29,14 @@ class OnnxRuntime:
     def __init__(self, name: str, session: Any) -> None:
         self.name = name
         self.providers: tuple[str, ...] = tuple(session.get_providers())
-        self._session = session
+        self._graph = GraphSession(session)
         there = {output.name for output in session.get_outputs()}
         self._outputs = [name for name in OUTPUTS if name in there]
 
     def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         """Run the graph on a batch."""
         try:
-            *decoded, described = _run(self._session, self._outputs, {INPUT: images})
+            *decoded, described = self._graph.run(self._outputs, {INPUT: images})
         except CoverLockError as error:
             if "alloc" in str(error).lower() or "out of memory" in str(error).lower():
                 raise MemoryError(str(error)) from error
@@ -45,26 +45,22 @@ class OnnxRuntime:
 
     def close(self) -> None:
         """Drop the session."""
-        self._session = None
+        del self._graph
 
 
 class GraphSession:
-    """Any graph on the processor, which may be used from several threads at once."""
+    """Any graph, which may be used from several threads at once."""
 
-    def __init__(self, content: bytes, threads: int | None = None) -> None:
-        self._session = cpu_session(content, threads)
+    def __init__(self, session: Any) -> None:
+        self._session = session
 
     def run(self, outputs: Sequence[str], feed: Mapping[str, Any]) -> list[Logits]:
         """The values of ``outputs``."""
-        return _run(self._session, outputs, feed)
-
-
-def _run(session: Any, outputs: Sequence[str], feed: Mapping[str, Any]) -> list[Logits]:
-    try:
-        values = session.run(list(outputs), feed)
-    except Exception as error:  # ONNX Runtime has a family of errors of its own
-        raise CoverLockError(f"ONNX Runtime failed: {error}") from error
-    return [np.asarray(value, dtype=np.float32) for value in values]
+        try:
+            values = self._session.run(list(outputs), feed)
+        except Exception as error:  # ONNX Runtime has a family of errors of its own
+            raise CoverLockError(f"ONNX Runtime failed: {error}") from error
+        return [np.asarray(value, dtype=np.float32) for value in values]
 
 
 def open_cpu(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:

@@ -1,7 +1,7 @@
 """Who runs a bundle's graph: the role of a runtime, and how one is chosen.
 
 A runtime either does what was asked of it or says why not. None of them quietly does something
-slower: ``choose`` logs the reason of each one that it passed over.
+slower: ``choose`` logs why it passed over each one before it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class Runtime(Protocol):
 
 
 def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> Runtime:
-    """The runtime named ``wanted``, or with "auto" the first that works here."""
+    """The runtime named ``wanted``, or with "auto" the first that works here.
+
+    The log says which, and why none before it; where a GPU stays idle, that is a warning.
+    """
     if wanted != AUTO and wanted not in RUNTIMES:
         raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(RUNTIMES)}")
     if wanted != AUTO:
@@ -61,17 +64,13 @@ def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> 
         except RuntimeUnavailableError as error:
             passed_over.append(f"not {name}: {error}")
             continue
-        _tell(bundle, runtime, passed_over)
+        idle = name not in ON_GPU and _has_gpu()
+        chosen = f"{bundle.path} runs on {name} ({', '.join(runtime.providers)})"
+        logger.log(logging.WARNING if idle else logging.INFO, "; ".join([chosen, *passed_over]))
         return runtime
-    reasons = "; ".join(passed_over)
-    raise RuntimeUnavailableError(f"no runtime can run {bundle.path} here ({reasons})")
-
-
-def _tell(bundle: Bundle, runtime: Runtime, passed_over: list[str]) -> None:
-    """Log which runtime was chosen and why none before it; warn if a GPU stays idle."""
-    idle = runtime.name not in ON_GPU and _has_gpu()
-    chosen = f"{bundle.path} runs on {runtime.name} ({', '.join(runtime.providers)})"
-    logger.log(logging.WARNING if idle else logging.INFO, "; ".join([chosen, *passed_over]))
+    raise RuntimeUnavailableError(
+        f"no runtime can run {bundle.path} here ({'; '.join(passed_over)})"
+    )
 
 
 def _has_gpu() -> bool:

@@ -72,7 +72,7 @@ class TensorRtRuntime:
         self._engine = self._runtime.deserialize_cuda_engine(plan)
         if self._engine is None:
             raise EngineError("TensorRT-RTX does not accept it here: compile the bundle again")
-        self._sizes = batch_sizes(engine.batches[0], engine.batches[2])
+        self._smallest, _, self._largest = engine.batches
         self._library = library
         self._contexts: dict[int, Any] = {}
         self._buffers: dict[str, Buffer] = {}
@@ -80,7 +80,7 @@ class TensorRtRuntime:
         self._stream = cuda.call("cudaStreamCreateWithFlags", cuda.library.cudaStreamNonBlocking)
         try:
             for name in (INPUT, *OUTPUTS):
-                shape = self._sizes[-1], *tuple(self._engine.get_tensor_shape(name))[1:]
+                shape = self._largest, *tuple(self._engine.get_tensor_shape(name))[1:]
                 host = np.zeros(shape, library.nptype(self._engine.get_tensor_dtype(name)))
                 self._buffers[name] = Buffer(host, int(cuda.call("cudaMalloc", host.nbytes)))
         except BaseException:
@@ -89,9 +89,9 @@ class TensorRtRuntime:
 
     def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         """Run the engine on a batch of any size."""
-        largest = self._sizes[-1]
+        starts = range(0, len(images), self._largest)
         with self._lock:
-            parts = [self._run(images[i : i + largest]) for i in range(0, len(images), largest)]
+            parts = [self._run(images[start : start + self._largest]) for start in starts]
         decoded, described = zip(*parts, strict=True)
         return np.concatenate(decoded), np.concatenate(described)
 
@@ -107,8 +107,9 @@ class TensorRtRuntime:
             self._engine = self._runtime = None
 
     def _run(self, images: Pixels) -> tuple[Logits, Descriptions]:
-        count = len(images)
-        size = next(size for size in self._sizes if size >= count)
+        count, size = len(images), self._smallest
+        while size < count:  # doubling, so that few graphs serve all batches
+            size = min(2 * size, self._largest)
         context, pictures = self._context(size), self._buffers[INPUT]
         pictures.host[:count] = images
         pictures.host[count:size] = 0
@@ -139,14 +140,6 @@ class TensorRtRuntime:
                 context.set_tensor_address(name, buffer.device)
             self._contexts[size] = context
         return self._contexts[size]
-
-
-def batch_sizes(smallest: int, largest: int) -> list[int]:
-    """The sizes that batches are filled up to: doubling, so that few graphs serve them all."""
-    sizes = [smallest]
-    while sizes[-1] < largest:
-        sizes.append(min(2 * sizes[-1], largest))
-    return sizes
 
 
 class Buffer(NamedTuple):

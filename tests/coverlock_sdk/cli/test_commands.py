@@ -127,13 +127,6 @@ def test_no_command_has_more_options_than_a_reader_can_keep_in_mind():
         assert len(options) <= 12, command.name
 
 
-def test_a_watermark_can_be_calibrated(folder):
-    fitted = run_json("calibrate", "additive", "--images", folder, "--count", 3)
-    assert fitted["photos"] == 3
-    assert fitted["scale"] > 0
-    assert "Calibration(scale=" in run("calibrate", "additive", "--images", folder)
-
-
 def test_calibration_leaves_the_held_out_photos_alone(tmp_path, photos):
     names = [f"{number:03}" for number in range(60)]
     held_out = [name for name in names if is_held_out(Path(name))]
@@ -141,6 +134,7 @@ def test_calibration_leaves_the_held_out_photos_alone(tmp_path, photos):
     for name in (*held_out[:3], *fitted_on):
         Image.fromarray(photos[0]).save(tmp_path / f"{name}.png")
     assert run_json("calibrate", "additive", "--images", tmp_path)["photos"] == 2
+    assert "Calibration(scale=" in run("calibrate", "additive", "--images", tmp_path)
     for name in fitted_on:
         (tmp_path / f"{name}.png").unlink()
     result = CliRunner().invoke(build_cli(), ["calibrate", "additive", "--images", str(tmp_path)])
@@ -154,8 +148,6 @@ def test_the_demo_runs_on_a_folder_of_photos(folder, tmp_path):
     assert report["defenses"]["none"]["forgeries_accepted"] == 6
     assert report["defenses"]["coverlock"]["forgeries_accepted"] == 0
     assert Image.open(out).width > 1000
-    shown = run("demo", "--images", folder, "-w", "additive", "-o", out)
-    assert "6 of 6 without CoverLock" in " ".join(shown.split())
 
 
 def test_the_installed_script_answers_without_a_traceback(tmp_path):
@@ -170,14 +162,6 @@ def test_the_installed_script_answers_without_a_traceback(tmp_path):
     assert answer.returncode == 2
     assert "coverlock fetch steganogan" in answer.stderr
     assert "Traceback" not in answer.stderr
-    as_json = subprocess.run(
-        [*command, *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert "coverlock fetch steganogan" in json.loads(as_json.stdout)["error"]
 
 
 def test_what_can_be_fetched_is_listed(monkeypatch, tmp_path):

@@ -69,45 +69,31 @@ def test_no_process_outlives_a_parent_that_was_killed(toy, folder, tmp_path):
     pytest.fail("the process is still there")
 
 
-class Unlucky(VerificationJob):
-    """A job of which one process is killed in the middle."""
+class Deadly(VerificationJob):
+    """A job whose process dies at one picture: the first time, or each time if it is poisoned."""
 
-    def check(self, verifier, files):
-        killed = Path(self.bundle).with_name("killed")
-        if any(file.endswith("013.png") for file in files) and not killed.exists():
+    def check(self, worker, items):
+        killed = Path(self.bundle).with_name(f"killed-{self.message}")
+        deadly = self.message == "poisoned" or not killed.exists()
+        if deadly and any(file.endswith("013.png") for file in items):
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().check(verifier, files)
+        return super().check(worker, items)
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_loses_nothing_and_doubles_nothing(toy, folder):
+@pytest.mark.parametrize("message", ["unlucky", "poisoned"])
+def test_a_process_that_dies_loses_nothing_and_a_picture_that_kills_is_reported(
+    toy, folder, message
+):
     files = sorted(str(path) for path in folder.glob("0*.png"))
-    job = Unlucky(str(toy), "alice", runtime="cpu", max_batch=4)
+    job = Deadly(str(toy), message, runtime="cpu", max_batch=4)
     rows = list(in_processes(job, files, workers=2))
-    assert toy.with_name("killed").exists()
+    assert toy.with_name(f"killed-{message}").exists()
     assert [row["file"] for row in rows] == files
-    assert {row["status"] for row in rows} == {"accepted", "rejected"}
-
-
-class Poisoned(VerificationJob):
-    """A job whose process dies whenever it meets one picture."""
-
-    def check(self, verifier, files):
-        if any(file.endswith("013.png") for file in files):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().check(verifier, files)
-
-
-@pytest.mark.slow
-def test_a_picture_that_kills_is_found_and_reported(toy, folder):
-    files = sorted(str(path) for path in folder.glob("0*.png"))
-    job = Poisoned(str(toy), "alice", runtime="cpu", max_batch=4)
-    rows = list(in_processes(job, files, workers=2))
-    assert [row["file"] for row in rows] == files
-    [bad] = [row for row in rows if row["status"] == "error"]
-    assert bad["file"].endswith("013.png")
-    assert "died" in bad["error"]
+    errors = [row for row in rows if row["status"] == "error"]
+    assert [Path(row["file"]).name for row in errors] == ["013.png"] * (message == "poisoned")
+    assert all("died" in row["error"] for row in errors)
 
 
 def test_keys_travel_as_the_path_of_their_file(tmp_path, photos):

@@ -99,15 +99,6 @@ def test_at_the_graphs_own_size_logits_are_those_of_the_networks(verifier, photo
         np.testing.assert_allclose(deployed, plugin, atol=1e-4)
 
 
-def test_identifiers_and_books_work_as_in_the_lock(verifier, photos):
-    carrier = toy_lock().embed(photos[0], "order-2")
-    assert verifier.verify(carrier, "order-2")
-    assert not verifier.verify(carrier, "order-3")
-    book = verifier.book([f"order-{n}" for n in range(50)])
-    assert verifier.identify(carrier, book).label == "order-2"
-    assert verifier.identify(photos[1], book).label is None
-
-
 def test_bad_pictures_and_messages_are_refused_and_the_verifier_lives_on(verifier, marked):
     with pytest.raises(PictureError, match="does not exist"):
         verifier.verify("nowhere.png", MESSAGE)
@@ -230,7 +221,7 @@ def test_a_gpu_that_fails_in_a_run_is_an_error_and_never_the_processor(bundle, m
             raise EPFail("the GPU fell off the bus")
 
     with Verifier.open(bundle, "cpu") as verifier:
-        session = verifier.runtime._session
+        session = verifier.runtime._graph._session
         session._sess = FailingDevice(session._sess)
         for _ in range(2):
             with pytest.raises(CoverLockError, match="fell off the bus"):
