@@ -88,7 +88,7 @@ class PictureSigner:
         """The signed file, its manifest store, and the payload that the decoder reads in it."""
         decoded, described = self.lock.logits([content])
         [fingerprint] = fingerprints(self._hash.code(described[0]))
-        key = self.lock.keys[0]
+        key = self.lock.lock.keys[0]
         parent, parent_type = _parent(source)
         bindings = SoftBindings(
             serial,
