@@ -20,9 +20,8 @@ POWERS = (0.05, 8.0)
 class Calibration:
     """The log-odds that a bit is right are scale * |logit|^power.
 
-    They are zero at zero, where a bit is a coin toss. A power of 1 takes logits as log-odds, up
-    to scale; distortions of very different strength flatten the curve, to powers below 1.
-    ``fit`` learns the two numbers from logits and the bits they should have shown.
+    A power of 1 takes logits as log-odds, up to scale; distortions of very different strength
+    flatten the curve, to powers below 1.
     """
 
     scale: float = 1.0
@@ -36,7 +35,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, logits: npt.ArrayLike, bits: npt.ArrayLike) -> Calibration:
-        """Maximum likelihood, by Newton steps on the logarithms of the two numbers.
+        """The most likely scale and power for logits and the bits they should have shown.
 
         Two pseudo-observations at the mean magnitude, one right and one wrong, keep the fit
         finite when every bit of the sample happens to be right.

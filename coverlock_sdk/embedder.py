@@ -1,7 +1,6 @@
-"""The production embedder: a bundle and a key, and no PyTorch.
+"""The production embedder: a bundle and a key, ONNX Runtime on the processor, and no PyTorch.
 
-It marks pictures as what ``wrap`` returns does, hardening included. The bundle's graphs run in ONNX
-Runtime on the processor, and see pictures in 8 bits as a ``Verifier`` does.
+It marks pictures as what ``wrap`` returns does, and sees them in 8 bits as a ``Verifier`` does.
 """
 
 from __future__ import annotations
@@ -26,12 +25,7 @@ from coverlock_sdk.verifier.onnx_runtime import GraphSession, cpu_session
 
 
 class Embedder(PictureMarker):
-    """Marks pictures with a deployed bundle. Safe to share between threads.
-
-    Many pictures that are given at once run through the networks together.
-    """
-
-    bundle: Bundle
+    """Marks pictures with a deployed bundle. Safe to share between threads."""
 
     def __init__(self, bundle: Bundle, binder: Binder) -> None:
         self.bundle, self.binder = bundle, binder
@@ -51,9 +45,8 @@ class Embedder(PictureMarker):
     ) -> Embedder:
         """Open the bundle in a folder.
 
-        ``key`` is a ``Key``, a ``Keyring`` or a key file, of which the first key marks; ``trust``
-        names the public keys of which one must have signed the bundle, or "any"
-        for a bundle that needs no check. ``psnr`` and ``registry`` are those of ``wrap``;
+        ``key``, ``psnr`` and ``registry`` are those of ``wrap``; ``trust`` names the public keys of
+        which one must have signed the bundle, or "any" for a bundle that needs no check.
         ``threads`` limits ONNX Runtime. Picture files of more than ``max_pixels`` are refused.
         ``watermark`` is the plugin with options, for a bundle that names one.
         """

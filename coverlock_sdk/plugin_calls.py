@@ -126,24 +126,15 @@ class Networks:
 
 def _by_size(views: Sequence[Images], call: Callable[[Images, list[int]], Images]) -> list[Images]:
     """One answer per view; views of the same size share one call."""
-    if len(views) == 1:
-        return list(call(views[0][None], [0]))
-    sizes: dict[tuple[int, ...], list[int]] = {}
-    for row, view in enumerate(views):
-        sizes.setdefault(view.shape, []).append(row)
-    answers: list[Any] = [None] * len(views)
-    for rows in sizes.values():
-        for row, answer in zip(rows, call(np.stack([views[r] for r in rows]), rows), strict=True):
-            answers[row] = answer
-    return answers
+    answers: dict[int, Images] = {}
+    for shape in dict.fromkeys(view.shape for view in views):
+        rows = [row for row, view in enumerate(views) if view.shape == shape]
+        answers.update(zip(rows, call(np.stack([views[r] for r in rows]), rows), strict=True))
+    return [answers[row] for row in range(len(views))]
 
 
 def _called(
-    method: Callable[..., Any],
-    plugin: str,
-    action: str,
-    shape: tuple[int, ...],
-    *arrays: AnyArray,
+    method: Callable[..., Any], plugin: str, action: str, shape: tuple[int, ...], *arrays: AnyArray
 ) -> Images:
     if shape[0] == 0:
         return np.zeros(shape, dtype=np.float32)
@@ -153,22 +144,21 @@ def _called(
     except CoverLockError:
         raise
     except Exception as error:
-        raise PluginError(
-            f"plugin '{plugin}' failed in {action}: {type(error).__name__}: {error}"
-        ) from error
+        what = f"{type(error).__name__}: {error}"
+        raise PluginError(f"plugin '{plugin}' failed in {action}: {what}") from error
+    wrong = None
     if not isinstance(result, np.ndarray):
-        raise PluginError(
-            f"plugin '{plugin}' returned {_kind(result)} from {action}, not a NumPy array"
-        )
-    if result.shape != shape:
-        raise PluginError(
-            f"plugin '{plugin}' returned shape {result.shape} from {action}, not {shape}"
-        )
-    if result.dtype.kind not in "fiub":
-        raise PluginError(f"plugin '{plugin}' returned {result.dtype} from {action}, not numbers")
-    if not np.isfinite(result).all():
-        raise PluginError(f"plugin '{plugin}' returned NaN or infinite values from {action}")
-    return result.astype(np.float32, copy=False)
+        wrong = f"{_kind(result)} from {action}, not a NumPy array"
+    elif result.shape != shape:
+        wrong = f"shape {result.shape} from {action}, not {shape}"
+    elif result.dtype.kind not in "fiub":
+        wrong = f"{result.dtype} from {action}, not numbers"
+    elif not np.isfinite(result).all():
+        wrong = f"NaN or infinite values from {action}"
+    if wrong:
+        raise PluginError(f"plugin '{plugin}' returned {wrong}")
+    floats: Images = result.astype(np.float32, copy=False)
+    return floats
 
 
 def _kind(value: object) -> str:

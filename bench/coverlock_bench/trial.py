@@ -76,7 +76,7 @@ def judge(
     outcomes = [Outcome(bool(v), v.matches, v.bits, v.p_value) for v in verdicts]
     if source is None or source.code is None or not isinstance(protected, LockedWatermark):
         return outcomes
-    lock, terms = protected.lock, protected.lock.terms(message, protected.keys[0])
+    lock, terms = protected.lock, protected.lock.terms(message, protected.lock.keys[0])
     split = []
     for outcome, verdict, decoded, described in zip(
         outcomes, verdicts, *protected.logits(list(pictures)), strict=True

@@ -21,7 +21,7 @@ from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.loading import load_hash, load_watermark
 from coverlock_sdk.locking.keys import Keyring, as_keyring
 from coverlock_sdk.locking.lock import Lock
-from coverlock_sdk.locking.registry import Registry
+from coverlock_sdk.locking.registry import Registry, as_registry
 from coverlock_sdk.plugin_calls import Networks
 from coverlock_sdk.plugin_manager import plugin_manager
 
@@ -35,15 +35,13 @@ def bundle_lock(
     """The lock of a bundle under ``key``; ``fpr`` replaces the bundle's own."""
     manifest, keyring = bundle.manifest, as_keyring(key)
     _require_key(bundle, keyring)
-    if registry is not None and not isinstance(registry, Registry):
-        registry = Registry(registry)
     return Lock(
         manifest.payload_bits,
         manifest.calibration,
         _hash_of(bundle),
         keyring,
         manifest.fpr if fpr is None else fpr,
-        registry=registry,
+        registry=as_registry(registry),
     )
 
 

@@ -58,21 +58,14 @@ class OctaveCode(ImageHash):
     def framed(
         self, view: View, frames: Frames, bands: int = len(OCTAVES), size: int | None = None
     ) -> Logits:
-        """The code (frames, dimensions) of one picture if it showed each of ``frames``.
-
-        A search asks for few bands, or a smaller ``size`` of the thumbnail, which cost less.
-        """
+        """The code (frames, dimensions of the lowest ``bands``) if a picture showed each frame."""
         features = _features(view, frames, bands, size)
         parts = [part @ self.whitening[band] for band, part in enumerate(features)]
         return np.concatenate(parts, axis=1)
 
     @cached_property
     def gram(self) -> Floats:
-        """The products of what each dimension does to the pixels of a thumbnail.
-
-        A change of the thumbnail by d moves the code by B d, and this is B B^T. That the mean is
-        removed is left out.
-        """
+        """B B^T, where B d is what a change d of a thumbnail does to its code, its mean aside."""
         axis = _whole_axis(OCTAVES[-1][1]).astype(np.float64)
         products, colours = axis @ axis.T, (OPPONENT @ OPPONENT.T).astype(np.float64)
         waves = [

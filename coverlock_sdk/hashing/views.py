@@ -110,8 +110,7 @@ def tapered_cosines(parts: Floats, waves: int, size: int = SIDE) -> Spectra:
     angles = np.float32(np.pi) * places
     found = np.empty((len(side), waves + 1, size), dtype=np.float32)
     found[:, 0] = np.square(np.sin(np.float32(np.pi / 2 / TAPER) * border)) * (side / size)
-    if waves:
-        found[:, 1] = found[:, 0] * np.cos(angles)
+    found[:, 1] = found[:, 0] * np.cos(angles)
     known = 1
     while known < waves:
         # cos((m + j) a) = 2 cos(m a) cos(j a) - cos((m - j) a), for many j at once.
@@ -151,10 +150,8 @@ def _halved(maps: Images) -> Images:
 
 
 def _turned(maps: Images, angles: Floats, stretch: Floats, aspect: float) -> tuple[Images, Images]:
-    """Maps turned back by each of ``angles``, (maps, angles, size, size), and where they show.
-
-    They reach further than the picture, by a factor of ``stretch``.
-    """
+    """Maps turned back by ``angles``, ``stretch`` times as wide as the picture: (maps, angles,
+    size, size), and where they show."""
     size = maps[0].shape[0]
     images = [Image.fromarray(each) for each in maps]
     turned = np.empty((len(maps), len(angles), size, size), dtype=np.float32)

@@ -17,7 +17,7 @@ import numpy as np
 from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.hashing.views import SIDE
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors
 
 SHARES = 8
 """Steps in which a forger's budget is shared out between bands; more are slower and tighter."""
@@ -39,7 +39,7 @@ def additive_bound(
     source: Logits,
     margins: Logits,
     decibels: float,
-    floors: Floors | None = None,
+    floors: Floors = DEFAULT_FLOORS,
 ) -> Bound:
     """The bound for a picture of code ``target`` that is made to pass for one of code ``source``.
 
@@ -47,24 +47,22 @@ def additive_bound(
     hardening make these numbers larger than chance would, which helps a forger.
     """
     edges = np.cumsum(code.bands)[:-1]
+    pairs = zip(np.split(target, edges), np.split(source, edges), strict=True)
     length = math.sqrt(10 ** (-decibels / 10) * 3 * SIDE**2)
     shares = np.sqrt(np.arange(1, SHARES + 1) / SHARES)
     bands, cosines = len(code.bands), []
-    agree = np.empty((bands, SHARES, len(margins)))
-    for band, (z, s) in enumerate(
-        zip(np.split(target, edges), np.split(source, edges), strict=True)
-    ):
+    agree = np.empty((SHARES, len(margins)))
+    for band, (z, s) in enumerate(pairs):
         reached = [_largest_cosine(z, s, *spectra(code)[band], length * share) for share in shares]
         cosines.append(reached[-1])
         sizes = np.abs(margins[band::bands]) / np.sqrt(np.square(s).mean())
-        agree[band, :, band::bands] = [agreement(cosine, sizes) for cosine in reached]
-    odds = 0.0
-    for split in splits(code):
-        bits = np.empty(len(margins))
-        for band, share in enumerate(split):
-            bits[band::bands] = agree[band, share - 1, band::bands]
-        odds = max(odds, passing(bits, bands, floors or Floors()))
-    return Bound(tuple(cosines), odds)
+        agree[:, band::bands] = [agreement(cosine, sizes) for cosine in reached]
+    places = np.arange(len(margins))
+    odds = [
+        passing(agree[np.array(split)[places % bands] - 1, places], bands, floors)
+        for split in splits(code)
+    ]
+    return Bound(tuple(cosines), max(odds))
 
 
 @lru_cache(maxsize=1)
@@ -101,21 +99,15 @@ def agreement(cosine: float, margins: Logits) -> Floats:
 
 def passing(agree: Floats, bands: int, floors: Floors) -> float:
     """How likely bits that agree with these probabilities reach the floors of each band and all."""
-    total = np.ones(1)
+    total: Floats = np.ones(1)
     for band in range(bands):
-        count = _distribution(agree[band::bands])
+        count: Floats = np.ones(1)  # the probabilities that 0, 1, 2 ... bits agree
+        for probability in agree[band::bands]:
+            count = np.convolve(count, [1 - probability, probability])
         if bands > 1:
             count[: floors.least_in_band(len(count) - 1)] = 0
         total = np.convolve(total, count)
     return float(total[floors.least(len(agree)) :].sum())
-
-
-def _distribution(agree: Floats) -> Floats:
-    """The probabilities that 0, 1, 2 ... of independent bits agree."""
-    distribution: Floats = np.ones(1)
-    for probability in agree:
-        distribution = np.convolve(distribution, [1 - probability, probability])
-    return distribution
 
 
 @lru_cache(maxsize=1)

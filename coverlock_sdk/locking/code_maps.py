@@ -136,10 +136,7 @@ class CodeMap:
         return int(np.argmax(_stability(seen)))
 
     def tries(self, seen: Logits) -> Floats:
-        """How many tries each salt counts as, given its bits (salts, bits).
-
-        Stabler salts cost fewer: the embedder took the stablest. The inverses add up to one.
-        """
+        """How many tries each salt counts as: stabler ones fewer. The inverses add up to one."""
         if self.salts == 1:
             return np.ones(1)
         stability = _stability(seen).astype(np.float64)

@@ -1,7 +1,6 @@
 """CoverLock itself: the payload is the message XOR a code of the picture that carries it.
 
-A residual pasted onto another picture brings the payload but not the code, so what is read
-there is noise. Section 4 of the paper.
+A residual pasted onto another picture brings the payload but not the code (paper, section 4).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from coverlock_sdk.locking.keys import as_keyring
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors
-from coverlock_sdk.locking.registry import Registry
+from coverlock_sdk.locking.registry import Registry, as_registry
 from coverlock_sdk.locking.verdict import Rule
 from coverlock_sdk.plugin_calls import Networks
 
@@ -37,12 +36,10 @@ def wrap(
     ``watermark`` is the name of a plugin or an object of your own; ``key`` a ``Key``, a ``Keyring``
     or the path of a key file; ``hash`` what describes a picture. ``fpr`` is the probability with
     which an unmarked picture may be accepted. ``psnr`` is how good marked pictures should be, in
-    decibels: the mark is made weaker or stronger for it. Without it a mark is as strong as its
-    vendor made it. ``registry`` names a file that remembers what was marked, made if it is not
-    there: with it, a picture must also be the one that was marked.
+    decibels; without it a mark is as strong as its vendor made it. ``registry`` names a file that
+    remembers what was marked: with it, a picture must also be the one that was marked.
 
-    Without a key everybody can compute what a picture should carry: that stops only attackers who
-    do not know the mechanism, which is what the paper assumes.
+    Without a key the lock stops only attackers who do not know the mechanism, as in the paper.
     """
     defense = CoverLock(hash, key, fpr, psnr=psnr, registry=registry)
     return defense.protect(load_watermark(watermark))
@@ -70,9 +67,6 @@ class CoverLock(Defense):
     def protect(self, watermark: Watermark) -> LockedWatermark:
         """Put ``watermark`` behind the lock."""
         image_hash = load_hash(self.hash)
-        registry = self.registry
-        if registry is not None and not isinstance(registry, Registry):
-            registry = Registry(registry)
         lock = Lock(
             watermark.bits,
             watermark.calibration,
@@ -81,7 +75,7 @@ class CoverLock(Defense):
             self.fpr,
             self.rule,
             self.floors,
-            registry,
+            as_registry(self.registry),
         )
         networks = Networks(watermark, image_hash)
         binder = Binder(networks, lock, self.psnr, harden=self.harden, rounds=self.rounds)

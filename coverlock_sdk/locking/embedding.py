@@ -1,8 +1,7 @@
 """Embedding under the lock: the payload is bound to the code of the picture that carries it.
 
 The code at verification is that of the *marked* picture. A hardened picture is moved so that it
-keeps the code that was embedded. Without hardening, embedding is repeated until the code that was
-embedded is the code that will be read, which is our addition to the paper's section 4.
+keeps the code that was embedded. Otherwise embedding is repeated until it is the code that is read.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -56,10 +55,7 @@ class Marked:
 
 
 class Binder:
-    """Marks pictures with the networks of a watermark and a hash, under the first key.
-
-    With ``psnr``, marks are made as strong or as weak as pictures of that many decibels have.
-    """
+    """Marks pictures with the networks of a watermark and a hash, under the first key."""
 
     def __init__(
         self,
@@ -109,23 +105,19 @@ class Binder:
     def _settle(self, works: Sequence[_Work], harden: bool) -> None:
         """Embed into each picture until its code settles or repeats itself.
 
-        Tries are made at the size that the networks see, and the best one is carried to the full
-        picture. A hardened picture is carried at once and not tried again if it is accepted: later
-        rounds would not improve it.
+        A hardened picture that is accepted is left alone: later rounds would not improve it.
         """
         for work in works:
-            work.code, work.tried = work.own_code, {}
-        for round_number in range(1, self.rounds + 1):
+            work.code, work.tried = work.own_code, set()
+        for _ in range(self.rounds):
             if not works:
                 break
             self._embed(works, harden)
-            for work in works:
-                if harden or work.settled or round_number == self.rounds:
-                    self._carry(work)
             works = [
                 work
                 for work in works
-                if not work.settled and not (harden and work.result.verdict.accepted)
+                if work.code.tobytes() not in work.tried
+                and not (harden and work.result.verdict.accepted)
             ]
 
     def _warn_if_unregistered(self) -> None:
@@ -162,26 +154,12 @@ class Binder:
         return works
 
     def _embed(self, works: Sequence[_Work], harden: bool) -> None:
-        """Embed once into each view, and note which code would be read from it.
-
-        A hardened picture carries the code that it was hardened for, up to what carrying it shows.
-        """
+        """Embed once into each picture."""
         payloads = np.stack([self.lock.payload(work.terms.message, work.code) for work in works])
-        residuals = [
-            self._strength(work.original, residual) * residual
-            for work, residual in zip(
-                works, self.networks.residuals([w.view for w in works], payloads), strict=True
-            )
-        ]
-        if harden:
-            for work, residual in zip(works, residuals, strict=True):
-                work.note(self._hardened(work, residual), work.code)
-            return
-        described = self.networks.described(
-            [work.foreseen(residual) for work, residual in zip(works, residuals, strict=True)]
-        )
-        for work, residual, description in zip(works, residuals, described, strict=True):
-            work.note((residual,), self.lock.code(description, work.terms, work.salt))
+        residuals = self.networks.residuals([work.view for work in works], payloads)
+        for work, payload, residual in zip(works, payloads, residuals, strict=True):
+            mark = self._strength(work.original, residual) * residual
+            self._carry(work, payload, self._hardened(work, mark) if harden else (mark,))
 
     def _strength(self, picture: Picture, residual: Images) -> np.float32:
         """What to multiply a residual by, so that the marked picture has the quality aimed at."""
@@ -214,38 +192,20 @@ class Binder:
                 return (self._strength(picture, added[0]) * added[0], *added[1:])
         return (residual,)
 
-    def _carry(self, work: _Work) -> None:
-        """Put the best try into the full picture, and note what verification says of it.
-
-        Its code may differ from the one foreseen, in bits that rounding flips. If that code was
-        tried as well, it is carried too.
-        """
-        best = work.best
-        while best is not None:
-            picture = work.original
-            for residual in best.residuals:
-                picture = picture.with_residual(residual)
-            [decoded], [description] = self.logits([picture])
-            if not self.networks.watermark.hard_bits:  # which may all be ones
-                payload = self.lock.payload(work.terms.message, best.code)
-                _refuse_probabilities(decoded, payload, self.networks.watermark.name)
-            verdict = self.lock.own_verdict(decoded, description, work.terms, work.salt)
-            work.code = self.lock.code(description, work.terms, work.salt)
-            if work.marked is None or verdict.p_value < work.marked.verdict.p_value:
-                psnr = work.original.psnr(picture)
-                work.marked = Marked(picture, verdict, psnr, best.code, work.salt, work.strength)
-            work.tried[best.code.tobytes()] = None
-            best = work.tried.get(work.code.tobytes())
-
-
-class _Try(NamedTuple):
-    """One embedding at the size that the networks see."""
-
-    residuals: tuple[Images, ...]
-    """What is added to the picture: the mark, and apart from it what hardens it, if need be."""
-    code: Bits
-    errors: int
-    """Bits in which the code foreseen differs from the one embedded."""
+    def _carry(self, work: _Work, payload: Bits, residuals: Sequence[Images]) -> None:
+        """Put a mark into the full picture, and note what verification says of it."""
+        picture = work.original
+        for residual in residuals:
+            picture = picture.with_residual(residual)
+        [decoded], [description] = self.logits([picture])
+        if not self.networks.watermark.hard_bits:  # which may all be ones
+            _refuse_probabilities(decoded, payload, self.networks.watermark.name)
+        verdict = self.lock.own_verdict(decoded, description, work.terms, work.salt)
+        if work.marked is None or verdict.p_value < work.marked.verdict.p_value:
+            psnr = work.original.psnr(picture)
+            work.marked = Marked(picture, verdict, psnr, work.code, work.salt, work.strength)
+        work.tried.add(work.code.tobytes())
+        work.code = self.lock.code(description, work.terms, work.salt)
 
 
 @dataclass
@@ -260,27 +220,16 @@ class _Work:
     """The code of the original."""
     strength: float
     code: Bits = field(init=False)
-    """The code that is embedded next."""
-    tried: dict[bytes, _Try | None] = field(init=False)
-    """The tries by code; None for one that was carried to the full picture."""
+    """The code that is embedded next: the one that the marked picture has."""
+    tried: set[bytes] = field(init=False)
+    """The codes that were embedded."""
     marked: Marked | None = None
 
     @property
     def result(self) -> Marked:
-        """The best of the marked pictures; there is one after the last round."""
+        """The best of the marked pictures; there is one after the first round."""
         assert self.marked is not None
         return self.marked
-
-    @property
-    def best(self) -> _Try | None:
-        """The try with the fewest errors that was not carried yet."""
-        left = [attempt for attempt in self.tried.values() if attempt is not None]
-        return min(left, key=lambda attempt: attempt.errors, default=None)
-
-    @property
-    def settled(self) -> bool:
-        """Whether the next code to embed was tried before: it settled, or repeats itself."""
-        return self.code.tobytes() in self.tried
 
     def foreseen(self, residual: Images) -> Images:
         """What will be seen of the picture with ``residual`` in it."""
@@ -290,12 +239,6 @@ class _Work:
         if self.original.size == self.view.shape[1:] and self.original.pixels.dtype == np.uint8:
             seen = np.rint(seen * np.float32(255)) / np.float32(255)
         return seen
-
-    def note(self, residuals: tuple[Images, ...], code: Bits) -> None:
-        """Keep a try, and go on with the ``code`` that the marked picture will have."""
-        errors = int((code != self.code).sum())
-        self.tried[self.code.tobytes()] = _Try(residuals, self.code, errors)
-        self.code = code
 
 
 def _refuse_probabilities(decoded: Logits, payload: Bits, plugin: str) -> None:

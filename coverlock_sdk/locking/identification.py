@@ -1,7 +1,8 @@
-"""Finding out which of many registered messages a picture carries."""
+"""Messages: bits, identifiers, and which of many registered ones a picture carries."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,6 @@ from coverlock_sdk.arrays import Bits
 from coverlock_sdk.documents import DocumentError, read_file
 from coverlock_sdk.errors import MessageError
 from coverlock_sdk.locking.keys import codeword
-from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.statistics import Weights
 from coverlock_sdk.locking.verdict import Verdict
 
@@ -80,6 +80,43 @@ class MessageBook:
             for message in self.messages
         ]
         return np.stack(rows)
+
+
+def as_bits(value: Any, count: int, bits: int) -> Bits:
+    """``value`` as (count, bits) of 0 and 1; one message stands for all ``count`` pictures.
+
+    Accepts arrays, tensors, nested lists and booleans.
+    """
+    if count == 0:
+        return np.zeros((0, bits), dtype=np.uint8)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError):
+        array = np.asarray(None)
+    if array.ndim == 0:
+        raise MessageError(
+            f"{value!r:.40} is not a message: pass a string such as 'order-4711', or a sequence of "
+            f"{bits} bits, each 0 or 1"
+        )
+    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+        raise MessageError("a message may contain only the bits 0 and 1")
+    if array.ndim == 1:
+        array = np.broadcast_to(array, (count, array.size))
+    if array.ndim != 2:
+        raise MessageError(
+            f"messages must have the shape (N, {bits}), but these have {array.shape}"
+        )
+    if array.shape[1] != bits:
+        raise MessageError(f"the message has {array.shape[1]} bits, but {bits} are needed")
+    if array.shape[0] != count:
+        raise MessageError(
+            f"there are {array.shape[0]} messages for {count} pictures: "
+            "give one for all of them, or one for each"
+        )
+    return np.array(array, dtype=np.uint8)
 
 
 def read_identifiers(path: Path) -> list[str]:

@@ -1,7 +1,7 @@
-"""Secret keys: what they determine, how they are stored, and how they stay out of sight.
+"""Secret keys: how they are stored, and how they stay out of sight.
 
-A key determines how the code of a picture locks a message (see ``code_maps``). All of it is
-HMAC-SHA256 on the host, identical on every platform, so that networks and bundles hold no secret.
+What a key determines is HMAC-SHA256 on the host, identical on every platform, so that networks and
+bundles hold no secret.
 """
 
 from __future__ import annotations
@@ -103,10 +103,8 @@ def require_text(identifier: str) -> str:
 
 
 def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
-    """The message of ``bits`` bits that stands for ``identifier``: uniform to all without the key.
-
-    A message like this makes the p-value of a verdict exact (see docs/statistics.md).
-    """
+    """The message of ``bits`` bits that stands for ``identifier``: uniform to all without the key,
+    so that the p-value of a verdict is exact."""
     key, label = key or PUBLIC_KEY, f"codeword/{require_text(identifier)}"
     blocks = [key.derive(label, counter) for counter in range(-(-bits // 256))]
     return np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8))[:bits]
@@ -122,11 +120,6 @@ class Keyring:
             raise KeyringError("a keyring needs at least one key: make one with 'coverlock keygen'")
         if len(set(identifiers)) != len(identifiers):
             raise KeyringError(f"two keys of a ring have the same identifier: {identifiers}")
-
-    @property
-    def primary(self) -> Key:
-        """The key that new pictures are marked with."""
-        return self.keys[0]
 
     def __repr__(self) -> str:
         return f"Keyring({list(self.keys)!r})"
@@ -148,8 +141,6 @@ def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bo
     path = Path(path)
     if path.exists() and not rotate:
         raise KeyringError(f"{path} exists: choose another name, or add a key to it with --rotate")
-    if rotate and not path.exists():
-        raise KeyringError(f"{path} does not exist: leave out --rotate to make it")
     taken = [key.id for key in Keyring.load(path).keys] if rotate else []
     created = datetime.now(timezone.utc)
     identifier = id or created.strftime("%Y-%m-%d-") + secrets.token_hex(2)
@@ -158,7 +149,7 @@ def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bo
     problem = _add_key(path, identifier, created.strftime("%Y-%m-%dT%H:%M:%SZ"))
     if problem:
         raise KeyringError(problem)
-    return Keyring.load(path).primary
+    return Keyring.load(path).keys[0]
 
 
 # The two functions below are the only ones that hold secrets in variables. They never raise:
@@ -173,7 +164,7 @@ def _read_keys(path: Path) -> list[Key] | str:
         file = parsed(read_file(path), _KeyFile)
         if file.coverlock_keys != _FORMAT:
             return f"{path} was written by another version: make a key with 'coverlock keygen'"
-        if _is_exposed(path):
+        if os.name == "posix" and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             return f"other users can read {path}: run 'chmod 600 {path}' first"
         return [Key(entry.secret, entry.id) for entry in file.keys]
     except OSError as error:
@@ -194,12 +185,6 @@ def _add_key(path: Path, identifier: str, created: str) -> str | None:
     except DocumentError as error:
         return f"{path} is not a key file any more ({error})"
     return None
-
-
-def _is_exposed(path: Path) -> bool:
-    if os.name != "posix":
-        return False
-    return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
 def as_keyring(key: Any) -> Keyring | None:

@@ -19,10 +19,9 @@ from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError, MessageError
 from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.hashing.views import View, rows_of
-from coverlock_sdk.locking.code_maps import CodeMap, code_map
-from coverlock_sdk.locking.identification import Identification, MessageBook
+from coverlock_sdk.locking.code_maps import CodeMap, code_map, split_bands
+from coverlock_sdk.locking.identification import Identification, MessageBook, as_bits
 from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
-from coverlock_sdk.locking.messages import as_bits
 from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors, Reading
 from coverlock_sdk.locking.registration import WHOLE_WEIGHT, PayloadTarget, Placed, Search
 from coverlock_sdk.locking.statistics import check_fpr, corrected
@@ -203,9 +202,10 @@ class Lock:
         if faint and not seen.thorough:
             return self._rejected(NEARLY_EMPTY)
         every = [self.terms(message, key) for key in self.keys]
+        remembered = self.registry is not None and isinstance(message, str)
         readings: list[Reading] = []
         for terms in every:
-            if self._remembers(terms):
+            if remembered:
                 found = self._alike(seen, terms.key, terms.name)
                 readings += self._read_alike(seen, terms, found[1]) if found else []
             else:
@@ -213,16 +213,12 @@ class Lock:
         verdict = self._rejected("the registry has no such picture")
         if readings:
             verdict = self._judged(readings, len(self.keys))
-        for terms in every if self._searches and (seen.thorough or not verdict) else ():
-            if not self._remembers(terms):
-                readings = self._registered(seen, terms)
-                if readings and not verdict:
-                    verdict = _better(verdict, self._judged(readings, len(self.keys)))
+        searches = self._searches and not remembered
+        for terms in every if searches and (seen.thorough or not verdict) else ():
+            readings = self._registered(seen, terms)
+            if readings and not verdict:
+                verdict = _better(verdict, self._judged(readings, len(self.keys)))
         return self._rejected(NEARLY_EMPTY) if faint else verdict
-
-    def _remembers(self, terms: Terms) -> bool:
-        """Whether a picture must be one that the registry has."""
-        return self.registry is not None and terms.name is not None
 
     def _is_faint(self, seen: _Seen) -> bool:
         return self.hash is not None and self.strength(seen.code(self.hash)) < FAINT
@@ -230,7 +226,7 @@ class Lock:
     def strength(self, code: Logits) -> float:
         """How much there is to the weakest band of a code (1, dimensions); photos have about 1."""
         assert self.hash is not None
-        parts = np.split(code[0], np.cumsum(self.hash.bands)[:-1])
+        parts = split_bands(code, self.hash.bands)
         return min(float(np.sqrt(np.square(part).mean())) for part in parts)
 
     def _read(
@@ -247,7 +243,8 @@ class Lock:
             return [Reading.unlocked(odds, terms.message)]
         [shown] = terms.code_map.seen(seen.code(self.hash, frame))
         if salts is None:
-            fit = self._salt_fit(odds, shown, terms)
+            certain = np.copysign(2 * self.hash.calibration.confidence(shown) - 1, shown)
+            fit = (_signed(odds, terms) * certain).sum(axis=1)
             salts = [int(salt) for salt in np.argsort(-fit)[:SHORTLIST]]
         tries = terms.code_map.tries(shown)
         return [
@@ -262,14 +259,6 @@ class Lock:
             )
             for salt in salts
         ]
-
-    def _salt_fit(self, odds: Floats, shown: Logits, terms: Terms) -> Floats:
-        """How well each salt agrees with what the decoder read: (salts,)."""
-        assert self.hash is not None
-        sure = np.tanh(odds / 2) * (1 - 2.0 * (terms.message ^ terms.code_map.pads))
-        certain = np.copysign(2 * self.hash.calibration.confidence(shown) - 1, shown)
-        fit: Floats = (sure * certain).sum(axis=1)
-        return fit
 
     @property
     def _searches(self) -> bool:
@@ -309,8 +298,7 @@ class Lock:
 
     def _search(self, seen: _Seen, terms: Terms, view: View | None = None) -> Search:
         """A search for the frames that fit what was read."""
-        pads = 1 - 2.0 * (terms.message ^ terms.code_map.pads)
-        wanted = (np.tanh(self.log_odds(seen.decoded) / 2) * pads).astype(np.float32)
+        wanted = _signed(self.log_odds(seen.decoded), terms).astype(np.float32)
         view = view or View(seen.description, seen.aspect())
         return Search(self.hash, view, PayloadTarget(terms.code_map, wanted))
 
@@ -469,6 +457,12 @@ class Lock:
 
     def _rejected(self, reason: str) -> Verdict:
         return Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule, reason=reason)
+
+
+def _signed(odds: Floats, terms: Terms) -> Floats:
+    """The signs (salts, bits) that a code should have under each salt, and how sure they are."""
+    signs: Floats = np.tanh(odds / 2) * (1 - 2.0 * (terms.message ^ terms.code_map.pads))
+    return signs
 
 
 def _better(one: Verdict, other: Verdict) -> Verdict:

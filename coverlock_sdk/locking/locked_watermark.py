@@ -20,10 +20,7 @@ TOGETHER = 32
 
 
 class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):
-    """A watermark whose payload is bound to the picture by a hash (or, without one, is not).
-
-    It verifies as a ``Verifier`` does, and marks pictures too.
-    """
+    """A watermark whose payload is bound to the picture by a hash; it marks and verifies."""
 
     def __init__(self, watermark: Watermark, binder: Binder) -> None:
         super().__init__(binder.lock, watermark.name)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coverlock_sdk.arrays import Bits
 from coverlock_sdk.errors import (
     LookalikeWarning,
     LossyFormatWarning,
@@ -23,7 +22,7 @@ from coverlock_sdk.images.codecs import (
     write_file,
 )
 from coverlock_sdk.images.conversion import Given, is_path, opened, read
-from coverlock_sdk.images.picture import MAX_PIXELS, Picture
+from coverlock_sdk.images.picture import MAX_PIXELS
 from coverlock_sdk.locking.embedding import Binder, Marked
 from coverlock_sdk.locking.verdict import Verdict
 
@@ -49,23 +48,18 @@ class PictureMarker:
         given = Given(pictures, self.max_pixels)
         outputs = _outputs(given)
         kinds = [opened(item, self.max_pixels) for item in given.items]
-        marked = self.binder.bind(
-            [picture for picture, _ in kinds], self.binder.lock.messages(messages, len(given))
-        )
+        messages = self.binder.lock.messages(messages, len(given))
+        marked = self.binder.bind([picture for picture, _ in kinds], messages)
         for result in marked:
             _require_a_mark(result)
-        restored = [
-            restore(result.picture) for (_, restore), result in zip(kinds, marked, strict=True)
-        ]
-        return given.collected(
-            [
-                save_image(value, output) if output else value
-                for value, output in zip(restored, outputs, strict=True)
-            ]
-        )
+        values = []
+        for (_, restore), result, output in zip(kinds, marked, outputs, strict=True):
+            value = restore(result.picture)
+            values.append(save_image(value, output) if output else value)
+        return given.collected(values)
 
     def mark(self, picture: Any, message: Any) -> Marked:
-        """Embed into one picture and report on it: verdict, PSNR, hash errors."""
+        """Embed into one picture and report on it."""
         if is_path(picture):
             return self.mark_file(picture, message)
         original, restore = opened(picture, self.max_pixels)
@@ -96,27 +90,16 @@ class PictureMarker:
         name: str = "the picture",
     ) -> tuple[bytes, Marked]:
         """Embed into a picture file, given as a path or as bytes: the new file, and the report."""
+        lock = self.binder.lock
         original, restore = opened(picture, self.max_pixels)
-        [message] = self.binder.lock.messages(message, 1)
+        [message] = lock.messages(message, 1)
         [marked] = self.binder.bind([original], [message])
         content = encode_image(restore(marked.picture), suffix, quality)
-        if suffix.lower() not in LOSSLESS_SUFFIXES:
-            marked = self._after_compression(marked, original, content, message, name)
-        return content, marked
-
-    def carried(self, picture: Any, message: Any) -> Verdict:
-        """What verification says of a picture that may have been marked with ``message``."""
-        logits = self.binder.logits([read(picture, self.max_pixels)])
-        return self.binder.lock.verify(*logits, message)[0]
-
-    def _after_compression(
-        self, marked: Marked, original: Picture, content: bytes, message: str | Bits, name: str
-    ) -> Marked:
-        """What is left of a mark in the compressed file, with a warning if bits were lost."""
-        lock = self.binder.lock
-        compressed = read(content, self.max_pixels)
-        terms, before = lock.terms(message, lock.keys[0]), marked.verdict
+        if suffix.lower() in LOSSLESS_SUFFIXES:
+            return content, marked
+        compressed, before = read(content, self.max_pixels), marked.verdict
         [decoded], [description] = self.binder.logits([compressed])
+        terms = lock.terms(message, lock.keys[0])
         verdict = lock.own_verdict(decoded, description, terms, marked.salt)
         if verdict.matches < before.matches:
             warnings.warn(
@@ -124,9 +107,14 @@ class PictureMarker:
                 f"{before.matches} would in a .png (p-value {verdict.p_value:.2g} instead of "
                 f"{before.p_value:.2g})",
                 LossyFormatWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        return replace(marked, verdict=verdict, psnr=original.psnr(compressed))
+        return content, replace(marked, verdict=verdict, psnr=original.psnr(compressed))
+
+    def carried(self, picture: Any, message: Any) -> Verdict:
+        """What verification says of a picture that may have been marked with ``message``."""
+        logits = self.binder.logits([read(picture, self.max_pixels)])
+        return self.binder.lock.verify(*logits, message)[0]
 
 
 def _outputs(given: Given) -> list[Path | None]:

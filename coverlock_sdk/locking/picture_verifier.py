@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 
 from coverlock_sdk.arrays import Logits
@@ -12,7 +13,7 @@ from coverlock_sdk.frames import Frame
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture
 from coverlock_sdk.locking.identification import Identification, MessageBook
-from coverlock_sdk.locking.keys import Key, Keyring
+from coverlock_sdk.locking.keys import Keyring
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_manager import plugin_manager
@@ -32,9 +33,8 @@ Listener = Callable[[Verdict, str, str | None, Any], None]
 class PictureVerifier(ABC):
     """Verifies and identifies pictures.
 
-    Every method takes one picture or many: a path, the bytes of a file, a PIL image, an array, a
-    tensor, a list of these, a 4-D array, or what is ``Given``. One picture gets one answer, many
-    get a list.
+    Every method takes one picture (a path, the bytes of a file, a PIL image, an array or a tensor)
+    or many (a list of these, a 4-D array, or what is ``Given``), which get a list of answers.
     """
 
     max_pixels: int = MAX_PIXELS
@@ -61,11 +61,6 @@ class PictureVerifier(ABC):
         """The keys in use, if any."""
         return self.lock.keyring
 
-    @property
-    def keys(self) -> Sequence[Key | None]:
-        """The active keys, the marking one first; a single None where there is no keyring."""
-        return self.lock.keys
-
     @overload
     def verify(self, pictures: Many, messages: Any) -> list[Verdict]: ...
 
@@ -78,15 +73,11 @@ class PictureVerifier(ABC):
     def verify(self, pictures: Any, messages: Any) -> Any:
         """Say of each picture whether it carries its message.
 
-        ``messages`` is one message for all pictures or one each; a string is an identifier. Every
-        active key is tried, and the p-value is corrected for each try. Large JPEG files are decoded
-        at a fraction of their size, and once more entirely where the verdict is close.
+        ``messages`` is one message for all pictures or one each; a string is an identifier. Large
+        JPEG files are decoded at a fraction of their size, and entirely where the verdict is close.
         """
         given = self._given(pictures)
-
-        def judge(decoded: Logits, described: Any) -> list[Verdict]:
-            return self.lock.verify(decoded, described, messages, Looks(self, given))
-
+        judge = partial(self.lock.verify, messages=messages, looks=Looks(self, given))
         return self._decided(given, judge, lambda verdict: verdict)
 
     @overload
@@ -101,15 +92,11 @@ class PictureVerifier(ABC):
     def identify(self, pictures: Any, messages: Any) -> Any:
         """Find which of many registered messages each picture carries, if any.
 
-        ``messages`` is a ``MessageBook`` (build it once for many pictures), an array (N, bits),
-        a mapping from labels to messages, or a list of identifiers. The p-value is corrected
-        for the number of messages and keys.
+        ``messages`` is a list of identifiers, a mapping from labels to messages, an array
+        (N, bits), or a ``book`` of them. The p-value is corrected for their number and the keys'.
         """
-        given, book = self._given(pictures), self.lock.book(messages)
-
-        def judge(decoded: Logits, described: Any) -> list[Identification]:
-            return self.lock.identify(decoded, described, book, Looks(self, given))
-
+        book, given = self.lock.book(messages), self._given(pictures)
+        judge = partial(self.lock.identify, book=book, looks=Looks(self, given))
         return self._decided(given, judge, lambda found: found.verdict)
 
     def book(self, messages: Any) -> MessageBook:
@@ -164,10 +151,7 @@ class PictureVerifier(ABC):
         """The logits of pictures, no more of which are in memory than run together."""
 
     def announce(self, verdicts: Sequence[Verdict], given: Given, source: Any = None) -> None:
-        """Tell every listener of verdicts on the pictures that were given.
-
-        ``source`` is what they are told of where a picture came from, as JSON; otherwise its path.
-        """
+        """Tell every listener of verdicts; ``source`` stands for the path of a picture."""
         sources = given.paths if source is None else [source] * len(given)
         for verdict, each in zip(verdicts, sources, strict=True):
             for listener in (*self._listeners, plugin_manager().announce):

@@ -100,8 +100,8 @@ class Floors:
     """How much of a message must be read, whatever its p-value.
 
     A forger whose bits agree with probability ``forger`` reaches the floor with probability
-    ``odds``; each band has a floor of its own, by the other two. Chosen on training photos: the
-    highest at which genuine pictures under the six distortions lose less than half a point.
+    ``odds``; each band has a floor by the other two. Chosen on training photos: the highest at
+    which genuine pictures under the six distortions lose less than half a point.
     """
 
     forger: float = 0.8

@@ -115,7 +115,7 @@ WIDER = np.arange(-0.024, 0.025, 0.008)
 
 @dataclass(frozen=True)
 class Family:
-    """Frames where a search begins, what each weighs, and how many go on."""
+    """Frames where a search begins, what they weigh, and how many go on."""
 
     frames: Frames
     share: float

@@ -40,15 +40,11 @@ ALIKE = 0.75
 
 @dataclass(frozen=True)
 class Likeness:
-    """How like a picture is to one that was marked: the share of each band that agrees."""
+    """How like a picture is to one that was marked."""
 
-    bands: tuple[float, ...]
+    least: float
+    """The share that agrees of the band where the least does."""
     frame: Frame = WHOLE
-
-    @property
-    def least(self) -> float:
-        """That of the band where the least agrees."""
-        return min(self.bands)
 
     @property
     def accepted(self) -> bool:
@@ -89,16 +85,13 @@ class Registry:
 
     def issued(self, identifier: str, picture: str) -> str | None:
         """The serial of ``identifier`` that was last handed out for ``picture``, if any."""
+        query = "SELECT serial FROM serials WHERE identifier = ? AND picture = ? ORDER BY number"
         with self._connection() as connection:
-            row = connection.execute(
-                "SELECT serial FROM serials WHERE identifier = ? AND picture = ? "
-                "ORDER BY number DESC",
-                (identifier, picture),
-            ).fetchone()
-        return None if row is None else str(row[0])
+            rows = connection.execute(query, (identifier, picture)).fetchall()
+        return str(rows[-1][0]) if rows else None
 
     def remember(self, name: str, key: Key, image_hash: ImageHash, code: Logits) -> None:
-        """Keep the long code of a picture that was marked as ``name``: its code (dimensions,)."""
+        """Keep the long code of a picture of code (dimensions,) that was marked as ``name``."""
         bits = LongCode.of(key, image_hash.bands).bits(code[None])[0]
         with self._connection() as connection:
             connection.execute(
@@ -181,6 +174,11 @@ class Registry:
             ) from None
 
 
+def as_registry(registry: str | Path | Registry | None) -> Registry | None:
+    """What a caller may give for a registry: nothing, a registry, or its file, made if need be."""
+    return registry if registry is None or isinstance(registry, Registry) else Registry(registry)
+
+
 def _most_alike(
     long: LongCode,
     image_hash: ImageHash,
@@ -190,15 +188,15 @@ def _most_alike(
     thorough: bool,
 ) -> tuple[Likeness, int]:
     """How like a picture is to the most similar of remembered ``codes``, and which that is."""
-    whole = long.likeness(image_hash.code(description), codes)
-    best = int(whole.min(axis=1).argmax())
-    found = Likeness(tuple(map(float, whole[best])))
+    whole = long.likeness(image_hash.code(description), codes).min(axis=1)
+    best = int(whole.argmax())
+    found = Likeness(float(whole[best]))
     if not image_hash.registers or (found.accepted and not thorough):
         return found, best
     search = Search(image_hash, View(description, aspect()), _Records(long, codes))
     for frame, _, row in search.best():
-        [bands] = long.likeness(image_hash.code(description, frame), codes[row : row + 1])
-        here = Likeness(tuple(map(float, bands)), frame)
+        shares = long.likeness(image_hash.code(description, frame), codes[row : row + 1])
+        here = Likeness(float(shares.min()), frame)
         if not found.accepted and here.least > found.least:
             found, best = here, row
     return found, best

@@ -57,10 +57,7 @@ def check_fpr(bits: int, fpr: float, candidates: int = 1) -> None:
 
 
 def soft_weights(confidence: npt.NDArray[np.float64]) -> Weights:
-    """Integer weights from the probability that each bit is right.
-
-    They are its log-odds in 64 steps of the largest, since only their proportions matter.
-    """
+    """The log-odds that each bit is right, in 64 steps of the largest: proportions matter."""
     log_odds = np.log(confidence / (1.0 - confidence))
     largest = max(float(log_odds.max()), 1e-12)
     weights: Weights = np.rint(np.maximum(log_odds, 0) / largest * MAX_WEIGHT).astype(np.int64)

@@ -33,14 +33,10 @@ class Verdict:
     """The share of the message that was read, bits weighed by how legible they are, in the band of
     the code where it is nearest to its floor."""
     floor: float = 0.0
-    """The agreement that a locked picture needs there, whatever its p-value.
-
-    The p-value bounds unmarked pictures. The floor bounds forgeries between pictures that are
-    similar, or were made so for the hash: their codes agree in more than half of their bits.
-    """
+    """The agreement that a locked picture needs there, whatever its p-value: it bounds forgeries
+    between pictures that are similar, whose codes agree in more than half of their bits."""
     likeness: float | None = None
-    """With a registry, the share of the remembered code that agrees, in the band where the least
-    does."""
+    """With a registry, the share of the remembered code that agrees, in its worst band."""
     frame: Frame | None = None
     """Which part of the original the picture shows; None when rejected."""
     key_id: str | None = None

@@ -183,7 +183,7 @@ def _manifest(
         hash_digest=digest_of(image_hash),
         fpr=lock.fpr,
         opset=OPSET,
-        key_fingerprint=lock.keyring.primary.fingerprint if lock.keyring else None,
+        key_fingerprint=lock.keyring.keys[0].fingerprint if lock.keyring else None,
         graphs=graphs,
         plugin=plugin,
         version=request.version,

@@ -11,8 +11,6 @@ from coverlock_sdk.testing import natural_pictures
 from tests.coverlock_sdk.kit_subjects import AnySize, HardBits, Probabilities, SecretBits, Sound
 
 VIEWS = np.moveaxis(natural_pictures(2, (64, 64)), -1, 1).astype(np.float32) / 255
-
-
 PAYLOADS = np.random.RandomState(0).randint(0, 2, (2, 64)).astype(np.uint8)
 
 

@@ -241,7 +241,7 @@ class Resolver:
 
 
 def _require_key(verifier: PictureVerifier, shelf: Shelf) -> None:
-    held = {key.fingerprint for key in verifier.keys if key}
+    held = {key.fingerprint for key in verifier.lock.keys if key}
     if held.isdisjoint(shelf.keys):
         names = ", ".join(sorted(f"'{key}'" if key else "none" for key in shelf.keys))
         raise KeyringError(

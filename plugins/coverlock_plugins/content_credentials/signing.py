@@ -81,7 +81,7 @@ class PictureSigner:
     def _bindings(self, serial: str, content: bytes) -> tuple[SoftBindings, bytes]:
         """The soft bindings of a marked picture file, and the payload that the decoder reads."""
         decoded, described = self.lock.logits([content])
-        key = self.lock.keys[0]
+        key = self.lock.lock.keys[0]
         bindings = SoftBindings(
             serial,
             self.lock.watermark_name,

@@ -6,7 +6,6 @@ from PIL import Image
 
 from coverlock_sdk import Embedder, Key, Verifier
 from coverlock_sdk.errors import BundleError, CoverLockError
-from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.verifier.verifier import Settings
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -25,15 +24,6 @@ def test_it_marks_as_the_lock_does(embedder, photos):
     ours, theirs = embedder.embed(photos, "alice"), toy_lock().embed(photos, "alice")
     assert all(toy_lock().verify(list(ours), "alice"))
     assert np.abs(ours.astype(int) - theirs).mean() < 1  # a bit near zero may fall either way
-
-
-def test_octave_needs_no_graph_and_hardens(tmp_path, photos, key):
-    bundle = write_toy_bundle(tmp_path / "bundle", embedding=True, image_hash=OctaveCode())
-    embedder, lock = Embedder.open(bundle, key=key, threads=1), toy_lock(key, OctaveCode())
-    ours = embedder.embed(photos[:3], "alice")
-    assert embedder.binder.harden
-    assert all(lock.verify(ours, "alice"))
-    assert np.abs(ours.astype(int) - lock.embed(photos[:3], "alice")).mean() < 1
 
 
 def test_what_it_reports_is_what_a_verifier_sees(embedder, bundle, photos):

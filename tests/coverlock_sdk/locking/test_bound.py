@@ -6,7 +6,8 @@ import pytest
 
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.hashing.views import SIDE
-from coverlock_sdk.locking.bound import SHARES, additive_bound, agreement, passing, splits
+from coverlock_sdk.locking.bound import SHARES, additive_bound, agreement, passing, spectra, splits
+from coverlock_sdk.locking.code_maps import split_bands
 from coverlock_sdk.locking.readings import Floors
 from coverlock_sdk.testing import natural_pictures
 
@@ -34,11 +35,8 @@ def test_a_larger_change_reaches_more(code, codes):
 def test_no_optimiser_reaches_further_than_the_bound(code, codes, band):
     """Projected gradient ascent on the cosine of one band, from several starts."""
     bound = additive_bound(code, codes[2], codes[3], np.full(64, 0.5, np.float32), 37)
-    edges = np.cumsum([0, *code.bands])
-    own = slice(edges[band], edges[band + 1])
-    values, vectors = np.linalg.eigh(code.gram[own, own])
-    reach = np.sqrt(np.maximum(values, 0))
-    z, s = codes[2, own] @ vectors, codes[3, own] @ vectors
+    reach, vectors = spectra(code)[band]
+    z, s = (split_bands(codes[2:4], code.bands)[band] @ vectors).astype(np.float64)
     s = s / np.linalg.norm(s)
     length = math.sqrt(10**-3.7 * 3 * SIDE**2)
     best, rng = -1.0, np.random.default_rng(0)

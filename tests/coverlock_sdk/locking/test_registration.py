@@ -32,19 +32,18 @@ def test_every_start_lies_inside_the_original_frame():
 
 
 @pytest.fixture(scope="module")
-def marked(request):
-    [photo] = natural_pictures(1, (256, 256), seed=3)
-    return photo
+def photo():
+    return natural_pictures(1, (256, 256), seed=3)[0]
 
 
 @pytest.mark.parametrize(
     ("top", "left", "kept"), [(0, 0, 240), (16, 8, 240), (13, 13, 229), (20, 0, 228)]
 )
 def test_a_crop_is_recognised_by_the_registry_wherever_it_lies(
-    additive, key, tmp_path, marked, top, left, kept
+    additive, key, tmp_path, photo, top, left, kept
 ):
     locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
-    whole = locked.embed(marked, "studio")
+    whole = locked.embed(photo, "studio")
     crop = whole[top : top + kept, left : left + kept]
     assert locked.verify(crop, "studio").likeness > 0.88
     [description] = locked.logits(crop)[1]
@@ -54,11 +53,11 @@ def test_a_crop_is_recognised_by_the_registry_wherever_it_lies(
     assert likeness.frame.y == pytest.approx((top + kept / 2) / 256, abs=0.01)
 
 
-def test_the_same_verdict_comes_from_all_the_work(additive, key, marked, tmp_path):
+def test_the_same_verdict_comes_from_all_the_work(additive, key, photo, tmp_path):
     for registry in (None, tmp_path / "pictures.db"):
         locked = wrap(additive, key=key, registry=registry)
-        picture = locked.embed(marked, "studio")
-        for shown in (picture, picture[8:240, 4:236], marked):
+        picture = locked.embed(photo, "studio")
+        for shown in (picture, picture[8:240, 4:236], photo):
             looks = Looks(locked, Given(shown))
             quick, thorough = (
                 locked.lock.verify(*locked.logits(shown), "studio", looks, thorough=everything)
@@ -75,9 +74,9 @@ def test_a_turn_is_found_whatever_the_proportions(additive, key, tmp_path):
     assert verdict.likeness > 0.88
 
 
-def test_what_is_found_does_not_change_how_much_is_looked_at(additive, key, marked, monkeypatch):
+def test_what_is_found_does_not_change_how_much_is_looked_at(additive, key, photo, monkeypatch):
     locked = wrap(additive, key=key)
-    picture = locked.embed(marked, "studio")
+    picture = locked.embed(photo, "studio")
     seen: Counter[tuple[object, ...]] = Counter()
     framed = type(locked.lock.hash).framed
 
@@ -89,7 +88,7 @@ def test_what_is_found_does_not_change_how_much_is_looked_at(additive, key, mark
     monkeypatch.setattr(type(locked.lock.hash), "framed", counted)
     work = []
     turned = Rotation(2.0)(picture, np.random.default_rng(0))
-    for shown in (picture, picture[8:240, 4:236], turned, marked, marked[::-1]):
+    for shown in (picture, picture[8:240, 4:236], turned, photo, photo[::-1]):
         seen.clear()
         looks = Looks(locked, Given(shown))
         locked.lock.verify(*locked.logits(shown), "studio", looks, thorough=True)

@@ -9,6 +9,11 @@ from coverlock_sdk.errors import LookalikeWarning, RegistryError
 from coverlock_sdk.images.distortions import EVALUATION
 
 
+@pytest.fixture
+def locked(additive, key, tmp_path):
+    return wrap(additive, key=key, registry=tmp_path / "pictures.db")
+
+
 def test_serials_are_handed_out_once(tmp_path):
     registry = Registry(tmp_path / "pictures.db")
     with ThreadPoolExecutor(4) as pool:
@@ -17,8 +22,7 @@ def test_serials_are_handed_out_once(tmp_path):
     assert Registry(tmp_path / "pictures.db").issue("order-1") == "order-1/000041"
 
 
-def test_a_marked_picture_is_remembered_and_found_again(additive, photos, key, tmp_path):
-    locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
+def test_a_marked_picture_is_remembered_and_found_again(locked, photos):
     marked = locked.embed(photos[0], "studio")
     verdict = locked.verify(marked, "studio")
     assert verdict
@@ -28,10 +32,9 @@ def test_a_marked_picture_is_remembered_and_found_again(additive, photos, key, t
         assert locked.verify(distort(marked, rng), "studio").likeness > 0.88, name
 
 
-def test_a_hybrid_of_two_pictures_is_not_the_one_that_was_marked(additive, photos, key, tmp_path):
+def test_a_hybrid_of_two_pictures_is_not_the_one_that_was_marked(locked, photos):
     """The low frequencies of a marked picture and the high ones of another, mark and all."""
     gaussian_filter = pytest.importorskip("scipy.ndimage").gaussian_filter
-    locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
     marked = locked.embed(photos[0], "studio").astype(np.float32)
     other = photos[1].astype(np.float32)
 
@@ -45,24 +48,22 @@ def test_a_hybrid_of_two_pictures_is_not_the_one_that_was_marked(additive, photo
     assert verdict.likeness < 0.88
 
 
-def test_what_was_never_marked_is_refused_with_the_reason(additive, photos, key, tmp_path):
+def test_what_was_never_marked_is_refused_with_the_reason(locked, additive, photos, key):
     marked = wrap(additive, key=key).embed(photos[0], "studio")
-    locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
     verdict = locked.verify(marked, "studio")
     assert not verdict
     assert "the registry has no such picture" in str(verdict)
 
 
-def test_lookalikes_are_said(additive, photos, key, tmp_path):
-    locked = wrap(additive, key=key, registry=tmp_path / "pictures.db")
+def test_lookalikes_are_said(locked, photos):
     locked.embed(photos[0], "one")
     brighter = np.clip(photos[0] * 1.05, 0, 255).astype(np.uint8)
     with pytest.warns(LookalikeWarning, match="much like one that was marked as 'one'"):
         locked.embed(brighter, "two")
 
 
-def test_codes_of_another_key_are_not_compared(additive, photos, key, tmp_path):
-    wrap(additive, key=key, registry=tmp_path / "pictures.db").embed(photos[0], "studio")
+def test_codes_of_another_key_are_not_compared(locked, additive, photos, tmp_path):
+    locked.embed(photos[0], "studio")
     other = wrap(additive, key=Key(b"o" * 32, id="other"), registry=tmp_path / "pictures.db")
     assert not other.verify(photos[0], "studio")
 

@@ -46,13 +46,6 @@ def test_soft_tail_is_exact_for_few_coins(weights):
         assert tail[score] == pytest.approx(expected, abs=1e-12)
 
 
-def test_soft_tail_is_accurate_far_out():
-    """With equal weights the soft rule is the hard one, down to 2^-256."""
-    tail = soft_tail(np.full(256, 3))
-    np.testing.assert_allclose(tail[::3], binomial_tail(256), rtol=1e-9)
-    assert tail[-1] == pytest.approx(2.0**-256)
-
-
 @given(st.integers(1, 256), st.integers(0, 2**32 - 1))
 def test_a_soft_p_value_is_the_tail_at_its_score(bits, seed):
     rng = np.random.default_rng(seed)
@@ -62,19 +55,8 @@ def test_a_soft_p_value_is_the_tail_at_its_score(bits, seed):
     assert soft_p_value(matches, weights) == pytest.approx(tail, rel=1e-12)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_p_values_of_random_matches_are_not_too_small(seed):
-    """The definition of a p-value: P(p <= a) <= a. One in a thousand seeds would be surprising."""
-    rng = np.random.default_rng(seed)
-    matches = rng.random(64) < 0.5
-    weights = soft_weights(rng.uniform(0.5, 0.9999, 64))
-    assert hard_p_value(matches) > 1e-9
-    assert soft_p_value(matches, weights) > 1e-9
-
-
-@given(st.integers(1, 256), st.data())
-def test_more_matches_never_raise_the_p_value(bits, data):
-    seed = data.draw(st.integers(0, 1000))
+@given(st.integers(1, 256), st.integers(0, 1000))
+def test_more_matches_never_raise_the_p_value(bits, seed):
     rng = np.random.default_rng(seed)
     matches = rng.random(bits) < 0.5
     weights = soft_weights(rng.uniform(0.5, 0.9999, bits))

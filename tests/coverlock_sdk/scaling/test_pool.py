@@ -100,13 +100,13 @@ def test_keys_travel_as_the_path_of_their_file(tmp_path, photos):
     key_file = tmp_path / "keys.json"
     CliRunner().invoke(build_cli(), ["keygen", str(key_file)])
     keyring = Keyring.load(key_file)
-    bundle = write_toy_bundle(tmp_path / "bundle", keyring.primary.fingerprint)
+    bundle = write_toy_bundle(tmp_path / "bundle", keyring.keys[0].fingerprint)
     marked = toy_lock(keyring).embed(photos[0], "alice")
     Image.fromarray(marked).save(tmp_path / "marked.png")
     line = [str(tmp_path / "marked.png"), "--bundle", str(bundle.path), "--workers", "2"]
     code, answer = run(*line, "--key-file", str(key_file))
     assert code == 0
-    assert answer["results"][0]["key_id"] == keyring.primary.id
+    assert answer["results"][0]["key_id"] == keyring.keys[0].id
     refused = CliRunner().invoke(build_cli(), ["verify", *line, "--id", "alice"])
     assert refused.exit_code == 2
     assert "was exported for the key" in refused.output
