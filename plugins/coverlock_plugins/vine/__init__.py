@@ -92,7 +92,7 @@ class Vine(Watermark):
 
 
 def trainable() -> Trainable:
-    """The published sizes, and smaller ones for a CPU; the authors' own training has more losses."""
+    """The published sizes, and smaller ones for a CPU; the authors train with more losses."""
     from coverlock_training.watermarks.noise import EVERYDAY
     from coverlock_training.watermarks.trainable import Trainable
     from coverlock_training.watermarks.trainer import WatermarkRecipe
