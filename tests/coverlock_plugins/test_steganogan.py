@@ -44,11 +44,6 @@ def test_damaged_weights_are_refused(content, tmp_path, monkeypatch):
         SteganoGan()
 
 
-def test_truncated_weights_are_refused(watermark, tmp_path, monkeypatch):
-    whole = (ASSET.locate() / WEIGHTS).read_bytes()
-    test_damaged_weights_are_refused(whole[: len(whole) // 2], tmp_path, monkeypatch)
-
-
 # The published checkpoint in miniature: pickle opcodes, put together by hand so that neither
 # torch nor steganogan is needed to write it.
 
@@ -170,18 +165,13 @@ def test_tensors_of_another_form_are_refused(parameter, file):
         read_checkpoint(file)
 
 
-def test_a_truncated_checkpoint_is_refused(file):
-    whole = b"".join(checkpoint())
-    for length in range(len(whole)):
-        file.write_bytes(whole[:length])
-        with pytest.raises(CorruptModelError):
-            read_checkpoint(file)
-
-
 def test_a_damaged_checkpoint_is_read_or_refused_and_nothing_else(file):
     rng = np.random.default_rng(0)
     whole = np.frombuffer(b"".join(checkpoint()), np.uint8)
-    for _ in range(500):
+    for length in range(len(whole)):
+        file.write_bytes(whole[:length].tobytes())
+        with pytest.raises(CorruptModelError):
+            read_checkpoint(file)
         damaged = whole.copy()
         damaged[rng.integers(len(whole), size=2)] = rng.integers(256, size=2)
         file.write_bytes(damaged.tobytes())

@@ -3,8 +3,6 @@
 The paper's classifier baseline (section 5 and appendix G). For each watermark a classifier learns
 genuine marked pictures against forgeries with the true residual. It knows the forgeries that it
 was shown; the paper finds that it does not carry over to others.
-
-``network`` is ConvNeXt itself, which VINE's decoder and the preference model share.
 """
 
 from __future__ import annotations

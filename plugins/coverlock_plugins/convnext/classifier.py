@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from coverlock_plugins.convnext.network import TINY, ConvNeXt, Shape
+from coverlock_plugins.networks.network import in_chunks
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.errors import CorruptModelError
 from coverlock_sdk.models.checkpoints import read_weights, require_match
@@ -25,7 +26,6 @@ Scores = npt.NDArray[np.float64]
 PUBLISHED = {"depths": TINY.depths, "widths": TINY.widths, "sees_texture": False}
 """The paper's ConvNeXt-Tiny, which needs a GPU."""
 
-CHUNK = 16
 TEXTURE_WINDOW, TEXTURE_GAIN = 5, 8.0
 
 
@@ -66,9 +66,7 @@ def texture(images: Tensor) -> Tensor:
 
 def scores(classifier: Classifier, images: Images) -> Scores:
     """The probability that each of ``images`` (N, 3, H, W) is genuine."""
-    with torch.inference_mode():
-        logits = [classifier(part) for part in torch.split(torch.from_numpy(images), CHUNK)]
-    return np.asarray(torch.cat(logits).double().sigmoid().numpy())
+    return in_chunks(classifier, torch.from_numpy(images)).double().sigmoid().numpy()
 
 
 def load_classifier(path: Path, watermark: str) -> Classifier:

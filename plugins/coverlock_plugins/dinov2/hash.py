@@ -125,7 +125,6 @@ class Dinov2Hash(ImageHash):
     """The paper's hash: frozen patch features, mean and deviation, a trained head."""
 
     input_size = (SIZE, SIZE)
-    folder: Path
 
     def __init__(self, name: str, folder: Path | None = None) -> None:
         self.name = name
@@ -143,8 +142,7 @@ class Dinov2Hash(ImageHash):
         import torch
 
         with torch.inference_mode():
-            logits: Logits = self.network(torch.from_numpy(np.ascontiguousarray(images))).numpy()
-        return logits
+            return self.network(torch.from_numpy(np.ascontiguousarray(images))).numpy()
 
     def differentiable(self) -> Differentiable:
         """The same hash with gradients."""

@@ -92,12 +92,7 @@ class Vine(Watermark):
 
 
 def trainable() -> Trainable:
-    """The published settings, and smaller ones for a CPU.
-
-    The authors start from SD-Turbo, weigh colour differences, and have a perceptual loss and a
-    Wasserstein discriminator beside the squared error; this trainer starts from nothing and has
-    the squared error alone.
-    """
+    """The published sizes, and smaller ones for a CPU; the authors train with more losses."""
     from coverlock_training.watermarks.noise import EVERYDAY
     from coverlock_training.watermarks.trainable import Trainable
     from coverlock_training.watermarks.trainer import WatermarkRecipe

@@ -48,11 +48,6 @@ class Layout:
     classes: int = 1000
     """Width of ConvNeXt's own last layer, which another maps to the bits."""
 
-    @property
-    def decoder(self) -> Shape:
-        """Depths and widths of the decoder together."""
-        return Shape(self.depths, self.widths)
-
 
 class VineNetwork(WatermarkNetwork):
     """Encoder and decoder as one network, for the trainer."""
@@ -109,7 +104,7 @@ class Decoder(nn.Module):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
-        self.convnext = ConvNeXt(layout.decoder, layout.classes)
+        self.convnext = ConvNeXt(Shape(layout.depths, layout.widths), layout.classes)
         self.convnext.classifier.append(nn.Linear(layout.classes, layout.bits))
 
     def forward(self, images: Tensor) -> Tensor:

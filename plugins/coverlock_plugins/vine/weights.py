@@ -145,8 +145,7 @@ def _empty_prompt(weights: State, file: Path, layout: Layout) -> Tensor:
     tokens = torch.full((1, layout.tokens), PADDING)
     tokens[0, :2] = torch.tensor([START, END])
     with torch.inference_mode():
-        prompt: Tensor = model(tokens).last_hidden_state
-    return prompt
+        return model(tokens).last_hidden_state
 
 
 def _text_encoder(weights: Mapping[str, Tensor]) -> State:

@@ -81,10 +81,3 @@ def test_the_hash_has_gradients_also_after_it_was_first_used_without(whole):
     expected = np.vdot(gradient(weights), step)
     [moved] = (whole.logits(images + step) - whole.logits(images - step)).sum(axis=1) / 2
     assert moved == pytest.approx(expected, rel=0.1)
-
-
-def test_the_module_is_the_hash(whole):
-    images = np.random.default_rng(0).random((2, 3, 224, 224), np.float32)
-    with torch.no_grad():
-        exported = whole.module()(torch.from_numpy(images)).numpy()
-    np.testing.assert_array_equal(exported, whole.logits(images))

@@ -2,27 +2,23 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from PIL import Image
 
 torch = pytest.importorskip("torch")
 
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion  # noqa: E402
-from coverlock_sdk.testing import natural_pictures  # noqa: E402
 from coverlock_training.hashes.features import (  # noqa: E402
     evaluation_features,
     features_of,
     training_features,
 )
 from coverlock_training.photos import rgb, shrunk  # noqa: E402
+from tests.conftest import saved_pictures  # noqa: E402
 from tests.coverlock_training.hashes.averages import Averages  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("photos")
-    for number, picture in enumerate(natural_pictures(5, (96, 128), seed=2)):
-        Image.fromarray(picture).save(folder / f"{number:03}.png")
-    return sorted(folder.iterdir())
+    return sorted(saved_pictures(tmp_path_factory.mktemp("photos"), 5, (96, 128), 2).iterdir())
 
 
 def features(pictures: Sequence[np.ndarray]) -> np.ndarray:

@@ -69,13 +69,3 @@ def test_the_default_objective_is_the_papers_sum():
     )
     expected = terms["contrastive"] + 0.0125 * terms["confidence"] + 0.25 * code
     assert terms["total"].item() == pytest.approx(expected.item(), rel=1e-6)
-    assert set(terms) == {
-        "total",
-        "contrastive",
-        "stability",
-        "balance",
-        "variance",
-        "independence",
-        "decorrelation",
-        "confidence",
-    }

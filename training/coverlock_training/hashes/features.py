@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from coverlock_plugins.dinov2.head import Backbone
+from coverlock_plugins.networks.network import in_chunks
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion
 from coverlock_training.photos import Bytes, cached_rows, rgb, shrunk
 
@@ -68,10 +69,7 @@ def _kept(
 
 def features_of(backbone: Backbone, images: Tensor) -> Features:
     """Pooled features (N, D) of pictures (N, 3, size, size), without gradients."""
-    backbone.eval()
-    device = next(backbone.parameters()).device
-    with torch.inference_mode():
-        return backbone(images.to(device)).float().cpu().numpy()
+    return in_chunks(backbone.eval(), images).float().numpy()
 
 
 def fingerprint(backbone: Backbone) -> str:

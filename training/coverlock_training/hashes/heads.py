@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from coverlock_plugins.dinov2.head import Backbone, HashHead
+from coverlock_plugins.networks.network import in_chunks
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.errors import PictureError
@@ -138,8 +139,5 @@ def train_head(
 
 def logits_of(head: HashHead, features: Features) -> Logits:
     """The logits (N, V, 256) of features (N, V, D)."""
-    device = next(head.parameters()).device
-    head.eval()
-    with torch.inference_mode():
-        rows = [head(torch.from_numpy(np.array(row)).to(device)).cpu().numpy() for row in features]
-    return np.stack(rows)
+    pooled = torch.from_numpy(np.array(features)).flatten(0, 1)
+    return in_chunks(head.eval(), pooled, rows=1024).view(*features.shape[:2], -1).numpy()
