@@ -75,7 +75,7 @@ class LookalikeWarning(UserWarning):
 
 
 class UnregisteredWarning(UserWarning):
-    """The hash cannot register: crops are not searched for, and pictures not hardened."""
+    """The hash cannot register: crops and turns are not searched for."""
 
 
 class UntrustedBundleWarning(UserWarning):

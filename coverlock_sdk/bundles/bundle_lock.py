@@ -14,7 +14,7 @@ import numpy as np
 
 from coverlock_sdk.arrays import Images, Logits, Pixels
 from coverlock_sdk.bundles.bundle import Bundle, HostPlugin, Manifest
-from coverlock_sdk.contract import ImageHash, Watermark
+from coverlock_sdk.contract import Differentiable, ImageHash, Watermark
 from coverlock_sdk.errors import BundleError, CoverLockError, UnknownNameError
 from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.images.picture import Picture
@@ -55,6 +55,13 @@ class GraphHash(ImageHash):
     def logits(self, images: Images) -> Logits:
         """Never of pictures: the graph returns logits as their descriptions."""
         raise CoverLockError(f"the graph of the bundle computes '{self.name}': ask a Verifier")
+
+    def differentiable(self) -> Differentiable | None:
+        """The gradients of the hash as it is installed here, because a graph has none."""
+        try:
+            return load_hash(self.name).differentiable()
+        except (CoverLockError, ImportError):
+            return None
 
 
 def digest_of(image_hash: ImageHash) -> str | None:

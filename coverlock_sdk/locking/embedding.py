@@ -9,16 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.errors import CoverLockError, PluginError, UnregisteredWarning
-from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.images.resampling import resample
-from coverlock_sdk.locking.hardening import MOST_COST, hardening
+from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted, hardener_of
 from coverlock_sdk.locking.lock import FAINT, Lock, Terms
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
@@ -74,8 +73,13 @@ class Binder:
         if rounds < 1:
             raise CoverLockError(f"a picture is marked in at least one round, not in {rounds}")
         self.networks, self.lock, self.psnr, self.rounds = networks, lock, psnr, rounds
-        self.harden = harden and isinstance(lock.hash, OctaveCode)
+        self.harden = harden
         self._warned = False
+
+    @cached_property
+    def _hardener(self) -> Hardener | None:
+        """What hardens pictures, if they are to be hardened and the hash allows it."""
+        return hardener_of(self.lock.hash) if self.harden and self.lock.hash else None
 
     def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
@@ -84,9 +88,9 @@ class Binder:
         """
         self._warn_if_unregistered()
         works = self._begin(pictures, messages)
-        self._settle(works, self.harden)
-        if self.harden:
-            self._settle([work for work in works if not work.result.verdict.accepted], False)
+        self._settle(works, self._hardener)
+        if self._hardener:
+            self._settle([work for work in works if not work.result.verdict.accepted], None)
         return [self._finished(work) for work in works]
 
     def _finished(self, work: _Work) -> Marked:
@@ -102,7 +106,7 @@ class Binder:
         lock.registry.remember(terms.name, terms.key, lock.hash, code)
         return replace(marked, alike=alike)
 
-    def _settle(self, works: Sequence[_Work], harden: bool) -> None:
+    def _settle(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
         """Embed into each picture until its code settles or repeats itself.
 
         A hardened picture that is accepted is left alone: later rounds would not improve it.
@@ -112,12 +116,12 @@ class Binder:
         for _ in range(self.rounds):
             if not works:
                 break
-            self._embed(works, harden)
+            self._embed(works, hardener)
             works = [
                 work
                 for work in works
                 if work.code.tobytes() not in work.tried
-                and not (harden and work.result.verdict.accepted)
+                and not (hardener and work.result.verdict.accepted)
             ]
 
     def _warn_if_unregistered(self) -> None:
@@ -126,10 +130,13 @@ class Binder:
         if image_hash is None or image_hash.registers or self._warned:
             return
         self._warned = True
+        unhardened = (
+            "" if self._hardener or not self.harden else "marked pictures are not hardened, "
+        )
         warnings.warn(
             f"the hash '{image_hash.name}' cannot register: crops and turns are read as if they "
-            "were the whole picture, marked pictures are not hardened, and no bound says how far "
-            "a forger without the key can get",
+            f"were the whole picture, {unhardened}and no bound says how far a forger without the "
+            "key can get",
             UnregisteredWarning,
             stacklevel=5,
         )
@@ -153,13 +160,14 @@ class Binder:
             works.append(_Work(pictures[row], views[row], terms, salt, code, strength))
         return works
 
-    def _embed(self, works: Sequence[_Work], harden: bool) -> None:
+    def _embed(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
         """Embed once into each picture."""
         payloads = np.stack([self.lock.payload(work.terms.message, work.code) for work in works])
         residuals = self.networks.residuals([work.view for work in works], payloads)
         for work, payload, residual in zip(works, payloads, residuals, strict=True):
             mark = self._strength(work.original, residual) * residual
-            self._carry(work, payload, self._hardened(work, mark) if harden else (mark,))
+            added = self._hardened(hardener, work, mark) if hardener else (mark,)
+            self._carry(work, payload, added)
 
     def _strength(self, picture: Picture, residual: Images) -> np.float32:
         """What to multiply a residual by, so that the marked picture has the quality aimed at."""
@@ -168,22 +176,20 @@ class Binder:
         allowed = 10 ** (-self.psnr / 10) - picture.rounding
         return np.float32((allowed / max(picture.energy_of(residual), 1e-12)) ** 0.5)
 
-    def _hardened(self, work: _Work, residual: Images) -> tuple[Images, ...]:
+    def _hardened(self, hardener: Hardener, work: _Work, residual: Images) -> tuple[Images, ...]:
         """A mark, and what moves the picture so that its code stays under distortions.
 
         The payload is in the mark already and stays as it is, so bits that embedding has moved are
         moved back to where the payload wants them. Half a decibel is the most this may cost.
         """
-        code, picture, code_map = self.lock.hash, work.original, work.terms.code_map
-        assert isinstance(code, OctaveCode)
+        picture, code_map = work.original, work.terms.code_map
         energy = picture.energy_of(residual) + picture.rounding
-        move = hardening(
-            code,
-            resample(work.foreseen(residual), code.input_size),
+        wanted = Wanted(
             code_map.directions(work.salt),
             2 * (work.code ^ code_map.pads[work.salt]).astype(np.float32) - 1,
             energy * (10 ** (1.1 * MOST_COST / 10) - 1),
         )
+        move = hardener(work.foreseen(residual), wanted)
         for strength in (1.0, 0.9, 0.8, 0.6, 0.4):
             part = move * np.float32(strength)
             added = (residual + part,) if part.shape == residual.shape else (residual, part)

@@ -2,17 +2,23 @@
 
 Ours, not the paper's. The embedder may change the picture, so it can push those numbers whose signs
 lock the message away from zero. For a linear code the least change that does it is the solution of
-a small linear system.
+a small linear system. For a network it is found by a few steps along the gradient.
 
 Margins help a forger too, because he aims at the same bits, so they are kept small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
 from coverlock_sdk.arrays import Images, Logits
+from coverlock_sdk.contract import Differentiable, ImageHash
 from coverlock_sdk.hashing.octave import OctaveCode
+from coverlock_sdk.images.resampling import resample, window_matrix
 from coverlock_sdk.threads import one_thread
 
 MOST_COST = 0.5
@@ -21,23 +27,85 @@ MOST_COST = 0.5
 MARGIN = 0.3
 """How far from zero numbers are to be, in multiples of the picture's typical one."""
 
+STEPS, PACE, MOMENTUM = 8, 0.35, 0.5
+"""Of the search along the gradient. A step makes up for the share ``PACE`` of what is lacking, if
+the hash were linear."""
+
+CROPS = (1.0, 0.8)
+"""Shares of the picture's area that a network is shown, in turn."""
+
+ENOUGH = 0.65
+"""The search ends at this share of the longest change allowed."""
+
+
+class Wanted(NamedTuple):
+    """What a picture's code is to be, and what that may cost."""
+
+    directions: Logits
+    """(dimensions, bits): the code times these are the numbers whose signs lock the message."""
+    signs: Logits
+    """(bits,) of -1 and 1."""
+    mean_square: float
+    """The most that a change may have."""
+
+
+Hardener = Callable[[Images, Wanted], Images]
+"""What to add to a marked picture (3, H, W): a change of its size or of the size of the code."""
+
+
+def hardener_of(image_hash: ImageHash) -> Hardener | None:
+    """The hardener that suits a hash; None if it is neither linear nor has gradients."""
+    if isinstance(image_hash, OctaveCode):
+        return partial(least_change, image_hash)
+    gradients = image_hash.differentiable()
+    return gradients and partial(change_along_gradients, gradients, image_hash.input_size)
+
 
 @one_thread
-def hardening(
-    code: OctaveCode, seen: Images, directions: Logits, signs: Logits, mean_square: float
-) -> Images:
-    """The change (3, 128, 128) of a picture, as the code sees it, that gives bits their margins.
-
-    The code times ``directions`` (dimensions, bits) is to have ``signs``. The change has at most
-    ``mean_square``.
-    """
-    shown = code.logits(seen[None])[0] @ directions
+def least_change(code: OctaveCode, view: Images, wanted: Wanted) -> Images:
+    """The change (3, 128, 128), as the code sees the picture, that gives bits their margins."""
+    directions, signs, mean_square = wanted
+    shown = code.logits(resample(view, code.input_size)[None])[0] @ directions
     margin = MARGIN * np.sqrt(np.square(shown).mean())
     lacks = signs * np.maximum(margin - signs * shown, 0)
     products = directions.T @ code.gram @ directions
     products += 1e-6 * np.trace(products) / len(products) * np.eye(len(products))
     steps = np.linalg.solve(products, lacks).astype(np.float32)
     change = code.pull_back(directions @ steps)
-    longest = (mean_square * change.size) ** 0.5
-    length = max(float(np.linalg.norm(change)), 1e-12)
-    return change * np.float32(min(1.0, longest / length))
+    return _at_most(change, (mean_square * change.size) ** 0.5)
+
+
+def change_along_gradients(
+    hashed: Differentiable, size: tuple[int, int], view: Images, wanted: Wanted
+) -> Images:
+    """A change that pushes the numbers of a network, on the picture as it is and cropped."""
+    change, drift = np.zeros_like(view), np.zeros_like(view)
+    longest = (wanted.mean_square * view.size) ** 0.5
+    for step in range(STEPS):
+        push = _push(hashed, size, view + change, wanted, CROPS[step % len(CROPS)])
+        drift = MOMENTUM * drift + _at_most(push, longest / 2)
+        change = _at_most(change + drift, longest)
+        if np.linalg.norm(change) >= ENOUGH * longest:
+            break
+    return change
+
+
+def _push(
+    hashed: Differentiable, size: tuple[int, int], view: Images, wanted: Wanted, area: float
+) -> Images:
+    """A step along the gradient, on the middle of a picture."""
+    rows, columns = (
+        window_matrix(source, target, area**0.5)
+        for source, target in zip(view.shape[1:], size, strict=True)
+    )
+    logits, gradient = hashed(np.matmul(np.matmul(rows, view), columns.T)[None])
+    margin = MARGIN * np.sqrt(np.square(logits).mean())
+    lacks = np.maximum(margin - wanted.signs * (logits[0] @ wanted.directions), 0)
+    [found] = gradient((wanted.directions @ (wanted.signs * lacks))[None])
+    push: Images = np.matmul(np.matmul(rows.T, found), columns)
+    share = PACE * np.square(lacks).sum() / max(np.square(push).sum(), 1e-20)
+    return push * np.float32(share)
+
+
+def _at_most(change: Images, longest: float) -> Images:
+    return change * np.float32(min(1.0, longest / max(float(np.linalg.norm(change)), 1e-12)))

@@ -4,7 +4,7 @@ import pytest
 from coverlock_sdk import ImageHash
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.code_maps import CodeMap, Rotation, code_map
-from coverlock_sdk.locking.hardening import hardening
+from coverlock_sdk.locking.hardening import Wanted, least_change
 from coverlock_sdk.locking.keys import Key
 from coverlock_sdk.testing import natural_pictures
 from experiments import key_learners as learners
@@ -86,7 +86,8 @@ def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
     pictures = learners.released(octave.code(picture), locked)
     salt = int(pictures.salts[0])
     seen = locked.seen(pictures.codes)[0, salt]
-    done = hardening(octave, picture, locked.directions(salt), np.sign(seen), 1.0)
+    wanted = Wanted(locked.directions(salt), np.sign(seen), 1.0)
+    done = least_change(octave, picture, wanted)
     monkeypatch.setattr(learners, "ROUNDING", 0.0)
     monkeypatch.setattr(learners, "MOST_COST", 100.0)
     [added] = learners.hardened(pictures, locked, octave, 0)

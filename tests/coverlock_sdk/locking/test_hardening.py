@@ -6,7 +6,9 @@ import pytest
 from coverlock_sdk import CoverLock, wrap
 from coverlock_sdk.errors import UnregisteredWarning
 from coverlock_sdk.images.distortions import EVALUATION
+from coverlock_sdk.images.resampling import resample_matrix
 from coverlock_sdk.locking.hardening import MOST_COST
+from tests.toy_bundle import SEEN, ProjectionHash, projection
 
 
 def code_errors(lock, marks):
@@ -41,6 +43,31 @@ def test_a_hardened_code_survives_more_and_costs_little(additive, photos, key, k
         )
         assert after.psnr >= before.psnr - MOST_COST - 0.02
     assert locks[False].verify(marks[True][0].picture, "studio")
+
+
+class ProjectionWithGradients(ProjectionHash):
+    def differentiable(self):
+        shrink = resample_matrix(self.input_size[0], SEEN)
+
+        def gradient(weights):
+            thumbnails = (weights @ projection().T).reshape(-1, 1, SEEN, SEEN)
+            return np.repeat(shrink.T @ thumbnails @ shrink / 3, 3, axis=1)
+
+        return lambda images: (self.logits(images), gradient)
+
+
+def test_a_hash_with_gradients_is_hardened_too(additive, photos, key):
+    locks = {
+        harden: CoverLock(hash=ProjectionWithGradients(), key=key, harden=harden).protect(additive)
+        for harden in (False, True)
+    }
+    errors = {}
+    for harden, lock in locks.items():
+        with pytest.warns(UnregisteredWarning, match="whole picture, and no bound"):
+            marks = [lock.mark(photo, "studio") for photo in photos[:3]]
+        assert all(mark.verdict for mark in marks)
+        errors[harden] = code_errors(lock, marks)
+    assert errors[True] <= 0.7 * errors[False]
 
 
 def test_a_hash_that_cannot_register_says_once_what_that_costs(additive, photos):
