@@ -137,6 +137,7 @@ PLACES = {
     "lengths": ("lengths", "experiments.headline:HEADLINE"),
     "lengths-robustness": ("lengths", "experiments.headline:ROBUSTNESS"),
     "paper": ("paper", "experiments.headline:HEADLINE"),
+    "paper-robustness": ("paper", "experiments.headline:ROBUSTNESS"),
     "paper-split": ("paper", "experiments.headline:SPLIT"),
     "overlaid": ("forgers", "experiments.forgers:OVERLAID"),
     "robustness": ("headline", "experiments.headline:ROBUSTNESS"),
