@@ -108,7 +108,10 @@ class Engine:
     def misfit(self, gpu: Gpu, version: str) -> str | None:
         """Why this engine cannot run on ``gpu`` with ``version`` of its library, if so."""
         if self.architecture is None and not gpu.is_rtx:
-            return f"{self.target} serves RTX GPUs from Ampere on, and this is {gpu.name}"
+            return (
+                f"{self.target} serves RTX GPUs from Ampere on, and this is {gpu.name}: "
+                "compile the bundle here with '--target tensorrt'"
+            )
         if self.architecture not in (None, gpu.architecture):
             return f"it was built for {self.architecture}, and {gpu.name} is {gpu.architecture}"
         if version != self.version:
