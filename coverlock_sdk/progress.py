@@ -45,6 +45,16 @@ def progress(
 
 
 @contextmanager
+def working(label: str) -> Iterator[None]:
+    """Say on standard error what takes so long: a spinner on a terminal, or a line in a log."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.print(label, highlight=False)
+    with console.status(label):
+        yield
+
+
+@contextmanager
 def step_progress(
     label: str,
     steps: int,

@@ -1,4 +1,4 @@
-# Verification of folders and Parquet files on NVIDIA GPUs, with CUDA and cuDNN from NVIDIA's image:
+# Verification of folders and Parquet files on NVIDIA GPUs, with CUDA and TensorRT from NVIDIA's image:
 #   docker build -f docker/gpu.Dockerfile -t coverlock-gpu .
 #   docker run --gpus all -v ./bundle:/bundle:ro -v ./pictures:/pictures:ro coverlock-gpu \
 #       verify /pictures --bundle /bundle --id order-4711

@@ -36,7 +36,7 @@ step() { # NAME COMMAND...
     shift
     if "$@" >"$log" 2>&1; then
         status=passed
-    elif grep -qE "pip install|is not installed|has no TensorRT engine" "$log"; then
+    elif grep -qE "pip install|is not installed|has no TensorRT engine|serves RTX GPUs" "$log"; then
         status=skipped # what is missing is named in the detail
     fi
     detail=$(grep -v '^$' "$log" | tail -n 1)
@@ -50,7 +50,14 @@ on_gpu() { # like step, where there is a GPU
 
 coverlock() { "$python" -m coverlock_sdk "$@"; }
 
-agreement() { "$python" "$here/bit_agreement.py" "$bundle" "$work/marked" "$@"; }
+verified() { # NAME BUNDLE RUNTIME PRECISION
+    local name=$1 run=step
+    shift
+    [ "$2" = cpu ] || run=on_gpu
+    $run "$name" coverlock verify "$work/marked" --bundle "$1" --runtime "$2:$3" \
+        --trust "$signer" --id gpu-check
+    $run "$name bits" "$python" "$here/bit_agreement.py" "$1" "$work/marked" "$2" "$3" "$signer"
+}
 
 gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1) || gpu=""
 cp -r "$bundle" "$work/bundle" || exit 2
@@ -61,35 +68,35 @@ precisions=$("$python" -c 'import json, sys; print(*json.load(open(sys.argv[1]))
 
 step "sign" coverlock sign "$bundle" --key "$work/signing.key" --new-key
 on_gpu "pytest -m gpu" "$python" -m pytest -q -m gpu tests
-for precision in $precisions; do
-    on_gpu "compile $precision" coverlock compile "$bundle" \
-        --precision "$precision" --trust "$signer"
-    on_gpu "sign $precision" coverlock sign "$bundle" --key "$work/signing.key"
-done
 step "mark" coverlock embed "$photos" -o "$work/marked" --bundle "$bundle" --id gpu-check
 for precision in $precisions; do
-    step "cpu $precision" coverlock verify "$work/marked" --bundle "$bundle" \
-        --runtime "cpu:$precision" --trust "$signer" --id gpu-check
-    step "cpu $precision bits" agreement cpu "$precision" "$signer"
-    for runtime in cuda tensorrt; do
-        on_gpu "$runtime $precision" coverlock verify "$work/marked" --bundle "$bundle" \
-            --runtime "$runtime:$precision" --trust "$signer" --id gpu-check
-        on_gpu "$runtime $precision bits" agreement "$runtime" "$precision" "$signer"
-    done
+    verified "cpu $precision" "$bundle" cpu "$precision"
+    verified "cuda $precision" "$bundle" cuda "$precision"
 done
-on_gpu "latency" coverlock bench latency "$bundle" --images "$photos" --clock wall \
-    --trust "$signer" --out "$work/latency.json"
+for target in tensorrt tensorrt-rtx; do
+    engines="$work/$target"
+    cp -r "$bundle" "$engines"
+    for precision in $precisions; do
+        on_gpu "compile $target $precision" coverlock compile "$engines" --target "$target" \
+            --precision "$precision" --trust "$signer"
+        on_gpu "sign $target $precision" coverlock sign "$engines" --key "$work/signing.key"
+        verified "$target $precision" "$engines" tensorrt "$precision"
+    done
+    on_gpu "latency $target" coverlock bench latency "$engines" --images "$photos" --clock wall \
+        --trust "$signer" --out "$engines.json"
+done
 
-"$python" - "$steps" "$result" "$gpu" "$work/latency.json" <<'PYTHON'
+"$python" - "$steps" "$result" "$gpu" "$work"/tensorrt{,-rtx}.json <<'PYTHON'
 import json
 import sys
 from pathlib import Path
 
 from coverlock_bench.results import write_result
 
-steps, result, gpu, latency = sys.argv[1:]
+steps, result, gpu, *latency = sys.argv[1:]
 rows = [json.loads(line) for line in Path(steps).read_text().splitlines()]
-timed = json.loads(Path(latency).read_text())["figures"] if Path(latency).exists() else None
+files = [file for file in map(Path, latency) if file.exists()]
+timed = {file.stem: json.loads(file.read_text())["figures"] for file in files}
 figures = {"steps": rows, "latency": timed}
 write_result(Path(result), "scripts/gpu_check.sh", {"gpu": gpu or None}, figures)
 PYTHON

@@ -1,7 +1,9 @@
 """Compiled engines of a bundle: what each was built for, and whether this machine may run it.
 
-A TensorRT-RTX engine is executable code for RTX GPUs and one version of TensorRT-RTX. It is
-loaded only from a bundle whose signature was checked, and only where it belongs. The driver itself
+NVIDIA has two compilers. ``tensorrt-rtx`` builds for all RTX GPUs from Ampere on and needs none
+itself; ``tensorrt`` builds for the kind of GPU that it runs on, such as an A100 or H100. An engine
+is executable code for one version of its compiler's library. It is loaded only from a bundle whose
+signature was checked, and only where it belongs. The driver itself
 says which GPU there is: ONNX Runtime lists CUDA wherever it was compiled in, and merely
 constructing a TensorRT runtime crashes the process where there is no driver.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 _COMPUTE_CAPABILITY = (75, 76)  # CUdevice_attribute: major and minor
 
@@ -21,6 +24,12 @@ class Gpu:
 
     name: str
     compute_capability: tuple[int, int]
+
+    @property
+    def architecture(self) -> str:
+        """What compiled code is built for, such as ``sm90``."""
+        major, minor = self.compute_capability
+        return f"sm{major}{minor}"
 
     @property
     def is_rtx(self) -> bool:
@@ -63,6 +72,16 @@ def _check(code: int) -> None:
         raise NoGpuError(f"the NVIDIA driver answers with error {code}")
 
 
+Target = Literal["tensorrt-rtx", "tensorrt"]
+TARGETS: tuple[Target, ...] = get_args(Target)
+
+PACKAGES: dict[Target, tuple[str, str]] = {
+    "tensorrt-rtx": ("tensorrt_rtx", "rtx"),
+    "tensorrt": ("tensorrt", "tensorrt"),
+}
+"""NVIDIA's Python module for each target, and our extra that installs it."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """An engine as the manifest describes it; the fields are what it is cached under."""
@@ -71,22 +90,30 @@ class Engine:
     precision: str
     source: str
     """SHA-256 of the ONNX file it was built from."""
+    target: Target
     version: str
-    """Of the TensorRT-RTX that built it."""
+    """Of the library that built it."""
     batches: tuple[int, int, int]
     """Smallest, usual and largest batch."""
+    architecture: str | None = None
+    """Of the GPU that it was built on; None where it runs on every RTX GPU."""
 
     @property
     def file(self) -> str:
         """Where the engine lies in its bundle: a change of any field is another file."""
         batches = "-".join(map(str, self.batches))
-        built = f"{self.source[:12]}.rtx-{self.version}.{batches}"
-        return f"engines/{self.graph}.{self.precision}.{built}.plan"
+        built = f"{self.target}-{self.version}.{self.architecture or 'rtx'}.{batches}"
+        return f"engines/{self.graph}.{self.precision}.{self.source[:12]}.{built}.plan"
 
     def misfit(self, gpu: Gpu, version: str) -> str | None:
-        """Why this engine cannot run on ``gpu`` with ``version`` of TensorRT-RTX, if so."""
-        if not gpu.is_rtx:
-            return f"TensorRT-RTX serves RTX GPUs from Ampere on, and this is {gpu.name}"
+        """Why this engine cannot run on ``gpu`` with ``version`` of its library, if so."""
+        if self.architecture is None and not gpu.is_rtx:
+            return (
+                f"{self.target} serves RTX GPUs from Ampere on, and this is {gpu.name}: "
+                "compile the bundle here with '--target tensorrt'"
+            )
+        if self.architecture not in (None, gpu.architecture):
+            return f"it was built for {self.architecture}, and {gpu.name} is {gpu.architecture}"
         if version != self.version:
-            return f"it was built by TensorRT-RTX {self.version}, and {version} is installed"
+            return f"it was built by {self.target} {self.version}, and {version} is installed"
         return None

@@ -69,8 +69,9 @@ def fetch(names: tuple[str, ...], as_json: bool) -> None:
     manager = plugin_manager()
     chosen = [manager.get("asset", name) for name in names or manager.names("asset")]
     if names:
+        verbs = {a.name: "was already in" if a.is_present else "is now in" for a in chosen}
         fetched = {asset.name: str(_fetch(asset)) for asset in chosen}
-        lines = (f"{a.name} is in {fetched[a.name]}: {a.description}" for a in chosen)
+        lines = (f"{a.name} {verbs[a.name]} {fetched[a.name]}: {a.description}" for a in chosen)
         answer(fetched, as_json, *lines)
         return
     answer_table(

@@ -153,7 +153,7 @@ def explained(name: str) -> Iterator[None]:
     except UnidentifiedImageError:
         raise PictureError(
             f"{name} is not a picture, or in none of the formats that are read "
-            "(JPEG, PNG, WebP, AVIF, TIFF, GIF, HEIC)"
+            "(JPEG, PNG, WebP, AVIF, TIFF, GIF, HEIC): save it as PNG"
         ) from None
     except MemoryError:
         raise PictureError(f"{name} does not fit into memory") from None

@@ -21,19 +21,13 @@ FloatArray = npt.NDArray[np.float32]
 @lru_cache(maxsize=32)
 def resample_matrix(source: int, target: int) -> FloatArray:
     """Weights (target, source) that bring an axis of ``source`` samples to ``target``."""
-    matrix = window_matrix(source, target, 1.0)
-    matrix.setflags(write=False)
-    return matrix
-
-
-def window_matrix(source: int, target: int, zoom: float) -> FloatArray:
-    """Weights (target, source) that bring the central share ``zoom`` of an axis to ``target``."""
-    scale = zoom * source / target
-    centres = (1 - zoom) * source / 2 + (np.arange(target)[:, None] + 0.5) * scale
+    scale = source / target
+    centres = (np.arange(target)[:, None] + 0.5) * scale
     # When shrinking, the triangle is widened by the scale, which is the antialiasing.
     distances = abs(np.arange(source) + 0.5 - centres) / max(scale, 1.0)
     weights = (1.0 - distances).clip(min=0.0)
     matrix: FloatArray = (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+    matrix.setflags(write=False)
     return matrix
 
 

@@ -17,6 +17,9 @@ from coverlock_sdk.errors import MessageError
 
 MAX_WEIGHT = 64
 
+MOST_DOUBLINGS = 512
+"""Coins after which counts are scaled down: at 1,024 a float overflows."""
+
 Weights = npt.NDArray[np.int64]
 
 
@@ -69,13 +72,13 @@ def soft_tail(weights: Weights, heads: float = 0.5) -> npt.NDArray[np.float64]:
 
     Only positive numbers are added, so even a tail of 1e-70 has full relative precision.
     """
-    odds, length = heads / (1 - heads), 1
-    distribution = np.zeros(int(weights.sum()) + 1)
+    distribution, length = np.zeros(int(weights.sum()) + 1), 1
     distribution[0] = 1.0
     for weight in np.sort(weights):
-        distribution[weight : weight + length] += odds * distribution[:length]
+        won = heads * distribution[:length]
+        distribution[:length] *= 1 - heads
+        distribution[weight : weight + length] += won
         length += int(weight)
-    distribution *= (1 - heads) ** len(weights)
     tail: npt.NDArray[np.float64] = np.cumsum(distribution[::-1])[::-1]
     return np.minimum(tail, 1.0)
 
@@ -87,12 +90,14 @@ def hard_p_value(matches: npt.NDArray[np.bool_]) -> float:
 
 def soft_p_value(matches: npt.NDArray[np.bool_], weights: Weights) -> float:
     """The p-value when matches are weighed: how often fair coins miss so much, or less."""
-    missed = int(weights[~matches].sum())
+    missed, halvings = int(weights[~matches].sum()), len(weights)
     chances = np.zeros(missed + 1)
     chances[0] = 1.0
-    for weight in np.sort(weights[weights <= missed]):
+    for tossed, weight in enumerate(np.sort(weights[weights <= missed]), 1):
         chances[weight:] += chances[: missed + 1 - weight].copy()
-    return float(min(1.0, chances.cumsum()[-1] * 0.5 ** len(weights)))
+        if tossed % MOST_DOUBLINGS == 0:
+            chances, halvings = np.ldexp(chances, -MOST_DOUBLINGS), halvings - MOST_DOUBLINGS
+    return min(1.0, math.ldexp(chances.cumsum()[-1], -halvings))
 
 
 def corrected(p_value: float, tries: float) -> float:

@@ -1,4 +1,4 @@
-"""OpenVINO, the fastest of the runtimes on most processors."""
+"""OpenVINO, on the processor."""
 
 from __future__ import annotations
 

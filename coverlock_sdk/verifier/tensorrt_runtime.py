@@ -1,4 +1,4 @@
-"""TensorRT-RTX: engines that a vendor compiled for RTX GPUs.
+"""TensorRT and TensorRT-RTX: engines that were compiled for this kind of GPU.
 
 Batches are filled up to a few sizes, for each of which TensorRT-RTX records a CUDA graph.
 """
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS, Bundle
-from coverlock_sdk.bundles.engines import Engine, Gpu, NoGpuError, first_gpu
+from coverlock_sdk.bundles.engines import PACKAGES, Engine, Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import EngineError, RuntimeUnavailableError, needs
 
 
@@ -40,23 +40,25 @@ def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> Tensor
         gpu = first_gpu()
     except NoGpuError as reason:
         raise RuntimeUnavailableError(str(reason)) from None
-    with needs("this runtime", "TensorRT-RTX", "rtx", RuntimeUnavailableError):
-        import tensorrt_rtx
-
-        cuda = Cuda()
     misfits = []
     for engine in engines:
-        misfit = engine.misfit(gpu, tensorrt_rtx.__version__)
-        if misfit is None:
-            try:
-                plan = bundle.read(engine.file)
-                return TensorRtRuntime(tensorrt_rtx, cuda, engine, plan, gpu)
-            except MemoryError:
-                misfit = f"{gpu.name} has no memory left for batches of {engine.batches[2]}"
-            except EngineError as error:
-                misfit = str(error)
+        try:
+            return _opened(bundle, engine, gpu)
+        except MemoryError:
+            misfit = f"{gpu.name} has no memory left for batches of {engine.batches[2]}"
+        except EngineError as error:
+            misfit = str(error)
         misfits.append(f"{engine.file}: {misfit}")
     raise RuntimeUnavailableError("no engine of the bundle fits: " + "; ".join(misfits))
+
+
+def _opened(bundle: Bundle, engine: Engine, gpu: Gpu) -> TensorRtRuntime:
+    module, extra = PACKAGES[engine.target]
+    with needs("this runtime", engine.target, extra, EngineError):
+        library, cuda = import_module(module), Cuda()
+    if misfit := engine.misfit(gpu, library.__version__):
+        raise EngineError(misfit)
+    return TensorRtRuntime(library, cuda, engine, bundle.read(engine.file), gpu)
 
 
 class TensorRtRuntime:
@@ -65,15 +67,15 @@ class TensorRtRuntime:
     name = "tensorrt"
 
     def __init__(self, library: Any, cuda: Cuda, engine: Engine, plan: bytes, gpu: Gpu) -> None:
-        self.providers: tuple[str, ...] = (f"TensorRT-RTX {engine.version}", gpu.name)
+        self.providers: tuple[str, ...] = (f"{engine.target} {engine.version}", gpu.name)
         self._lock = threading.Lock()
         self._logger = library.Logger(library.Logger.ERROR)
         self._runtime = library.Runtime(self._logger)
         self._engine = self._runtime.deserialize_cuda_engine(plan)
         if self._engine is None:
-            raise EngineError("TensorRT-RTX does not accept it here: compile the bundle again")
+            raise EngineError(f"{engine.target} does not accept it here: compile the bundle again")
         self._smallest, _, self._largest = engine.batches
-        self._library = library
+        self._library, self._target = library, engine.target
         self._contexts: dict[int, Any] = {}
         self._buffers: dict[str, Buffer] = {}
         self._cuda = cuda
@@ -115,7 +117,7 @@ class TensorRtRuntime:
         pictures.host[count:size] = 0
         self._copy(pictures.device, pictures.address, pictures.host[:size].nbytes, "HostToDevice")
         if not context.execute_async_v3(int(self._stream)):
-            raise EngineError(f"TensorRT-RTX failed on a batch of {size} pictures")
+            raise EngineError(f"TensorRT failed on a batch of {size} pictures")
         outputs = [self._buffers[name] for name in OUTPUTS]
         for output in outputs:
             self._copy(output.address, output.device, output.host[:size].nbytes, "DeviceToHost")
@@ -130,9 +132,11 @@ class TensorRtRuntime:
     def _context(self, size: int) -> Any:
         """The execution context of one batch size: what it recorded stays valid."""
         if size not in self._contexts:
-            config = self._engine.create_runtime_config()
-            config.cuda_graph_strategy = self._library.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
-            context = self._engine.create_execution_context(config)
+            settings = []
+            if self._target == "tensorrt-rtx":
+                [config] = settings = [self._engine.create_runtime_config()]
+                config.cuda_graph_strategy = self._library.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
+            context = self._engine.create_execution_context(*settings)
             if context is None:
                 raise MemoryError("the GPU has no memory left for an execution context")
             context.set_input_shape(INPUT, (size, *self._buffers[INPUT].host.shape[1:]))

@@ -87,11 +87,11 @@ class Verifier(PictureVerifier):
     ) -> Verifier:
         """Open the bundle in a folder.
 
-        ``runtime`` is "tensorrt", "cuda", "openvino" or "cpu"; "auto" takes the first of them that
-        works here. ``key`` is a ``Key``, a ``Keyring`` or a key file, and never comes from the
-        bundle. ``trust`` names the files of public keys of which one must have signed it, or "any"
-        for a bundle that needs no check. ``registry`` is that of ``wrap``: a picture must also be
-        one that it remembers.
+        ``runtime`` is "tensorrt", "cuda", "openvino" or "cpu"; "auto" times those that work here
+        and takes the fastest for single pictures. ``key`` is a ``Key``, a ``Keyring`` or a key
+        file, and never comes from the bundle. ``trust`` names the files of public keys of which one
+        must have signed it, or "any" for a bundle that needs no check. ``registry`` is that of
+        ``wrap``: a picture must also be one that it remembers.
         """
         bundle = Bundle.given(bundle, trust)
         lock = bundle_lock(bundle, key, settings.fpr, registry)

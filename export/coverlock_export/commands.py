@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from coverlock_export.tensorrt import BATCHES, compile_bundle
 from coverlock_sdk.bundles.bundle import LONGEST_VERSION, Bundle
+from coverlock_sdk.bundles.engines import TARGETS, Target
 from coverlock_sdk.bundles.signing import SIGNATURE
 from coverlock_sdk.cli.options import Trusted, json_option, open_lock, path_option, trust_option
 from coverlock_sdk.cli.output import print_json
@@ -18,6 +18,7 @@ from coverlock_sdk.images.folders import find_pictures
 from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
+from coverlock_sdk.progress import working
 
 PRECISIONS = ("fp32", "fp16", "int8")
 
@@ -101,6 +102,9 @@ def export(
 @click.command("compile")
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option(
+    "--target", type=click.Choice(TARGETS), default="tensorrt-rtx", help="What to build for."
+)
+@click.option(
     "--precision",
     "precisions",
     multiple=True,
@@ -117,15 +121,17 @@ def export(
 @json_option
 def compile_command(
     folder: Path,
+    target: Target,
     precisions: tuple[str, ...],
     batches: tuple[int, int, int],
     trust: Trusted,
     as_json: bool,
 ) -> None:
-    """Build TensorRT-RTX engines from the verification graph of BUNDLE and put them into it.
+    """Build TensorRT engines from the verification graph of BUNDLE and put them into it.
 
-    They run on every RTX GPU from Ampere on, and no GPU is needed to build them. An existing engine
-    is kept. A signed bundle needs --trust.
+    'tensorrt-rtx' builds for every RTX GPU from Ampere on and needs no GPU. 'tensorrt' builds for
+    the kind of GPU in this machine, such as an A100 or H100. An existing engine is kept. A signed
+    bundle needs --trust.
     """
     signed = (folder / SIGNATURE).exists()
     if signed and trust is None:
@@ -137,8 +143,8 @@ def compile_command(
     if not precisions:
         bundle.file()  # or an error that says why there is no such graph
         precisions = tuple(bundle.manifest.graphs["verify"])
-    with Console(stderr=True).status("TensorRT-RTX is building"):
-        made = list(compile_bundle(bundle, {"verify": list(precisions)}, batches))
+    with working(f"{target} is building"):
+        made = list(compile_bundle(bundle, {"verify": list(precisions)}, batches, target))
     if as_json:
         print_json([{"file": c.engine.file, **asdict(c.engine), "built": c.built} for c in made])
     else:

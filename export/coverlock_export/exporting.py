@@ -36,7 +36,7 @@ from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import embed
-from coverlock_sdk.progress import progress
+from coverlock_sdk.progress import progress, working
 from coverlock_sdk.verifier.onnx_runtime import cpu_session
 
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -96,20 +96,21 @@ def export_bundle(request: Request, out: Path) -> Bundle:
             read(photo)  # to stop at a damaged one now rather than after minutes of work
         main = "hash" if decoder is None else "verify"
         graphs: dict[str, dict[str, str]] = {main: {}}
-        made = _precisions(request, network, calibration)
-        for precision, graph in progress(made, "exporting graphs", len(request.precisions)):
+        for precision, graph in _precisions(request, network, calibration):
             file = f"{main}.onnx" if precision == "fp32" else f"{main}.{precision}.onnx"
             (folder / file).write_bytes(serialise(graph))
             graphs[main][precision] = file
         samples = _stack(photos[:ENCODER_PHOTOS], request.size)
-        encoder, exactness = export_encoder(request.lock.watermark, samples, request.seed)
+        with working("exporting the encoder"):
+            encoder, exactness = export_encoder(request.lock.watermark, samples, request.seed)
         if encoder is not None:
             (folder / "embed.onnx").write_bytes(encoder)
             graphs["embed"] = {"fp32": "embed.onnx"}
             if not request.hash.registers:
                 # Embedding asks for the hash more often than for the decoder.
                 hashing, name = _network(request, None), f"'{request.hash.name}'"
-                graph = export_graph(hashing, [_example(request)], [INPUT], OUTPUTS[1:], name)
+                with working("exporting the hash"):
+                    graph = export_graph(hashing, [_example(request)], [INPUT], OUTPUTS[1:], name)
                 (folder / "hash.onnx").write_bytes(serialise(graph))
                 graphs["hash"] = {"fp32": "hash.onnx"}
         manifest = _manifest(request, graphs, plugin)
@@ -150,12 +151,17 @@ def _precisions(
     """The graphs that were asked for, each with its precision."""
     name = f"'{request.lock.watermark.name}' with '{request.hash.name}'"
     outputs = OUTPUTS[1:] if network.decoder is None else OUTPUTS
-    master = export_graph(network, [_example(request)], [INPUT], outputs, name)
+    with working("exporting fp32"):
+        master = export_graph(network, [_example(request)], [INPUT], outputs, name)
     yield "fp32", master
     if "fp16" in request.precisions:
-        yield "fp16", to_fp16(master)
+        with working("exporting fp16"):
+            half = to_fp16(master)
+        yield "fp16", half
     if "int8" in request.precisions:
-        yield "int8", to_int8(master, _stack(calibration, request.size))
+        with working("exporting int8"):
+            eighth = to_int8(master, _stack(calibration, request.size))
+        yield "int8", eighth
 
 
 def _torch_answers(network: nn.Module) -> Run:

@@ -58,9 +58,11 @@ class Trial:
         """Mark every other of ``photos`` with a random message."""
         shape = len(photos), lock.bits
         messages = np.random.default_rng(seed).integers(0, 2, shape, dtype=np.uint8)
-        images = [read(photo).to_bytes(working_size(lock.watermark)) for photo in photos]
-        for row in progress(range(len(photos))[MARKED], "marking every other photo"):
-            images[row] = lock.mark(images[row], messages[row]).picture
+        images = []
+        for row, photo in enumerate(progress(photos, "marking every other photo")):
+            images.append(read(photo).to_bytes(working_size(lock.watermark)))
+            if row in range(len(photos))[MARKED]:
+                images[row] = lock.mark(images[row], messages[row]).picture
         return cls(lock, np.stack(images), messages)
 
     def run(self, network: Run, name: str) -> Answers:

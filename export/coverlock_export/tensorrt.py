@@ -1,17 +1,19 @@
-"""From an ONNX graph to a TensorRT-RTX engine.
+"""From an ONNX graph to an engine of TensorRT-RTX or TensorRT, whose builders are alike.
 
-TensorRT-RTX builds ahead of time for all RTX GPUs from Ampere on and needs none itself. Precision
-is a property of the graph: networks are strongly typed.
+TensorRT-RTX builds ahead of time for all RTX GPUs from Ampere on and needs none itself; TensorRT
+builds on the GPU that the engine is for. Precision is a property of the graph: networks are
+strongly typed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.bundles.engines import Engine
+from coverlock_sdk.bundles.engines import PACKAGES, Engine, NoGpuError, Target, first_gpu
 from coverlock_sdk.errors import EngineError, needs
 
 BATCHES = (1, 8, 32)
@@ -30,11 +32,12 @@ def compile_bundle(
     bundle: Bundle,
     graphs: Mapping[str, list[str]],
     batches: tuple[int, int, int] = BATCHES,
+    target: Target = "tensorrt-rtx",
 ) -> Iterator[Compiled]:
     """Build engines for ``graphs`` (precisions by graph name) and put them into the bundle.
 
-    The bundle is its own cache: an engine of the same graph, batches and version of TensorRT-RTX
-    that is there already is not built again.
+    The bundle is its own cache: an engine of the same graph, batches, library and kind of GPU that
+    is there already is not built again.
     """
     smallest, usual, largest = batches
     if not 1 <= smallest <= usual <= largest:
@@ -42,28 +45,40 @@ def compile_bundle(
             f"the batch sizes {smallest}, {usual}, {largest} are not in order: "
             "give the smallest, the usual and the largest"
         )
-    version = load_library().__version__
+    library = load_library(target)
+    architecture = _gpu_to_build_on() if target == "tensorrt" else None
     for graph, precisions in graphs.items():
         for precision in precisions:
             file = bundle.file(graph, precision)
-            engine = Engine(graph, precision, bundle.manifest.files[file], version, batches)
+            source, version = bundle.manifest.files[file], library.__version__
+            engine = Engine(graph, precision, source, target, version, batches, architecture)
             built = engine.file not in bundle.manifest.files
             if built:
-                content = build_engine(bundle.read(file), file, batches)
+                content = build_engine(library, bundle.read(file), file, batches)
                 bundle = bundle.with_engine(content, engine)
             yield Compiled(engine, built)
 
 
-def load_library() -> Any:
-    """NVIDIA's Python module."""
-    with needs("an engine", "TensorRT-RTX", "rtx"):
-        import tensorrt_rtx
-    return tensorrt_rtx
+def load_library(target: Target) -> Any:
+    """NVIDIA's Python module for ``target``."""
+    module, extra = PACKAGES[target]
+    with needs("an engine", target, extra):
+        return import_module(module)
 
 
-def build_engine(graph: bytes, name: str, batches: tuple[int, int, int]) -> bytes:
-    """Compile an ONNX graph; ``name`` is for messages."""
-    trt = load_library()
+def _gpu_to_build_on() -> str:
+    """The architecture of this machine's GPU, without which TensorRT's builder crashes."""
+    try:
+        return first_gpu().architecture
+    except NoGpuError as reason:
+        raise EngineError(
+            f"TensorRT builds on the GPU that the engine is for, but {reason}: "
+            "build there, or use '--target tensorrt-rtx', which needs no GPU"
+        ) from None
+
+
+def build_engine(trt: Any, graph: bytes, name: str, batches: tuple[int, int, int]) -> bytes:
+    """Compile an ONNX graph with one of NVIDIA's modules; ``name`` is for messages."""
     problems = _problem_log(trt)
     builder = trt.Builder(problems)
     network, _parser = _parsed(trt, builder, problems, graph, name)
@@ -72,7 +87,7 @@ def build_engine(graph: bytes, name: str, batches: tuple[int, int, int]) -> byte
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         reasons = "; ".join(problems.messages) or "no reason given"
-        raise EngineError(f"TensorRT-RTX could not build {name}: {reasons}")
+        raise EngineError(f"TensorRT could not build {name}: {reasons}")
     return bytes(plan)
 
 
@@ -82,7 +97,7 @@ def _parsed(trt: Any, builder: Any, problems: Any, graph: bytes, name: str) -> t
     parser = trt.OnnxParser(network, problems)
     if not parser.parse(graph):
         reasons = "; ".join(parser.get_error(i).desc() for i in range(parser.num_errors))
-        raise EngineError(f"TensorRT-RTX does not accept {name}: {reasons}")
+        raise EngineError(f"TensorRT does not accept {name}: {reasons}")
     return network, parser
 
 

@@ -395,5 +395,6 @@ def test_an_export_says_which_package_verifying_machines_need(folder, tmp_path, 
     plugin.distribution = "additive-mark 1.2"
     arguments = ["export", "additive", "--precision", "fp32", "--images", str(folder)]
     answer = CliRunner().invoke(build_cli(), [*arguments, "--out", str(tmp_path / "bundle")])
+    assert "exporting fp32" in answer.stderr
     assert answer.exit_code == 0, answer.output
     assert "verifying machines need additive-mark==1.2 as well" in answer.output

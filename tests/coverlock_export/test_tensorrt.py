@@ -1,5 +1,6 @@
 # ruff: noqa: N802 (these are CUDA's names)
 import json
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -42,17 +43,19 @@ def test_a_real_engine_is_built_recorded_and_not_built_twice(rtx, bundle):
     assert again["file"] == report["file"]
 
 
+@pytest.mark.parametrize(("target", "architecture"), [("tensorrt-rtx", None), ("tensorrt", "sm90")])
 def test_what_a_signed_bundle_holds_is_kept_only_if_its_signature_holds(
-    bundle, tmp_path, monkeypatch
+    bundle, tmp_path, monkeypatch, target, architecture
 ):
     pytest.importorskip("cryptography")
-    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda: trt)
+    monkeypatch.setattr("coverlock_export.tensorrt.first_gpu", lambda: Gpu("an H100", (9, 0)))
+    monkeypatch.setattr("coverlock_export.tensorrt.load_library", lambda target: trt)
     trt = SimpleNamespace(__version__="1.7.1")
     source = bundle.manifest.files["verify.onnx"]
-    there = Engine("verify", "fp32", source, trt.__version__, BATCHES)
+    there = Engine("verify", "fp32", source, target, trt.__version__, BATCHES, architecture)
     public = generate_signing_key(tmp_path / "release.pem")
     Bundle.open(bundle.path).sign(tmp_path / "release.pem")
-    line = ["compile", str(bundle.path)]
+    line = ["compile", str(bundle.path), "--target", target]
     signature = (bundle.path / SIGNATURE).read_bytes()
     bundle.with_engine(b"planted", there)
     (bundle.path / SIGNATURE).write_bytes(signature)
@@ -94,12 +97,22 @@ class OneGpu:
         return 0
 
 
-def test_engines_belong_to_rtx_gpus():
-    engine = Engine("verify", "fp32", "0" * 64, "1.7.1", BATCHES)
+def test_engines_belong_to_rtx_gpus_or_to_the_kind_they_were_built_on():
+    engine = Engine("verify", "fp32", "0" * 64, "tensorrt-rtx", "1.7.1", BATCHES)
     for capability in ((8, 6), (8, 9), (12, 0), (12, 1)):
         assert engine.misfit(Gpu("an RTX", capability), "1.7.1") is None
     for capability in ((7, 5), (8, 0), (8, 7), (9, 0), (10, 0), (10, 3)):
         assert "serves RTX GPUs" in engine.misfit(Gpu("a B200", capability), "1.7.1")
+    engine = Engine("verify", "fp32", "0" * 64, "tensorrt", "10.13", BATCHES, "sm90")
+    assert engine.misfit(Gpu("an H100", (9, 0)), "10.13") is None
+    assert "for sm90, and an A100 is sm80" in engine.misfit(Gpu("an A100", (8, 0)), "10.13")
+
+
+def test_tensorrt_without_a_gpu_says_what_to_do(bundle, monkeypatch):
+    monkeypatch.setattr("ctypes.CDLL", _missing)
+    monkeypatch.setitem(sys.modules, "tensorrt", SimpleNamespace(__version__="10.13"))
+    with pytest.raises(EngineError, match="use '--target tensorrt-rtx', which needs no GPU"):
+        list(compile_bundle(bundle, {"verify": ["fp32"]}, target="tensorrt"))
 
 
 def test_batches_out_of_order_are_refused(bundle):

@@ -116,7 +116,9 @@ def odd_pictures(scratch: Path) -> Reader:
 def manifests(scratch: Path) -> Reader:
     bundle = write_toy_bundle(scratch / "bundle")
     document = json.loads((bundle.path / "manifest.json").read_bytes())
-    document["engines"] = [asdict(Engine("verify", "fp32", "0" * 64, "1.7.1", (1, 8, 32)))]
+    document["engines"] = [
+        asdict(Engine("verify", "fp32", "0" * 64, "tensorrt", "10.13", (1, 8, 32), "sm90"))
+    ]
     document["plugin"] = {"distribution": "a", "version": "1", "probe": [0.5, 1]}
     del document["sha256"], document["schema"]
 

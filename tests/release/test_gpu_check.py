@@ -34,5 +34,6 @@ def test_without_a_gpu_all_else_is_checked_and_logs_are_kept(tmp_path, photo_fol
     steps = {row["step"]: row for row in json.loads(result.read_text())["figures"]["steps"]}
     assert steps["cpu fp32"]["detail"] == "4 accepted"
     assert steps["cpu fp32 bits"]["detail"].startswith("100.0000% of bits agree")
-    assert steps["tensorrt fp32 bits"]["status"] == "skipped"
+    for target in ("tensorrt", "tensorrt-rtx"):
+        assert steps[f"{target} fp32 bits"]["status"] == "skipped"
     assert "4 accepted" in (tmp_path / "gpu-logs" / "cpu-fp32.log").read_text()

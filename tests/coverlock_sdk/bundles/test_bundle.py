@@ -20,7 +20,7 @@ from coverlock_sdk.errors import BundleError, CoverLockError, KeyringError
 from coverlock_sdk.verifier.verifier import Settings
 from tests.toy_bundle import write_toy_bundle
 
-ENGINE = Engine("verify", "fp32", "0" * 64, "1.7.1", (1, 8, 32))
+ENGINE = Engine("verify", "fp32", "0" * 64, "tensorrt", "10.13", (1, 8, 32), "sm90")
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_a_section_of_the_wrong_kind_is_one_sentence(bundle, section, value):
 
 def test_an_engine_of_the_wrong_kind_is_one_sentence(bundle):
     good = asdict(ENGINE)
-    for name, value in (("batches", 3), ("source", 3), ("graph", "../../verify")):
+    for name, value in (("batches", 3), ("target", "cuda"), ("graph", "../../verify")):
         edit_manifest(bundle, engines=[{**good, name: value}])
         with pytest.raises(BundleError, match=r"engines\[0\]|not the name of a file inside"):
             Bundle.open(bundle)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coverlock_sdk.errors import MessageError
@@ -53,6 +53,16 @@ def test_a_soft_p_value_is_the_tail_at_its_score(bits, seed):
     weights = soft_weights(rng.uniform(0.5, 0.9999, bits))
     tail = soft_tail(weights)[int(weights[matches].sum())]
     assert soft_p_value(matches, weights) == pytest.approx(tail, rel=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(900, 1500), st.floats(0, 1))
+def test_soft_p_values_of_many_bits_are_those_of_counting_where_all_weigh_the_same(bits, share):
+    matches, weights = np.arange(bits) < share * bits, np.full(bits, 3)
+    expected = pytest.approx(hard_p_value(matches), rel=1e-9, abs=1e-300)
+    assert soft_p_value(matches, weights) == expected
+    assert soft_tail(weights)[3 * int(matches.sum())] == expected
+    assert soft_tail(weights, 0.8)[[0, -1]] == pytest.approx([1, 0.8**bits])
 
 
 @given(st.integers(1, 256), st.integers(0, 1000))

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from coverlock_sdk.bundles.bundle import INPUT, OUTPUTS
-from coverlock_sdk.bundles.engines import Engine, Gpu, NoGpuError, first_gpu
+from coverlock_sdk.bundles.engines import PACKAGES, TARGETS, Engine, Gpu, NoGpuError, first_gpu
 from coverlock_sdk.errors import RuntimeUnavailableError
 from coverlock_sdk.verifier.graph_runner import run_batch
 from coverlock_sdk.verifier.tensorrt_runtime import Cuda, TensorRtRuntime, open_tensorrt
 from tests.toy_bundle import write_toy_bundle
 
-ENGINE = Engine("verify", "fp32", "0" * 64, "1.7.1", (1, 4, 8))
+ENGINES = {
+    "tensorrt-rtx": Engine("verify", "fp32", "0" * 64, "tensorrt-rtx", "1.7.1", (1, 4, 8)),
+    "tensorrt": Engine("verify", "fp32", "0" * 64, "tensorrt", "1.7.1", (1, 4, 8), "sm89"),
+}
 
 
 ADA = Gpu("a pretended GPU", (8, 9))
@@ -125,8 +128,8 @@ class PretendedTensorRt:
             deserialize_cuda_engine=lambda plan: engine if accepts else None
         )
 
-    def context(self, config) -> PretendedContext | None:
-        assert config.cuda_graph_strategy == "whole"
+    def context(self, *config) -> PretendedContext | None:
+        assert all(given.cuda_graph_strategy == "whole" for given in config)
         if len(self.contexts) == self.contexts_left:
             return None  # as TensorRT does where memory is short
         self.contexts.append(PretendedContext())
@@ -140,16 +143,21 @@ def cuda(monkeypatch):
     return pretended
 
 
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return ENGINES[request.param]
+
+
 @pytest.fixture
-def library(cuda, monkeypatch):
+def library(cuda, engine, monkeypatch):
     pretended = PretendedTensorRt()
-    monkeypatch.setitem(sys.modules, "tensorrt_rtx", pretended)
+    monkeypatch.setitem(sys.modules, PACKAGES[engine.target][0], pretended)
     return pretended
 
 
 @pytest.fixture
-def runtime(library):
-    return TensorRtRuntime(library, Cuda(), ENGINE, b"plan", ADA)
+def runtime(library, engine):
+    return TensorRtRuntime(library, Cuda(), engine, b"plan", ADA)
 
 
 def pictures(count: int, seed: int = 0) -> np.ndarray:
@@ -175,10 +183,10 @@ def test_everything_allocated_is_given_back(runtime, cuda):
 
 
 @pytest.mark.parametrize("room", [16, 400, 500])
-def test_a_runtime_that_does_not_fit_leaves_nothing_behind(cuda, library, room):
+def test_a_runtime_that_does_not_fit_leaves_nothing_behind(cuda, library, engine, room):
     cuda.room = room  # 384, 32 and 1,536 bytes are needed
     with pytest.raises(MemoryError):
-        TensorRtRuntime(library, Cuda(), ENGINE, b"plan", ADA)
+        TensorRtRuntime(library, Cuda(), engine, b"plan", ADA)
     assert not cuda.memory
     assert cuda.streams == 0
 
@@ -200,47 +208,57 @@ def test_each_size_has_a_context_of_its_own(runtime, library):
 
 
 def test_an_engine_is_taken_where_it_fits_and_passed_over_elsewhere(
-    tmp_path, cuda, library, monkeypatch
+    tmp_path, cuda, library, engine, monkeypatch
 ):
     gpu = "coverlock_sdk.verifier.tensorrt_runtime.first_gpu"
     monkeypatch.setattr(gpu, lambda: ADA)
     bundle = write_toy_bundle(tmp_path / "bundle")
     with pytest.raises(RuntimeUnavailableError, match="has no TensorRT engine in fp32"):
         open_tensorrt(bundle, "fp32", None)
-    fitting = replace(ENGINE, source=bundle.manifest.files["verify.onnx"])
+    fitting = replace(engine, source=bundle.manifest.files["verify.onnx"])
     bundle = bundle.with_engine(b"code", fitting)
     with pytest.raises(RuntimeUnavailableError, match="signature was checked"):
         open_tensorrt(bundle, "fp32", None)
     signed = replace(bundle, signed=True)
-    assert open_tensorrt(signed, "fp32", None).providers == ("TensorRT-RTX 1.7.1", ADA.name)
+    assert open_tensorrt(signed, "fp32", None).providers == (f"{engine.target} 1.7.1", ADA.name)
     cuda.room = 16
     with pytest.raises(RuntimeUnavailableError, match="no memory left for batches of 8"):
         open_tensorrt(signed, "fp32", None)
     library.__version__ = "1.8.0"
-    with pytest.raises(RuntimeUnavailableError, match=r"built by TensorRT-RTX 1.7.1, and 1.8.0 is"):
+    with pytest.raises(
+        RuntimeUnavailableError, match=f"built by {engine.target} 1.7.1, and 1.8.0 is"
+    ):
         open_tensorrt(signed, "fp32", None)
     monkeypatch.setattr(gpu, lambda: Gpu("an H100", (9, 0)))
-    with pytest.raises(RuntimeUnavailableError, match="serves RTX GPUs.*this is an H100"):
+    with pytest.raises(RuntimeUnavailableError, match="an H100"):
         open_tensorrt(signed, "fp32", None)
-    monkeypatch.setitem(sys.modules, "tensorrt_rtx", PretendedTensorRt(accepts=False))
+    module, extra = PACKAGES[engine.target]
     monkeypatch.setattr(gpu, lambda: ADA)
-    with pytest.raises(RuntimeUnavailableError, match="compile the bundle again"):
-        open_tensorrt(signed, "fp32", None)
+    for found, reason in (
+        (PretendedTensorRt(accepts=False), "compile the bundle again"),
+        (None, rf"pip install 'coverlock-sdk\[{extra}\]'"),
+    ):
+        monkeypatch.setitem(sys.modules, module, found)
+        with pytest.raises(RuntimeUnavailableError, match=reason):
+            open_tensorrt(signed, "fp32", None)
 
 
 @pytest.mark.gpu
-def test_a_real_engine_gives_the_logits_of_onnx_runtime(tmp_path):
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_real_engine_gives_the_logits_of_onnx_runtime(tmp_path, target):
     try:
-        first_gpu()
+        gpu = first_gpu()
     except NoGpuError as reason:
         pytest.skip(str(reason))
-    pytest.importorskip("tensorrt_rtx")
+    if target == "tensorrt-rtx" and not gpu.is_rtx:
+        pytest.skip(f"{gpu.name} is no RTX GPU")
+    pytest.importorskip(PACKAGES[target][0])
     from coverlock_export.tensorrt import compile_bundle
     from coverlock_sdk.bundles.bundle import Bundle
     from coverlock_sdk.verifier.onnx_runtime import open_cpu
 
     bundle = write_toy_bundle(tmp_path / "bundle")
-    list(compile_bundle(bundle, {"verify": ["fp32"]}))
+    list(compile_bundle(bundle, {"verify": ["fp32"]}, target=target))
     bundle = replace(Bundle.open(bundle.path), signed=True)
     images = np.random.default_rng(0).integers(0, 256, (11, 128, 128, 3), dtype=np.uint8)
     engine, reference = open_tensorrt(bundle, "fp32", None), open_cpu(bundle, "fp32", None)

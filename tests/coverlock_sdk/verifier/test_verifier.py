@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -188,6 +189,24 @@ def test_auto_says_what_it_took_and_why_nothing_before_it(bundle, monkeypatch, c
         Verifier.open(bundle)
     with pytest.raises(RuntimeUnavailableError, match="it is broken"):
         Verifier.open(bundle, "cuda")
+
+
+@pytest.mark.parametrize("slow", ["openvino", "cpu"])
+def test_auto_takes_the_fastest_for_single_pictures(bundle, monkeypatch, caplog, slow):
+    def opened(name, *given):
+        runtime = open_cpu(*given)
+        run, runtime.name = runtime.run, name
+        runtime.run = lambda images: (time.sleep(0.05 * (name == slow)), run(images))[1]
+        return runtime
+
+    open_cpu, names = onnx_runtime.open_cpu, ("openvino", "cpu")
+    monkeypatch.setattr(runtimes, "RUNTIMES", {name: name for name in names})
+    monkeypatch.setattr(runtimes, "resolve_name", lambda name: partial(opened, name))
+    caplog.set_level("INFO", "coverlock_sdk.verifier.runtimes")
+    with Verifier.open(bundle) as verifier:
+        assert {verifier.runtime.name, slow} == set(names)
+    [entry] = [record for record in caplog.records if f"; not {slow}: 5" in record.message]
+    assert "ms per picture" in entry.message
 
 
 def test_cuda_without_a_gpu_is_an_error_and_never_the_processor(bundle, monkeypatch):
