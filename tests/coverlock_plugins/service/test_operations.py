@@ -144,3 +144,20 @@ def test_signals_reload_and_drain_and_the_log_says_so(bundle, marked, tmp_path):
     assert all(line.pop("seconds") >= 0 for line in asked)
     assert asked == [{**about, "request": id} for id in ids]
     assert "alice" not in log.read_text()
+
+
+def test_spans_do_not_name_identifiers(bundle, marked, monkeypatch):
+    otlp = pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    pytest.importorskip("opentelemetry.instrumentation.fastapi")
+    from opentelemetry.sdk.trace import export
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    sent = InMemorySpanExporter()
+    monkeypatch.setattr(otlp, "OTLPSpanExporter", lambda: sent)
+    monkeypatch.setattr(export, "BatchSpanProcessor", export.SimpleSpanProcessor)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/")
+    with running(service_of(bundle)) as client:
+        assert ask(client, marked, token=None, id="alice").json() == {"accepted": True}
+    spans = sent.get_finished_spans()
+    assert "POST /verify" in {span.name for span in spans}
+    assert "alice" not in "".join(span.to_json() for span in spans)
