@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -46,13 +46,19 @@ class DecodingPool:
     A picture that takes more than ``seconds`` of processor time (a busy machine is not its fault),
     needs more memory than one of ``max_pixels`` can, or crashes its decoder is a ``PictureError``
     like any other bad picture. One that waits longer than ``patience`` is an ``OverloadedError``.
+    ``observe`` is told of each picture its caller, and how many seconds it waited and took.
     """
 
     def __init__(
-        self, processes: int = PROCESSES, seconds: float = 10.0, max_pixels: int = MAX_PIXELS
+        self,
+        processes: int = PROCESSES,
+        seconds: float = 10.0,
+        max_pixels: int = MAX_PIXELS,
+        observe: Callable[[Hashable, float, float], None] = lambda caller, waited, worked: None,
     ) -> None:
         self.seconds = seconds
         self.max_pixels = max_pixels
+        self._observe = observe
         self._turns = Turns(processes)
         memory = _BASE_MEMORY + _MEMORY_PER_PIXEL * max_pixels
         self._all = [_Decoder(memory) for _ in range(processes)]
@@ -92,13 +98,16 @@ class DecodingPool:
     ) -> tuple[Answer, bytes]:
         """What a free process says of a picture, when it is the turn of ``caller``."""
         request = Request(len(content), self.seconds, self.max_pixels, **wanted)
+        asked = time.monotonic()
         with self._turns.turn(caller, patience):
+            waited = time.monotonic() - asked
             decoder, worked = self._idle.pop(), self.seconds
             try:
                 answer, pixels = decoder.ask(content, request)
                 worked = answer.seconds
             finally:
                 self._turns.charge(caller, worked)
+                self._observe(caller, waited, worked)
                 self._idle.append(decoder)
         for warning in answer.warnings:
             warnings.warn(warning, stacklevel=3)

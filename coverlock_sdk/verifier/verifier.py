@@ -7,6 +7,7 @@ Both give their networks the same 8-bit pictures.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -154,6 +155,10 @@ class Verifier(PictureVerifier):
         given = Given(picture, self.max_pixels)
         [answer] = self.lock.identify(*self._logits(given), book, Looks(self, given), thorough=True)
         return answer
+
+    def observe_batches(self, observe: Callable[[int], None]) -> None:
+        """Let ``observe`` know how many pictures run together each time."""
+        self._runner.batcher.observe = observe
 
     def require_audit(self) -> None:
         """Raise unless the audit log, where there is one, could be written now."""

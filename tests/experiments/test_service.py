@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coverlock_bench.photos import jpeg_file
+from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.testing import natural_pictures
 from experiments import siege
 from experiments.service import load_test
@@ -54,3 +55,12 @@ def test_every_attack_is_tried_and_the_service_survives(bundle):
         assert figure["asked"] == 2 * siege.ASKS_A_SECOND
         assert sum(figure["statuses"].values()) == figure["asked"]
         assert 0 <= figure["in_time"] <= 1
+
+
+def test_a_siege_fails_with_a_sentence_if_answers_are_late():
+    good, bad = {"in_time": 0.95}, {"in_time": 0.5}
+    siege.require_answers({"peace": good, "PostScript": good, "end": {"alive": True}})
+    with pytest.raises(CoverLockError, match=r"only 50% .* within 2 s \(PostScript\)"):
+        siege.require_answers({"peace": good, "PostScript": bad, "end": {"alive": True}})
+    with pytest.raises(CoverLockError, match="did not survive"):
+        siege.require_answers({"peace": good, "end": {"alive": False}})

@@ -27,8 +27,7 @@ from coverlock_sdk.errors import CoverLockError
 
 DAYS = 30
 SLOTS = 65_536
-"""Messages share this many budgets, by a digest: made-up messages can neither fill the memory nor
-push a spent budget out of it."""
+"""Messages share this many, so made-up ones cannot fill the memory or push a spent one out."""
 
 Rejected = Callable[[], Awaitable[None]]
 
@@ -89,10 +88,7 @@ class Budgets:
 
 
 def canonical(identifier: str | None) -> str:
-    """One text for all spellings of an identifier, as which its rejections are counted.
-
-    None stands for whichever one a picture carries.
-    """
+    """One text for all spellings of an identifier; None is whichever one a picture carries."""
     if identifier is None:
         return "any"
     return "id:" + unicodedata.normalize("NFKC", identifier).casefold().strip()

@@ -81,10 +81,8 @@ def open_deployment(
             verifier = Verifier.open(bundle, name, **rights, settings=settings)
             verifiers.append(opened.enter_context(verifier))
         books = tuple(each.lock.book(names) for each in verifiers) if names else ()
-        embedder = None
-        if embed:
-            strength: dict[str, Any] = {"psnr": limits.psnr, "max_pixels": limits.pixels}
-            embedder = Embedder.open(bundles[0], **rights, **strength)
+        marking: dict[str, Any] = {**rights, "psnr": limits.psnr, "max_pixels": limits.pixels}
+        embedder = Embedder.open(bundles[0], **marking) if embed else None
         create = plugin_manager().create
         added = tuple(create("routes", *parse_setting(setting)) for setting in routes)
         opened.pop_all()  # the deployment's from now on

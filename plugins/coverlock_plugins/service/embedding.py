@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
 def embedding_routes(service: Service) -> APIRouter:
     """The route that marks pictures."""
     router = APIRouter()
-    marking = Marking(service.limits.pixels)
+    marking = Marking(service)
 
     @router.post(
         "/embed",
@@ -85,10 +85,11 @@ def embedding_routes(service: Service) -> APIRouter:
 class Marking:
     """Marks pictures, as many at once as fit into memory; callers take turns by their work."""
 
-    def __init__(self, most_pixels: int) -> None:
-        self._most_pixels = most_pixels
-        self._turns = Turns(most_pixels)
-        self._least = most_pixels // max(2, os.cpu_count() or 1)
+    def __init__(self, service: Service) -> None:
+        self._metrics = service.metrics
+        self._most_pixels = service.limits.pixels
+        self._turns = Turns(self._most_pixels)
+        self._least = self._most_pixels // max(2, os.cpu_count() or 1)
         self._remembered = Remembered()
 
     def made(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:
@@ -118,6 +119,7 @@ class Marking:
             file, marked = embedder.mark_content(image, message, FORMATS[kind], wanted.quality)
             worked = time.thread_time() - start
         self._turns.charge(upload.caller, worked)
+        self._metrics.work.labels(upload.caller).inc(worked)
         _require_strength(marked)
         digests = {"original": upload.source["sha256"], "sha256": sha256(file).hexdigest()}
         source = {**upload.source, "id": message, **digests}

@@ -7,6 +7,7 @@ import logging
 import re
 import time
 import uuid
+from collections.abc import Hashable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from coverlock_plugins.service.access import ANYBODY
 if TYPE_CHECKING:
     from coverlock_plugins.service.service import Service
 
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
 HEADER = b"x-request-id"
 _CHOSEN = re.compile(rb"[\w.-]{1,64}", re.ASCII)
 
@@ -33,10 +35,16 @@ class Metrics:
         ours: dict[str, Any] = {"namespace": "coverlock", "registry": self.registry}
         self.requests = Counter("requests", "Answers.", ("route", "status", "caller"), **ours)
         self.seconds = Histogram("request_seconds", "Time to answer.", ("route",), **ours)
-        self.verdicts = Counter(
-            "verdicts", "Pictures judged or marked.", ("outcome", "caller"), **ours
-        )
+        self.verdicts = Counter("verdicts", "Verdicts and marks.", ("outcome", "caller"), **ours)
+        self.work = Counter("work_seconds", "Spent decoding and marking.", ("caller",), **ours)
+        self.decoding_wait = Histogram("decoding_wait_seconds", "Wait for a decoder.", **ours)
+        self.batches = Histogram("batch_pictures", "Of each batch.", buckets=BATCHES, **ours)
         self.in_flight = Gauge("in_flight", "Pictures being worked on or waiting.", **ours)
+
+    def decoded(self, caller: Hashable, waited: float, worked: float) -> None:
+        """Count a picture that was decoded."""
+        self.decoding_wait.observe(waited)
+        self.work.labels(caller).inc(worked)
 
 
 class JsonLines(logging.Formatter):

@@ -1,13 +1,11 @@
-"""The service over HTTP, and how it runs: reload at SIGHUP, drain at SIGTERM.
-
-Callers are told accepted or rejected. Those with the scope ``detail`` see all of the verdict.
-"""
+"""The service over HTTP, and how it runs: reload at SIGHUP, drain at SIGTERM, traces if wanted."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 import socket
 import warnings
@@ -25,8 +23,11 @@ from coverlock_plugins.service.embedding import embedding_routes
 from coverlock_plugins.service.observing import Observed
 from coverlock_plugins.service.refusals import REFUSALS, RefusalError, answer_errors
 from coverlock_plugins.service.service import BODY, Identifier, Service, Upload
-from coverlock_sdk.errors import CoverLockError, LossyFormatWarning
+from coverlock_sdk.errors import CoverLockError, LossyFormatWarning, needs
 from coverlock_sdk.images.conversion import Given
+
+TRACES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""OpenTelemetry's own variables, which say where traces go."""
 
 
 class Answer(BaseModel, extra="allow"):
@@ -42,16 +43,12 @@ class Found(Answer):
 
 
 def create_app(service: Service) -> FastAPI:
-    """The service over HTTP; it closes its deployment at shutdown.
-
-    There is no page of documentation, since FastAPI's loads scripts from another host;
-    ``/openapi.json`` describes everything.
-    """
+    """The service over HTTP; it closes its deployment at shutdown."""
     app = FastAPI(
         title="CoverLock",
         description="Does a picture carry a message?",
         lifespan=service.lifespan,
-        docs_url=None,
+        docs_url=None,  # its page loads scripts from another host
         redoc_url=None,
     )
     answer_errors(app)
@@ -159,13 +156,37 @@ def judging_routes(service: Service) -> APIRouter:
     return router
 
 
+def trace(app: FastAPI) -> None:
+    """Send traces of requests where OpenTelemetry's variables say, without identifiers."""
+    with needs("sending traces", "OpenTelemetry", "otel"):
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    FastAPIInstrumentor.instrument_app(
+        app, tracer_provider=provider, server_request_hook=without_query
+    )
+
+
+def without_query(span: Any, scope: dict[str, Any]) -> None:
+    """Take the query, which names identifiers, out of a span."""
+    for name in ("http.url", "http.target", "url.full", "url.query"):
+        if name in getattr(span, "attributes", {}):  # one that is not recorded has none
+            span.set_attribute(name, "" if name == "url.query" else scope["path"])
+
+
 class Server(uvicorn.Server):
     """At SIGTERM it says for a while that it drains, before it takes no more requests."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
+        app = create_app(service)
+        if any(os.environ.get(name) for name in TRACES):
+            trace(app)
         config = uvicorn.Config(
-            Observed(create_app(service), service),
+            Observed(app, service),
             ws="none",
             log_config=None,
             log_level="warning",

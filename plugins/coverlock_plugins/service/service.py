@@ -16,33 +16,38 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from functools import cached_property
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from PIL.Image import Image as PilImage
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Message
 
 from coverlock_plugins.service.access import ANYBODY, Deadline, Limits, Scope
 from coverlock_plugins.service.budgets import Budgets
 from coverlock_plugins.service.deployment import Deployment, Readiness
 from coverlock_plugins.service.observing import Metrics
 from coverlock_plugins.service.refusals import RefusalError
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
 from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.verifier.verifier import Verifier
 
-if TYPE_CHECKING:
-    from PIL.Image import Image as PilImage
-
 logger = logging.getLogger(__name__)
 
+ENVELOPE = 8192  # bytes of a form besides the file in it
+
+_FILE = {"type": "string", "format": "binary"}
+_FORM = {"type": "object", "properties": {"file": _FILE}, "required": ["file"]}
 BODY = {
     "requestBody": {
         "required": True,
-        "description": "The picture file (PNG, JPEG, WebP, TIFF, ...), as it is.",
-        "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+        "description": "The picture file (PNG, JPEG, WebP, TIFF, ...), as it is or in a form.",
+        "content": {"image/*": {"schema": _FILE}, "multipart/form-data": {"schema": _FORM}},
     }
 }
 """How OpenAPI describes what ``received`` takes."""
@@ -77,13 +82,15 @@ async def received(request: Request, limits: Limits, take: Callable[[int], objec
     """The picture file that a request carries; ``take`` makes room for some bytes of it."""
     too_large = RefusalError(413, f"a picture file has at most {limits.bytes:,} bytes here")
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > limits.bytes:
+    is_form = request.headers.get("content-type", "").lower().startswith("multipart/")
+    most = limits.bytes + (ENVELOPE if is_form else 0)
+    if announced.isdigit() and int(announced) > most:
         raise too_large
     content = bytearray()
 
     async def receive() -> None:
         async for chunk in request.stream():
-            if len(content) + len(chunk) > limits.bytes:
+            if len(content) + len(chunk) > most:
                 raise too_large
             take(len(chunk))
             content.extend(chunk)
@@ -94,7 +101,20 @@ async def received(request: Request, limits: Limits, take: Callable[[int], objec
         raise RefusalError(408, "the picture did not arrive in time") from None
     except ClientDisconnect:
         raise RefusalError(499, "the client hung up") from None  # nobody reads this answer
-    return bytes(content)
+    return await _file_in_form(request, bytes(content)) if is_form else bytes(content)
+
+
+async def _file_in_form(request: Request, body: bytes) -> bytes:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    try:
+        async with Request(request.scope, receive).form(max_files=1, max_fields=0) as form:
+            [file] = form.values()
+            assert isinstance(file, UploadFile)  # there are no fields
+            return await file.read()
+    except (HTTPException, ValueError):  # also of text in a strange encoding
+        raise RefusalError(400, "a form must have one file: curl -F file=@photo.jpg") from None
 
 
 Result = TypeVar("Result")
@@ -119,7 +139,9 @@ class Service:
         self._take_in(open())
         # A thread waits for the batch of its picture, so that there is one for each.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock")
-        self.decoders = DecodingPool(PROCESSES, limits.decode_seconds, limits.pixels)
+        self.decoders = DecodingPool(
+            PROCESSES, limits.decode_seconds, limits.pixels, self.metrics.decoded
+        )
         self.readiness = Readiness(self.decoders)
 
     @contextlib.asynccontextmanager
@@ -127,9 +149,8 @@ class Service:
         """Serve; then let what is under way finish, and give everything back."""
         await self.readiness.problem(self.deployment)  # decoders start before the first caller
         yield
-        await asyncio.to_thread(self.threads.shutdown, wait=True)
-        await asyncio.to_thread(self.decoders.close)
-        await asyncio.to_thread(self._close)
+        for close in (self.threads.shutdown, self.decoders.close, self._close):
+            await asyncio.to_thread(close)
 
     def reload(self) -> None:
         """Answer from now on with what files say now; what cannot be used changes nothing."""
@@ -144,6 +165,8 @@ class Service:
         """Use a deployment; the one before is closed when nobody uses it any more."""
         self.deployment = deployment
         self._close = weakref.finalize(deployment, _close_all, deployment.verifiers)
+        for verifier in deployment.verifiers:
+            verifier.observe_batches(self.metrics.batches.observe)
         callers = deployment.callers
         for turns in (self.places, self.buffered):
             turns.shared = callers is not None and len(callers.callers) > 1
@@ -187,20 +210,22 @@ class Service:
             upload = Upload(content, name, request.state.request_id, deadline, self.decoders)
             loop = asyncio.get_running_loop()
             job = loop.run_in_executor(self.threads, work, self.deployment, upload)
-            job.add_done_callback(partial(_leave, held.pop_all()))
-        try:
-            return await asyncio.wait_for(asyncio.shield(job), self.limits.seconds)
-        except (asyncio.TimeoutError, TimeoutError):
-            if not deadline.give_up():
+            kept = held.pop_all()  # for as long as it is worked on, even after an answer
+            job.add_done_callback(lambda _: kept.close())
+        with contextlib.suppress(TimeoutError):  # the worker may see first that it is late
+            done, _ = await asyncio.wait([job], timeout=self.limits.seconds)
+            if done or not deadline.give_up():
                 return await job
-            raise RefusalError(504, "the answer took too long: try again later") from None
+            job.add_done_callback(_log_failure)
+        raise RefusalError(504, "the answer took too long: try again later")
 
 
-def _leave(held: contextlib.ExitStack, job: asyncio.Future[Any]) -> None:
-    """Give back what a picture held: it may be done long after its caller was answered."""
-    held.close()
-    if not job.cancelled():
-        job.exception()  # looked at, so that a late failure is not reported as forgotten
+def _log_failure(job: asyncio.Future[Any]) -> None:
+    """Log what went wrong with a picture that nobody waits for any more."""
+    expected = (TimeoutError, RefusalError, PictureError, MessageError, OverloadedError)
+    error = None if job.cancelled() else job.exception()
+    if error is not None and not isinstance(error, expected):
+        logger.error("a request failed after it was answered 504", exc_info=error)
 
 
 def _close_all(verifiers: tuple[Verifier, ...]) -> None:

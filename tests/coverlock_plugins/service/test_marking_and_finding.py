@@ -103,14 +103,36 @@ def test_the_format_may_be_chosen_or_kept(service, photos):
         ({"id": "a", "quality": 0}, 400, "greater than or equal to 1"),
         ({"id": "a", "quality": "high"}, 400, "quality"),
         ({"id": "a", "quality": 50}, 422, "without loss"),
-        ({"id": "black"}, 422, "nearly empty"),
     ],
 )
 def test_what_cannot_be_marked_is_refused(service, photos, query, status, complaint):
-    picture = photos[1] if query != {"id": "black"} else np.zeros((160, 160, 3), np.uint8)
-    answer = post(service, "/embed", png(picture), **query)
+    answer = post(service, "/embed", png(photos[1]), **query)
     assert answer.status_code == status
     assert complaint in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("pixels", "reason"),
+    [
+        (np.zeros((160, 160, 3), np.uint8), "nearly empty"),
+        (np.zeros((160, 160, 4), np.uint8), "mostly transparent"),
+        (np.full((8, 8, 3), 128, np.uint8), "8 x 8"),
+    ],
+)
+def test_a_picture_that_cannot_carry_a_mark_is_refused_with_the_reason(service, pixels, reason):
+    answer = post(service, "/embed", png(pixels), id="bob")
+    assert (answer.status_code, list(answer.json())) == (422, ["error"])
+    assert reason in answer.json()["error"]
+
+
+def test_forms_work_everywhere(service, marked):
+    headers = {"Authorization": f"Bearer {DETAILED}"}
+    found, made = (
+        service.post(path, files={"file": marked}, headers=headers)
+        for path in ("/identify", "/embed?id=alice")
+    )
+    assert found.json()["id"] == "alice"
+    assert (made.status_code, made.headers["Content-Type"]) == (200, "image/png")
 
 
 @pytest.fixture(scope="module")

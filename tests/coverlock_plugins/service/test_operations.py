@@ -8,10 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 from coverlock_plugins.service.access import Limits, add_token
@@ -144,3 +147,44 @@ def test_signals_reload_and_drain_and_the_log_says_so(bundle, marked, tmp_path):
     assert all(line.pop("seconds") >= 0 for line in asked)
     assert asked == [{**about, "request": id} for id in ids]
     assert "alice" not in log.read_text()
+
+
+def memory(process: int) -> int:
+    """Bytes that a process and its children have; of what they share, each has a part."""
+    children = (task.read_text() for task in Path(f"/proc/{process}/task").glob("*/children"))
+    kilobytes = 0
+    for each in (process, *"".join(children).split()):
+        about = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
+        kilobytes += sum(int(line.split()[1]) for line in about if line.startswith("Pss:"))
+    return 1024 * kilobytes
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
+def test_many_large_pictures_at_once_fit_into_a_container_of_one_gigabyte(bundle, tmp_path):
+    large, peak = png(np.zeros((4000, 4000, 3), np.uint8)), 0
+    patient = process(bundle, tmp_path, "--limit", "seconds=60")
+    with patient as (client, started, _), ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(ask, client, large, token=None, id="alice") for _ in range(8)]
+        while not all(answer.done() for answer in asked):
+            peak = max(peak, memory(started.pid))
+            time.sleep(0.02)
+    assert [answer.result().text for answer in asked] == ['{"accepted":false}'] * 8
+    assert 200e6 < peak < 700e6  # the rest is for networks that are larger than a test's
+
+
+def test_spans_do_not_name_identifiers(bundle, marked, monkeypatch):
+    otlp = pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    pytest.importorskip("opentelemetry.instrumentation.fastapi")
+    from opentelemetry.sdk.trace import export
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    sent = InMemorySpanExporter()
+    monkeypatch.setattr(otlp, "OTLPSpanExporter", lambda: sent)
+    monkeypatch.setattr(export, "BatchSpanProcessor", export.SimpleSpanProcessor)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/")
+    with running(service_of(bundle)) as client:
+        assert ask(client, marked, token=None, id="alice").json() == {"accepted": True}
+    spans = sent.get_finished_spans()
+    assert "POST /verify" in {span.name for span in spans}
+    assert "alice" not in "".join(span.to_json() for span in spans)

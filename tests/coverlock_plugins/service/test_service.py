@@ -144,6 +144,14 @@ def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, mark
     assert log.read_text() == ""  # nobody heard of those verdicts
 
 
+def test_a_failure_after_a_504_is_logged(bundle, marked, caplog):
+    verifier = slow_verifier(bundle, 0.5)
+    with served(verifier, limits=Limits(seconds=0.2)) as client:
+        verifier.runtime.runtime = BrokenRuntime()
+        assert ask(client, marked, id="alice").status_code == 504
+    assert "ZeroDivisionError: a secret of this machine" in caplog.text
+
+
 def test_a_picture_that_never_arrives_is_given_up(bundle):
     with (
         served(Verifier.open(bundle, "cpu"), limits=Limits(seconds=0.3)) as client,
@@ -180,10 +188,13 @@ def test_health_metrics_and_the_description(service, marked):
         counted.append(f"coverlock_requests_total{{{labels}}}")
     for name in counted:
         assert after[name] == before.get(name, 0) + 1, name
+    for name in ("batch_pictures_count", "decoding_wait_seconds_count"):
+        assert after[f"coverlock_{name}"] > before[f"coverlock_{name}"]
+    assert 'coverlock_work_seconds_total{caller="shop"}' in after  # coarse clocks count none
     assert after["coverlock_in_flight"] == 0
     description = service.get("/openapi.json").json()
     operation = description["paths"]["/verify"]["post"]
-    assert "image/*" in operation["requestBody"]["content"]
+    assert set(operation["requestBody"]["content"]) == {"image/*", "multipart/form-data"}
     assert {"200", "401", "413", "422", "429", "503"} <= set(operation["responses"])
     assert operation["security"]
     assert set(description["components"]["schemas"]["Problem"]["properties"]) == {"error"}
@@ -212,6 +223,26 @@ def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked,
     ]
     for secret in (PLAIN, DETAILED, bytes(range(32)).hex()):
         assert secret not in log.read_text()
+
+
+def test_a_form_as_curl_sends_it_works_too(service, marked):
+    def posted(kind=None, **body):
+        headers = {"Authorization": f"Bearer {PLAIN}"} | ({"Content-Type": kind} if kind else {})
+        return service.post("/verify?id=alice", headers=headers, **body)
+
+    file = ("x.png", marked, "image/png")
+    assert posted(files={"file": file}).json() == {"accepted": True}
+    unnamed = posted("application/x-www-form-urlencoded", content=marked)
+    assert unnamed.json() == {"accepted": True}  # as curl --data-binary sends it
+    for wrong in (
+        posted(files={"a": file, "b": file}),
+        posted(files={"a": (None, "text")}),
+        posted(files={"a": file}, data={"b": "text"}),
+        posted("multipart/form-data", content=marked),
+        posted("Multipart/form-data; boundary=a", content=marked),
+        posted("multipart/mixed; boundary=a", content=marked),
+    ):
+        assert (wrong.status_code, "curl -F" in wrong.json()["error"]) == (400, True)
 
 
 def test_every_refusal_has_the_same_shape(service, marked):
