@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from coverlock_bench import commands
 from coverlock_sdk.errors import CoverLockError
 from experiments.__main__ import STUDIES, studies
 from experiments.tables import TABLES, render
@@ -17,10 +16,6 @@ def test_every_study_is_found_by_its_name(name):
     pytest.importorskip("torch")
     result = CliRunner().invoke(studies, [name, "--help"])
     assert result.exit_code == 0, result.output
-
-
-def test_the_bench_has_three_commands_and_no_study():
-    assert set(commands.bench.commands) == {"security", "hash", "latency"}
 
 
 def test_a_table_that_nobody_knows_is_refused(tmp_path):

@@ -59,16 +59,6 @@ def test_a_backbone_with_a_missing_tensor_is_refused(tiny):
         dinov2.load_backbone("dinov2-s", tiny)
 
 
-@pytest.fixture
-def run(tmp_path):
-    """A folder with what a training wrote."""
-    folder = tmp_path / "run"
-    folder.mkdir()
-    save_file(head.HashHead(2 * tiny_dinov2.WIDTH).state_dict(), folder / "hash.safetensors")
-    (folder / "hash.json").write_text('{"calibration": {"scale": 3.0, "power": 0.5}}')
-    return folder
-
-
 def test_the_hash_has_gradients_also_after_it_was_first_used_without(whole):
     images = np.random.default_rng(0).random((1, 3, 224, 224), np.float32)
     with torch.inference_mode():
