@@ -1,4 +1,5 @@
 import os
+import time
 from functools import cache
 from pathlib import Path
 
@@ -74,6 +75,17 @@ def saved_pictures(folder: Path, count: int, size: tuple[int, int], seed: int) -
     for number, picture in enumerate(natural_pictures(count, size, seed=seed)):
         Image.fromarray(picture).save(folder / f"{number:03}.png")
     return folder
+
+
+def wait_until_gone(process: int) -> None:
+    """Fail if a process is still there after ten seconds."""
+    for _ in range(100):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("the process is still there")
 
 
 @pytest.fixture(scope="session", autouse=True)

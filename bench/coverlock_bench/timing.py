@@ -10,17 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 
-def seconds_in_turns(
-    works: Sequence[Callable[[], Any]],
-    turns: int,
-    warm_up: int = 1,
-    clock: Callable[[], float] = time.perf_counter,
-) -> npt.NDArray[np.float64]:
-    """Seconds (turns, works) of each work, without the first turns, which warm up."""
-    seconds = np.zeros((warm_up + turns, len(works)))
+def seconds_in_turns(works: Sequence[Callable[[], Any]], turns: int) -> npt.NDArray[np.float64]:
+    """Seconds (turns, works) of each work, after a turn that warms up."""
+    seconds = np.zeros((1 + turns, len(works)))
     for turn in seconds:
         for column, work in enumerate(works):
-            start = clock()
+            start = time.perf_counter()
             work()
-            turn[column] = clock() - start
-    return seconds[warm_up:]
+            turn[column] = time.perf_counter() - start
+    return seconds[1:]

@@ -212,6 +212,18 @@ def by_profile_under_open_code_points(marked: Picture8, other: Picture8) -> byte
     return png(in_low_bits(marked, other), profile_chunk(LOW_BITS), code)
 
 
+def by_profile_behind_a_comment(marked: Picture8, other: Picture8) -> bytes:
+    """Pillow files comments and profiles under one name, and keeps what comes last."""
+    comment = chunk(b"tEXt", b"icc_profile\0")
+    return png(in_low_bits(marked, other), profile_chunk(LOW_BITS), comment)
+
+
+def by_gamma_behind_a_comment(marked: Picture8, other: Picture8) -> bytes:
+    """For Pillow, the comment stands for an sRGB chunk, which would overrule the gamma."""
+    chunks = gamma_chunk(1 / 50), chunk(b"tEXt", b"srgb\0")
+    return png(_interlaced(marked, other, 50 / 2.2), *chunks)
+
+
 def by_alpha_of_bmp(marked: Picture8, other: Picture8) -> bytes:
     """Dark and opaque for Pillow; bright and transparent, over white, for browsers."""
     dark, bright = marked / 510, 0.5 + other / 510
@@ -284,9 +296,11 @@ DISGUISES: dict[str, Disguise] = {
     "a profile with a part too many": by_profile_with_a_part_too_many,
     "a late profile": by_late_profile,
     "a profile under open code points": by_profile_under_open_code_points,
+    "a profile behind a comment": by_profile_behind_a_comment,
     "a steep profile": by_table,
     "gamma": by_gamma,
     "gamma under damaged sRGB": by_gamma_under_damaged_srgb,
+    "gamma behind a comment": by_gamma_behind_a_comment,
     "alpha": by_alpha,
     "alpha of a BMP": by_alpha_of_bmp,
     "the crop of an AVIF": by_crop_of_avif,

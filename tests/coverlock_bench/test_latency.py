@@ -2,6 +2,7 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
+pytest.importorskip("pytest_benchmark")
 
 from coverlock_bench.latency.command import LATENCY, run_suite
 from coverlock_bench.latency.subjects import Subject
@@ -23,8 +24,11 @@ def subject(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_every_stage_and_runtime_is_timed_against_torch(subject):
+def test_every_stage_and_runtime_is_timed_against_torch(subject, capsys):
     figures = run_suite([subject], (1, 4), ("fp32",), 2, 1, clock="cpu")
+    assert capsys.readouterr().out == ""  # it is for the result
+    assert figures["machine"]["brand_raw"]
+    assert figures["machine"]["count"] >= 1
     timed = figures["subjects"][subject.name]
     rows = {(r["stage"], r["runtime"], r["precision"], r["batch"]): r for r in timed["rows"]}
     for batch in (1, 4):

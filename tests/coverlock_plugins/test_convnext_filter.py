@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 torch = pytest.importorskip("torch")
 
@@ -21,7 +20,7 @@ from coverlock_sdk.errors import CorruptModelError  # noqa: E402
 from coverlock_sdk.models.checkpoints import write_weights  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
-from tests.conftest import plugin_of  # noqa: E402
+from tests.conftest import plugin_of, saved_pictures  # noqa: E402
 
 SMALL: dict[str, Any] = {"depths": [1, 1], "widths": [8, 16]}
 
@@ -45,10 +44,7 @@ class GreyCorner(Watermark):
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    folder: Path = tmp_path_factory.mktemp("photos")
-    for index, picture in enumerate(natural_pictures(60, (64, 64), seed=5)):
-        Image.fromarray(picture).save(folder / f"{index:02}.png")
-    return folder
+    return saved_pictures(tmp_path_factory.mktemp("photos"), 60, (64, 64), 5)
 
 
 @pytest.fixture(scope="module")

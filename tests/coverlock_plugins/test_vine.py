@@ -88,16 +88,10 @@ def test_the_diffusion_networks_are_those_of_sd_turbo():
     assert sum(np.prod(shape) for shape in vae.values()) == 83_653_863
     assert vae["quant_conv.weight"] == (8, 8, 1, 1)
     assert vae["encoder.mid_block.attentions.0.to_q.weight"] == (512, 512)
-    assert skips == {
-        "decoder.skip_conv_1.weight": (512, 512, 3, 3),
-        "decoder.skip_conv_1.bias": (512,),
-        "decoder.skip_conv_2.weight": (512, 256, 3, 3),
-        "decoder.skip_conv_2.bias": (512,),
-        "decoder.skip_conv_3.weight": (512, 128, 3, 3),
-        "decoder.skip_conv_3.bias": (512,),
-        "decoder.skip_conv_4.weight": (256, 128, 3, 3),
-        "decoder.skip_conv_4.bias": (256,),
-    }
+    widths = {1: (512, 512), 2: (512, 256), 3: (512, 128), 4: (256, 128)}
+    weights = {f"decoder.skip_conv_{n}.weight": (*both, 3, 3) for n, both in widths.items()}
+    biases = {f"decoder.skip_conv_{n}.bias": both[:1] for n, both in widths.items()}
+    assert skips == weights | biases
 
 
 # What the networks compute

@@ -1,6 +1,5 @@
 """HiDDeN, MBRS and CIN: published layouts, imports, switches, and what the reference weights do."""
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -208,26 +207,6 @@ def test_damaged_checkpoints_are_refused_in_a_sentence(convert, content, complai
     with pytest.raises(CorruptModelError, match=complaint):
         convert(models / "damaged.pth")
     assert not (models / "models").exists()
-
-
-class Trap:
-    """A pickle that would write a file if it were executed."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-
-    def __reduce__(self):
-        return (Path.touch, (self.target,))
-
-
-def test_nothing_in_a_checkpoint_is_executed(models):
-    torch.save({"enc-dec-model": Trap(models / "executed")}, models / "trap.pyt")
-    with pytest.raises(CorruptModelError, match="nothing of it was loaded"):
-        convert_hidden(models / "trap.pyt")
-    (models / "plain.pyt").write_bytes(pickle.dumps(Trap(models / "executed")))
-    with pytest.raises(CorruptModelError):
-        convert_hidden(models / "plain.pyt")
-    assert not (models / "executed").exists()
 
 
 def test_a_damaged_weight_file_is_refused(tmp_path):

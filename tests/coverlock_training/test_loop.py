@@ -38,12 +38,6 @@ class Guessing(Training):
         return {"value": self.model.value.item()}
 
 
-def test_the_defaults_are_the_papers():
-    schedule = Schedule()
-    assert (schedule.steps, schedule.batch, schedule.rate) == (200_000, 256, 3e-5)
-    assert schedule.rate_at(0) == schedule.rate_at(199_999) == 3e-5
-
-
 def test_the_rate_rises_stays_and_falls():
     rates = [round(SCHEDULE.rate_at(step) * 1e3, 6) for step in range(6)]
     assert rates == [0.5, 1, 1, 1, 1, 0.5]

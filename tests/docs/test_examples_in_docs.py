@@ -18,22 +18,22 @@ BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.M | re.S)
 LIMIT = 600
 
 
-def _present(*names: str) -> bool:
-    return all(plugin_manager().get("asset", name).is_present for name in names)
+FOLDERS = os.pathsep.join(str(ROOT / name) for name in ("", "plugins", "export", "bench"))
+
+needs_files = pytest.mark.skipif(
+    not all(plugin_manager().get("asset", name).is_present for name in ("steganogan", "photos")),
+    reason="the watermark or the photos are not here: coverlock fetch steganogan photos",
+)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not _present("steganogan", "photos"),
-    reason="the watermark or the photos are not here: coverlock fetch steganogan photos",
-)
+@needs_files
 def test_the_tutorial_works_from_top_to_bottom(tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     blocks = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text())
     assert {language for language, _ in blocks} == {"python", "bash"}
-    folders = [str(ROOT / name) for name in ("", "plugins", "export", "bench")]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "PATH": path}
+    environment = {**os.environ, "PYTHONPATH": FOLDERS, "PATH": path}
     python = ""
     for language, text in blocks:
         if language == "python":
@@ -55,13 +55,9 @@ def test_every_page_of_the_docs_is_in_the_navigation():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not _present("steganogan", "photos"),
-    reason="the watermark or the photos are not here: coverlock fetch steganogan photos",
-)
+@needs_files
 def test_the_notebook_runs(tmp_path, monkeypatch):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
-    folders = [str(ROOT / name) for name in ("", "plugins", "export", "bench")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(folders))
+    monkeypatch.setenv("PYTHONPATH", FOLDERS)
     notebook = nbformat.read(ROOT / "examples" / "forge_and_lock.ipynb", as_version=4)
     nbclient.NotebookClient(notebook, timeout=LIMIT, cwd=tmp_path).execute()

@@ -1,8 +1,5 @@
-import hashlib
-
 from coverlock_bench.ledger import Ledger, Session
 from coverlock_bench.settings import PAPER
-from coverlock_sdk.hashing.shipped import shipped_file
 from coverlock_sdk.testing import natural_pictures
 from experiments.headline import (
     CHANGES,
@@ -14,7 +11,6 @@ from experiments.headline import (
     forgeries,
     label_of,
     measured,
-    weights_of_defenses,
 )
 
 
@@ -59,12 +55,6 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(additive, tmp_path, monk
     kept = Session(Ledger(tmp_path / "kept.sqlite"))
     assert forgeries(*given, kept, groups=3) == short
     assert forgeries(*given, kept) == whole
-
-
-def test_result_files_pin_the_weights_of_every_hash():
-    octave = shipped_file("octave.safetensors").read_bytes()
-    expected = {"octave": {"octave.safetensors": hashlib.sha256(octave).hexdigest()}}
-    assert weights_of_defenses(["none", "coverlock"]) == expected
 
 
 def test_tables_name_the_papers_method_and_its_hash():

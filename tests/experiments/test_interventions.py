@@ -1,7 +1,6 @@
 """Variants trained for a comparison: trained once, loaded afterwards, measured alike."""
 
 import json
-import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,19 +53,11 @@ def intervened(photos: Path, runs: Path) -> Any:
     return interventions.interventions(["mbrs"], photos, images, runs, [0], bfloat16=False)
 
 
-@pytest.fixture(scope="module")
-def trained_once(photos, tmp_path_factory):
-    runs = tmp_path_factory.mktemp("runs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interventions, "VARIANTS", (TINY,))
-        intervened(photos, runs)
-    return runs
-
-
 @pytest.fixture
-def runs(trained_once, tiny, tmp_path):
-    """A folder with a run that was trained to its end, for a test to change."""
-    return shutil.copytree(trained_once, tmp_path / "runs")
+def runs(photos, tiny, tmp_path):
+    """A folder with a run that was trained to its end."""
+    intervened(photos, tmp_path)
+    return tmp_path
 
 
 @pytest.mark.slow

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 pytest.importorskip("torch")
 
@@ -17,9 +15,8 @@ from safetensors.numpy import load_file
 
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.hashing import octave, shipped
-from coverlock_sdk.images.distortions import Crop
 from coverlock_sdk.testing import natural_pictures
-from experiments.octave import OctaveRecipe, cropped, fit_octave
+from experiments.octave import OctaveRecipe, fit_octave
 from tests.conftest import saved_pictures
 
 FEW = OctaveRecipe(photos=8, held_out=0.3, dimensions=(8, 16, 16))
@@ -71,24 +68,3 @@ def test_matrices_and_card_are_those_of_a_hash(run: Path, monkeypatch: pytest.Mo
     for matrix in load_file(run / "hash.safetensors").values():
         assert matrix.dtype == np.float16
         assert np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]
-
-
-@given(
-    st.integers(20, 300),
-    st.integers(20, 300),
-    st.floats(0.3, 1),
-    st.booleans(),
-    st.integers(0, 2**32 - 1),
-)
-def test_a_crop_tells_its_frame(
-    height: int, width: int, area: float, anywhere: bool, seed: int
-) -> None:
-    picture = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    crop = Crop(area, anywhere)
-    part, frame = cropped(picture, crop, np.random.default_rng(seed))
-    np.testing.assert_array_equal(part, crop(picture, np.random.default_rng(seed)))
-    assert frame.side == part.shape[0] / height
-    left = round(frame.x * width - part.shape[1] / 2)
-    top = round(frame.y * height - part.shape[0] / 2)
-    expected = picture[top : top + part.shape[0], left : left + part.shape[1]]
-    np.testing.assert_array_equal(part, expected)

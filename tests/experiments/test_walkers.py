@@ -34,8 +34,3 @@ def test_rejections_are_what_a_walker_pays():
     with pytest.raises(study.RejectedTooOftenError):
         service(START)
     assert (service.asked, service.rejected) == (3, 3)
-
-
-def test_decibels_are_those_of_pixels():
-    change = np.full(study.VALUES, 0.01)
-    assert study.decibels(float(np.linalg.norm(change))) == pytest.approx(40)

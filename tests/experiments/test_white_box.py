@@ -16,7 +16,7 @@ from coverlock_sdk.plugin_calls import hash_logits
 from coverlock_sdk.testing import natural_pictures
 from experiments import white_box
 from experiments.__main__ import studies
-from experiments.white_box import collided, differentiable, nearest
+from experiments.white_box import collided, differentiable
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +55,6 @@ def test_a_hash_without_gradients_is_named():
 
     with pytest.raises(CoverLockError, match="the hash 'blunt' has no gradients"):
         differentiable(Blunt())
-
-
-def test_the_nearest_released_picture_of_a_picture_is_itself(images):
-    assert nearest(load_hash("octave"), images[[2, 1]], images) == [2, 1]
 
 
 @pytest.mark.usefixtures("additive_plugin")

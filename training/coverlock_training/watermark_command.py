@@ -23,9 +23,11 @@ RECIPE: dict[str, Any] = {
     "image_weight": click.FLOAT,
     "message_weight": click.FLOAT,
     "message_first": click.INT,
+    "early_fidelity": click.FLOAT,
     "lifted": click.BOOL,
     "piece": click.INT,
     "settled": click.INT,
+    "warmup": click.INT,
     "decay": click.INT,
 }
 """What ``--recipe`` changes; the fields of a ``Recipe`` say what each one means."""

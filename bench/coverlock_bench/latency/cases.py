@@ -14,7 +14,7 @@ from coverlock_sdk import Verifier
 from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.bundles.signing import ANYONE
 from coverlock_sdk.embedder import Embedder
-from coverlock_sdk.errors import RuntimeUnavailableError, needs
+from coverlock_sdk.errors import RuntimeUnavailableError
 from coverlock_sdk.images.codecs import load_image
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.verifier.runtimes import RUNTIMES
@@ -35,6 +35,11 @@ class Case:
     precision: str
     batch: int
     work: Callable[[], Any]
+
+    def __str__(self) -> str:
+        """What pytest calls it."""
+        runner = f"{self.runtime}-{self.precision}"
+        return f"{self.subject.name}-{self.stage}-{runner}-b{self.batch}"
 
 
 class Cases:
@@ -57,8 +62,8 @@ class Cases:
 
     def add(self, subject: Subject) -> None:
         """Everything there is to time about ``subject``."""
-        with needs("the latency suite", None, "bench,export"):
-            import torch
+        import torch
+
         torch.set_num_threads(self.threads)
         self.runtimes[subject.name] = {}
         for batch in self.batches:

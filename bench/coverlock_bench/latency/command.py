@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -25,12 +21,12 @@ from coverlock_bench.measurement import (
 )
 from coverlock_bench.photos import find_photos, jpeg_files
 from coverlock_bench.tables import Row, Table
-from coverlock_bench.timing import seconds_in_turns
 from coverlock_sdk.arrays import Floats
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import Trusted, chosen_keyring, key_option, trust_option
+from coverlock_sdk.errors import needs
 
-CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
+CLOCKS = {"cpu": "time.process_time", "wall": "time.perf_counter"}
 
 
 @measurement(
@@ -87,27 +83,20 @@ def run_suite(
     clock: str,
 ) -> dict[str, Any]:
     """Time everything about ``subjects``."""
+    with needs("the latency suite", None, "bench,export"):
+        import pytest_benchmark  # noqa: F401
+
+        from coverlock_bench.latency.suite import run_cases
     with closing(Cases(batches, precisions, threads)) as cases:
         for subject in subjects:
             cases.add(subject)
-        seconds = seconds_in_turns([case.work for case in cases.all], turns, clock=CLOCKS[clock])
+        processor, seconds = run_cases(cases.all, turns, CLOCKS[clock])
     return {
-        "machine": {
-            "brand_raw": _processor(),
-            "arch": platform.machine(),
-            "count": os.cpu_count(),
-        },
+        "machine": {key: processor.get(key) for key in ("brand_raw", "arch", "count")},
         "clock": clock,
         "subjects": {each.name: subject_figures(each, cases, seconds) for each in subjects},
         "left_out": cases.left_out,
     }
-
-
-def _processor() -> str:
-    """The name of the processor, as far as the system tells it."""
-    told = Path("/proc/cpuinfo")
-    named = re.search(r"model name\s*: (.*)", told.read_text()) if told.exists() else None
-    return named[1] if named else platform.processor()
 
 
 def subject_figures(subject: Subject, cases: Cases, seconds: Floats) -> dict[str, Any]:

@@ -5,19 +5,12 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coverlock_sdk.cli import build_cli
-from coverlock_sdk.plugin_manager import plugin_manager
-from tests.conftest import AdditivePlugin
 from tests.toy_bundle import write_toy_bundle
 
 
 @pytest.fixture(autouse=True)
-def _additive_plugin(monkeypatch):
-    """The test watermark, registered as a plugin would be."""
+def _without_a_key(monkeypatch, additive_plugin):
     monkeypatch.delenv("COVERLOCK_KEY_FILE", raising=False)
-    plugin_manager.cache_clear()
-    plugin_manager().add("additive", AdditivePlugin())
-    yield
-    plugin_manager.cache_clear()
 
 
 @pytest.fixture

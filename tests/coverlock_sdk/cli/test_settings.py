@@ -80,7 +80,6 @@ def test_what_is_wrong_with_a_setting_is_said_once_and_before_the_first_picture(
     text = tmp_path / "key.txt"
     text.write_text("not a key")
     for settings, said in {
-        ("-w", "additve", "--id", "x"): "did you mean 'additive'",
         (*LOCK, "--key-file", text): "is not a CoverLock key file",
         ("-w", "additive", "--id", "\udcff"): "characters that are not text",
     }.items():

@@ -19,6 +19,7 @@ from coverlock_sdk.images.conversion import opened, read
 from coverlock_sdk.images.isolation import DecodingPool, Turns
 from experiments import disguises
 from experiments.disguises import encoded
+from tests.conftest import wait_until_gone
 
 SIZE = (64, 48)
 
@@ -115,14 +116,7 @@ def test_no_process_outlives_its_parent(tmp_path):
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    child = int(done.stdout)
-    for _ in range(100):
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    pytest.fail("the process is still there")
+    wait_until_gone(int(done.stdout))
 
 
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")

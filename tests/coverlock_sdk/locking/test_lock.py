@@ -12,7 +12,6 @@ from coverlock_sdk import (
     Keyring,
     NoDefense,
     Watermark,
-    load_defense,
     wrap,
 )
 from coverlock_sdk.errors import (
@@ -376,8 +375,3 @@ def test_verdicts_read_as_what_they_are(additive, photos):
     assert str(verdict).startswith("rejected: no better than chance, p = ")
     accepted = locked.verify(locked.embed(photos[0], "studio"), "studio")
     assert str(accepted).startswith(f"accepted: {accepted.matches} of {accepted.bits} bits, p = ")
-
-
-def test_defenses_are_found_by_name(additive):
-    locked = load_defense("coverlock", fpr=1e-9, rule="hard").protect(additive)
-    assert (locked.fpr, locked.lock.rule) == (1e-9, "hard")

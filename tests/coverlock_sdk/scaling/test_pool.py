@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.scaling.job import VerificationJob
 from coverlock_sdk.scaling.pool import in_processes
+from tests.conftest import wait_until_gone
 from tests.coverlock_sdk.scaling.conftest import MARKED, PLAIN
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
@@ -59,14 +59,7 @@ def test_no_process_outlives_a_parent_that_was_killed(toy, folder, tmp_path):
     command = [sys.executable, str(script), str(toy)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    child = int(done.stdout)
-    for _ in range(100):
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    pytest.fail("the process is still there")
+    wait_until_gone(int(done.stdout))
 
 
 class Deadly(VerificationJob):

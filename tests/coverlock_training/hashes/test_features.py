@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from coverlock_plugins.dinov2.head import Backbone  # noqa: E402
 from coverlock_sdk.images.distortions import EVALUATION, draw_training_distortion  # noqa: E402
 from coverlock_training.hashes.features import (  # noqa: E402
     evaluation_features,
@@ -13,7 +14,21 @@ from coverlock_training.hashes.features import (  # noqa: E402
 )
 from coverlock_training.photos import rgb, shrunk  # noqa: E402
 from tests.conftest import saved_pictures  # noqa: E402
-from tests.coverlock_training.hashes.averages import Averages  # noqa: E402
+
+
+class Averages(Backbone):
+    """A frozen backbone in a line: the mean colour of each of 4 x 4 cells."""
+
+    size, features = 32, 48
+    settings = {"cells": 4}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = torch.nn.Conv2d(3, 3, 8, stride=8, groups=3, bias=False)
+        torch.nn.init.constant_(self.pool.weight, 1 / 64)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.pool(images).flatten(1)
 
 
 @pytest.fixture(scope="module")
