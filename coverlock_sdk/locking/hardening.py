@@ -18,7 +18,7 @@ import numpy as np
 from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.contract import Differentiable, ImageHash
 from coverlock_sdk.hashing.octave import OctaveCode
-from coverlock_sdk.images.resampling import resample, window_matrix
+from coverlock_sdk.images.resampling import resample, resample_matrix
 from coverlock_sdk.threads import one_thread
 
 MOST_COST = 0.5
@@ -95,7 +95,7 @@ def _push(
 ) -> Images:
     """A step along the gradient, on the middle of a picture."""
     rows, columns = (
-        window_matrix(source, target, area**0.5)
+        _middle(source, target, area**0.5)
         for source, target in zip(view.shape[1:], size, strict=True)
     )
     logits, gradient = hashed(np.matmul(np.matmul(rows, view), columns.T)[None])
@@ -105,6 +105,12 @@ def _push(
     push: Images = np.matmul(np.matmul(rows.T, found), columns)
     share = PACE * np.square(lacks).sum() / max(np.square(push).sum(), 1e-20)
     return push * np.float32(share)
+
+
+def _middle(source: int, target: int, share: float) -> Images:
+    """Weights (target, source) that bring the middle of an axis to ``target`` samples."""
+    margin = round((1 - share) * source / 2)
+    return np.pad(resample_matrix(source - 2 * margin, target), ((0, 0), (margin, margin)))
 
 
 def _at_most(change: Images, longest: float) -> Images:
