@@ -26,7 +26,10 @@ ROOMS = (
 )
 """Packages and modules of the SDK, each of which imports only from those before it."""
 
-BUILT_ON_IT = ("coverlock_bench", "coverlock_plugins", "coverlock_training", "experiments")
+BUILT_ON_IT = (
+    *("coverlock_bench", "coverlock_export", "coverlock_plugins"),
+    *("coverlock_training", "coverlock_web", "experiments"),
+)
 MUST_NOT = (*BUILT_ON_IT, "torch", "onnx.")
 HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")
 

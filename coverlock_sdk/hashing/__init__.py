@@ -1,1 +1,1 @@
-"""Image hashes: from a picture to 256 distortion-stable logits."""
+"""Image hashes: from a picture to numbers that distortions hardly move."""

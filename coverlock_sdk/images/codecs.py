@@ -49,7 +49,7 @@ _HELD_MODES = {
 ENOUGH = 2.5
 """How many times the size that networks see a picture is decoded at, at least.
 
-Measured by ``bench large-pictures``: what networks see then differs by a fraction of an 8-bit step.
+What networks see then differs by a fraction of an 8-bit step.
 """
 
 KEPT_INFO = ("icc_profile", "exif", "dpi")

@@ -39,7 +39,8 @@ COARSE = 0.035
 
 WHOLE_WEIGHT = 0.5
 POPULAR = tuple(Frame(side=side) for side in (0.8**0.5, 0.9**0.5, 0.9, 0.95, 0.8))
-"""Centred crops that people and programs make most: 80 and 90 % of the area, and of each side."""
+"""Centred crops that people and programs make most: 80 and 90 % of the area, or 80, 90 and 95 % of
+each side."""
 
 POPULAR_WEIGHT, CENTRED_WEIGHT, TURNED_WEIGHT, ANYWHERE_WEIGHT = 0.2, 0.1, 0.05, 0.15
 

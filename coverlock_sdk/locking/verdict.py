@@ -1,4 +1,4 @@
-"""What verification answers."""
+"""What verification answers; ``Lock`` decides it."""
 
 from __future__ import annotations
 

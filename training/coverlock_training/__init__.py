@@ -1,4 +1,4 @@
-"""Everything that learns or is fitted: hashes, watermarks, and what their runs share.
+"""Training of hashes and watermarks, and what their runs share.
 
 It plugs into the SDK through the same hooks as a vendor's package.
 """
