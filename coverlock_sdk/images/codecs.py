@@ -32,7 +32,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
     ".jpeg": {"quality": 95, "subsampling": 0},
     ".avif": {"quality": 90},
 }
-"""Suffixes that pictures can be saved with, and Pillow's options; formats with a quality are lossy."""
+"""Suffixes of formats to save in, and Pillow's options; formats with a quality are lossy."""
 LOSSLESS_SUFFIXES = tuple(suffix for suffix in WRITTEN if "quality" not in WRITTEN[suffix])
 PICTURE_SUFFIXES = (*WRITTEN, ".gif", ".heic", ".heif")
 """Formats that can be read; HEIC, from phones, needs pillow-heif."""

@@ -126,7 +126,7 @@ def warm_up() -> None:
     modes = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16")
     for kind, mode in product(("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "AVIF"), modes):
         file = io.BytesIO()
-        with contextlib.suppress(OSError, ValueError, KeyError):  # a format or mode that this Pillow lacks
+        with contextlib.suppress(OSError, ValueError, KeyError):  # Pillow may lack it
             Image.new(mode, (64, 64)).save(file, format=kind, icc_profile=profile, exif=exif)
             pictures.append(file.getvalue())
     for content in pictures:
@@ -151,7 +151,7 @@ def confine(memory: int) -> None:
 def main() -> None:
     """Answer on the standard streams."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as sink:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that output from libraries is not taken for an answer
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries' output is no answer
         warm_up()
         confine(int(sys.argv[1]))
         serve(sys.stdin.buffer, sink)

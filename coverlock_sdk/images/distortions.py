@@ -126,7 +126,7 @@ class Crop:
 
 @dataclass(frozen=True)
 class Rotation:
-    """Turn by ``degrees`` like the straighten tool of a photo editor: corners cut, proportions kept."""
+    """Turn by ``degrees`` as photo editors straighten: corners are cut, proportions stay."""
 
     degrees: float
 
@@ -154,7 +154,7 @@ class Rescaling:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What social media do to a picture: shrink it by ``scale``, then save a JPEG at ``quality``."""
+    """What social media do: shrink a picture by ``scale``, then save a JPEG at ``quality``."""
 
     scale: float
     quality: int

@@ -189,7 +189,7 @@ class _Decoder:
                 if not out.readline():
                     raise EOFError
         except (OSError, EOFError) as error:
-            raise CoverLockError(f"the process that decodes pictures cannot be started ({error})") from None
+            raise CoverLockError(f"no decoding process can be started ({error})") from None
 
 
 _PIXEL_BYTES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "I;16": 2}  # every mode that may come back

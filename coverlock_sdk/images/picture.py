@@ -91,7 +91,7 @@ class Picture:
         return narrow if channels == 3 else np.repeat(narrow, 3, axis=0)
 
     def seen_at(self, size: tuple[int, int] | None) -> Images:
-        """The same view rounded to 8 bits, as an exported graph sees it; by default at its own size."""
+        """The same in 8 bits, as an exported graph sees it; by default at its own size."""
         seen = np.moveaxis(self.to_bytes(size), -1, 0)
         return np.ascontiguousarray(seen, dtype=np.float32) / np.float32(255)
 
@@ -117,7 +117,7 @@ class Picture:
         return replace(self, pixels=marked)
 
     def seen_of(self, residual: Images) -> Images:
-        """What a network sees of ``residual`` (3, h, w) after it was resampled to this size and back."""
+        """What is seen of ``residual`` (3, h, w) after resampling it to this size and back."""
         (height, width), (small, narrow) = self.size, residual.shape[1:]
         shown = self._shown(residual)
         if (small, narrow) == self.size:

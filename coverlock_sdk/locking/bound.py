@@ -30,7 +30,7 @@ class Bound:
     cosines: tuple[float, ...]
     """The largest cosine in each band if the whole change goes into that band."""
     odds: float
-    """The highest probability that such a forgery reaches all floors, however the change is split."""
+    """The highest probability of reaching all floors, however the change is split."""
 
 
 def additive_bound(
@@ -67,7 +67,7 @@ def additive_bound(
 
 @lru_cache(maxsize=1)
 def splits(code: OctaveCode) -> list[tuple[int, ...]]:
-    """Ways to split the squared length of a change between bands, in steps; they cover every change.
+    """Ways to split the squared length of a change between bands, in steps; they cover all changes.
 
     Bands share pixels, so shares can add up to more than one: for two bands, to at most one plus
     the largest cosine between what they see. Shares are rounded up to whole steps.
@@ -98,7 +98,7 @@ def agreement(cosine: float, margins: Logits) -> Floats:
 
 
 def passing(agree: Floats, bands: int, floors: Floors) -> float:
-    """Probability that bits which agree this often reach the floor of each band and of the whole."""
+    """Probability that bits which agree this often reach the floors of every band and the whole."""
     total: Floats = np.ones(1)
     for band in range(bands):
         count: Floats = np.ones(1)  # the probabilities that 0, 1, 2 ... bits agree

@@ -27,8 +27,8 @@ ROUNDS = 3
 """Sign flips, shuffle and transform; three rounds of them mix every number into every other."""
 
 SALTS = 16
-"""Rotations per message. More would make bits more stable, but larger margins also help forgers, and
-the p-value pays for every salt that is tried."""
+"""Rotations per message. More would make bits more stable, but larger margins also help forgers,
+and the p-value pays for every salt that is tried."""
 
 LEAST_SALTED = 28
 """Messages shorter than this have only one salt."""
@@ -76,7 +76,7 @@ class Rotation(NamedTuple):
         return _hadamard(self.signs.shape[1])[self.places[:count]]
 
     def directions(self, salts: Sequence[int], count: int, dimensions: int) -> Logits:
-        """The matrices (salts, dims, count) that give the first ``count`` numbers under ``salts``."""
+        """Matrices (salts, dims, count) that give the first ``count`` numbers under ``salts``."""
         rows = self.taken(count) * self.turns[list(salts), None]
         for flips, order in zip(self.signs[::-1], self.shuffles[::-1], strict=True):
             # Undo the shuffle with its inverse, which is much faster than assigning to columns.

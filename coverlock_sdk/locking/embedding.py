@@ -1,7 +1,7 @@
 """Embedding under the lock: the payload is bound to the code of the picture that carries it.
 
 Verification reads the code of the *marked* picture. Hardening changes the picture so that it keeps
-the embedded code. Without hardening, the picture is marked again until its code is the embedded one.
+the embedded code. Without hardening, marking is repeated until the code is the embedded one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Marked:
     strength: float = 1.0
     """How much detail the code finds in the picture; a typical photo has about 1."""
     alike: tuple[str, float] | None = None
-    """With a registry: an earlier picture that this one could pass for, and how similar they are."""
+    """With a registry: an earlier picture that this one could pass for, and their likeness."""
 
     @property
     def is_faint(self) -> bool:

@@ -28,7 +28,7 @@ MARGIN = 0.3
 """How far from zero to push the numbers, in multiples of the picture's typical number."""
 
 STEPS, PACE, MOMENTUM = 8, 0.35, 0.5
-"""Settings of the gradient search. For a linear hash, one step would close the share ``PACE`` of the
+"""Settings of the gradient search. For a linear hash, a step would close the share ``PACE`` of the
 gap."""
 
 CROPS = (1.0, 0.8)

@@ -103,8 +103,8 @@ def require_text(identifier: str) -> str:
 
 
 def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
-    """The message of ``bits`` bits that stands for ``identifier``. Without the key it looks uniformly
-    random, so the p-value of a verdict is exact."""
+    """The message of ``bits`` bits that stands for ``identifier``. Without the key it looks
+    uniformly random, so the p-value of a verdict is exact."""
     key, label = key or PUBLIC_KEY, f"codeword/{require_text(identifier)}"
     blocks = [key.derive(label, counter) for counter in range(-(-bits // 256))]
     return np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8))[:bits]

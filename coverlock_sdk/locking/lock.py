@@ -150,7 +150,7 @@ class Lock:
 
     @property
     def _whole_weight(self) -> float:
-        """The weight of the whole picture, by which its p-value is divided; other frames are tried too."""
+        """The weight of the whole picture, which divides its p-value: other frames are tried too."""
         return WHOLE_WEIGHT if self._searches and self.registry is None else 1.0
 
     # Embedding

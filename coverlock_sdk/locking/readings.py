@@ -32,7 +32,7 @@ STEPS = 12
 """Steps of legibility that floors distinguish; coarse, so that results can be cached."""
 
 SHORT_BAND = 16
-"""Shorter bands are coarse: a floor that keeps a forger out would require every one of their bits."""
+"""Shorter bands are coarse: a floor that keeps a forger out would require all of their bits."""
 
 SHORT_ODDS = 2.5
 """Factor for a forger's odds in a short band, so that one bit may be wrong."""
@@ -156,7 +156,7 @@ def _held(
 
 @lru_cache(maxsize=4096)
 def _least(weights: tuple[int, ...], forger: float, odds: float) -> int:
-    """The least sum that a forger reaches with probability at most ``odds``; above all sums if none."""
+    """The least sum that a forger reaches with probability at most ``odds``, or more than all."""
     tail = soft_tail(np.array(weights), forger)
     enough = np.flatnonzero(tail <= odds)
     return int(enough[0]) if len(enough) else sum(weights) + 1

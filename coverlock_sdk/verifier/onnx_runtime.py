@@ -102,7 +102,7 @@ def cpu_session(content: bytes, threads: int | None = None) -> Any:
 
 def _session(library: ModuleType, content: bytes, threads: int | None, providers: list[Any]) -> Any:
     options = library.SessionOptions()
-    options.log_severity_level = 3  # we check for a fallback ourselves, and report it in one sentence
+    options.log_severity_level = 3  # a fallback is detected, and reported in one sentence
     if (limit := thread_limit(threads)) is not None:
         options.intra_op_num_threads = limit
     # Idle threads sleep, so that several sessions on one machine do not starve each other.
