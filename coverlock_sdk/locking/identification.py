@@ -126,9 +126,7 @@ def read_identifiers(path: Path) -> list[str]:
     except DocumentError as error:
         raise MessageError(str(error)) from None
     except UnicodeDecodeError:
-        raise MessageError(
-            f"{path} is not a text file: write one identifier per line"
-        ) from None
+        raise MessageError(f"{path} is not a text file: write one identifier per line") from None
     identifiers = [line.strip() for line in lines if line.strip()]
     if not identifiers:
         raise MessageError(f"{path} has no identifiers: write one per line")

@@ -142,15 +142,13 @@ class Lock:
             return [messages] * count
         if isinstance(messages, list | tuple) and any(isinstance(m, str) for m in messages):
             if len(messages) != count:
-                raise MessageError(
-                    f"there are {len(messages)} messages for {count} pictures"
-                )
+                raise MessageError(f"there are {len(messages)} messages for {count} pictures")
             return [m if isinstance(m, str) else as_bits(m, 1, self.bits)[0] for m in messages]
         return list(as_bits(messages, count, self.bits))
 
     @property
     def _whole_weight(self) -> float:
-        """The weight of the whole picture, which divides its p-value: other frames are tried too."""
+        """The prior weight of the whole picture, if other frames are tried too; otherwise 1."""
         return WHOLE_WEIGHT if self._searches and self.registry is None else 1.0
 
     # Embedding
