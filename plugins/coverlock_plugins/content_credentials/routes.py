@@ -1,7 +1,7 @@
 """C2PA 2.4's Soft Binding Resolution API: finds manifests by soft binding or by picture.
 
-It only looks up manifests: ``coverlock c2pa sign`` stores them, and nothing does over HTTP. A picture
-matches only if all soft bindings do. A picture unlike every signed one is not verified at all, so
+It only looks up manifests; ``coverlock c2pa sign`` stores them, never over HTTP. A picture matches
+only if all soft bindings do. A picture unlike every signed one is not verified at all, so
 answers tell a forger nothing about the lock. Manifests by unknown signers are not found. The API's
 parameters that make no difference here are ignored.
 """

@@ -79,7 +79,7 @@ class PictureSigner:
         return Signed(out, serial, manifest.id, marked.psnr, marked.verdict.p_value)
 
     def _bindings(self, serial: str, content: bytes) -> tuple[SoftBindings, bytes]:
-        """The soft bindings of a marked picture file, and the payload that the decoder reads from it."""
+        """The soft bindings of a marked picture file, and its payload as the decoder reads it."""
         decoded, described = self.lock.logits([content])
         key = self.lock.lock.keys[0]
         bindings = SoftBindings(

@@ -27,7 +27,7 @@ from coverlock_sdk.errors import CoverLockError
 
 DAYS = 30
 SLOTS = 65_536
-"""Messages share this many budgets, so invented ones cannot fill the memory or evict a spent one."""
+"""Messages share this many budgets: invented ones cannot fill the memory or evict a spent one."""
 
 Rejected = Callable[[], Awaitable[None]]
 
