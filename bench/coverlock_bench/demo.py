@@ -128,7 +128,7 @@ def _rows(arms: list[Arm], photos: list[Path]) -> Iterator[list[str]]:
 
 
 def describe(verdict: Verdict) -> str:
-    """A verdict for people; it counts bits only if a mark was found, because noise also matches some."""
+    """A verdict for people, with bits only if a mark was found, because noise matches some too."""
     if verdict:
         return f"accepted, {verdict.matches} of {verdict.bits} bits"
     if verdict.p_value > CHANCE:

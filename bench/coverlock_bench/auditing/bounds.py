@@ -23,7 +23,7 @@ MOST_PAIRS = 20
 
 
 def invisible_changes(trials: Trials, division: Division) -> dict[str, Any]:
-    """Probability that the best change of 34 dB makes a target pass for its nearest marked source."""
+    """Odds that the best change of 34 dB makes a target pass for its nearest marked source."""
     locked = trials.protected
     if not isinstance(locked, LockedWatermark) or locked.keyring is None:
         raise NotMeasuredError("the bound is for locks with a key")

@@ -43,7 +43,7 @@ class Collection:
         }
 
     def squares(self, side: int, limit: int) -> list[Picture8]:
-        """Middle squares of up to ``limit`` photos that are at least ``side`` pixels wide and high."""
+        """Middle squares of up to ``limit`` photos with at least ``side`` pixels per side."""
         large: list[Path] = []
         for file in self.files:
             if len(large) < limit:

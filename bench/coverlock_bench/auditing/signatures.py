@@ -50,7 +50,7 @@ class FeatureVariation:
     """How much the decoder's last features follow the cover, and how much the message."""
 
     cover: float
-    """Share of the variance from varying covers under one message; adds up to 1 with ``message``."""
+    """Share of the variance from covers under one message; adds up to 1 with ``message``."""
     message: float
     layer: str
     """Where the features were taken: the input of this layer of the decoder module."""

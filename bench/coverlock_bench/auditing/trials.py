@@ -91,7 +91,7 @@ class Trials:
         return self._session.fingerprint(self.protected)
 
     def message(self, seed: int, source: int | None = None) -> str | Bits:
-        """The message of a source, or the message shared by all sources for attacks that take many."""
+        """The message of a source, or the shared message for attacks that take many."""
         whose = "all" if source is None else f"source {source}"
         identifier = f"bench, seed {seed}, {whose}"
         if has_key(self.protected):
