@@ -24,7 +24,7 @@ COUNTS = (1, 10, 100, 1000)
 """The paper's numbers of sources (table 4)."""
 
 MESSAGES = 20
-"""In complementary pairs; with five messages, the bias of the decoder outweighed its residuals."""
+"""In complementary pairs; five messages showed a decoder's bias more than its residuals."""
 
 BLOCK = 25  # pictures in memory at a time
 

@@ -119,7 +119,7 @@ class Plan:
         fpr: float = DEFAULT_FPR,
         distortions: Sequence[str] = (),
     ) -> Plan:
-        """The named attacks and defences; by default the preset's, and the lock with and without key.
+        """The named attacks and defences; by default, those of the preset and both locks.
 
         Distortions are the paper's six and those of plugins, unless some are named.
         """

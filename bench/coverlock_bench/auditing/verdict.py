@@ -80,7 +80,7 @@ def _named(setting: str, names: Mapping[str, str]) -> str:
 
 
 def given(setting: str) -> Given:
-    """What an attack has beside released pictures."""
+    """What an attack has besides released pictures."""
     factory = plugin_manager().get("attack", setting.partition(":")[0])
     if not isinstance(factory, type):
         return "released"

@@ -9,7 +9,7 @@ from torch.nn import functional
 from coverlock_plugins.convnext.network import TINY, ConvNeXtV2, LayerNorm2d, Shape
 
 SMALL = Shape((2, 2, 2, 1), (32, 64, 128, 256))
-"""The sizes that ship with the package: a third of the published width."""
+"""The network that ships with the package: a third of the published width."""
 
 PUBLISHED = TINY
 
