@@ -238,7 +238,7 @@ def test_the_most_pixels_of_a_file_are_a_setting(tmp_path, additive):
     content = (tmp_path / "p.png").read_bytes()
     for source in (tmp_path / "p.png", content):
         assert read(source, max_pixels=90_000).size == (300, 300)
-        with pytest.raises(PictureError, match="too large: .* 89,999 in all"):
+        with pytest.raises(PictureError, match="too large: .* 89,999 in total"):
             read(source, max_pixels=89_999)
     lock = NoDefense().protect(additive)
     lock.max_pixels = 89_999
