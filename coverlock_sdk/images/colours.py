@@ -107,7 +107,7 @@ def _plain_mode(image: PilImage) -> PilImage:
     if image.mode == "F":
         raise PictureError("a floating-point (mode F) image has no defined white: convert it first")
     if image.mode == "CMYK":
-        raise PictureError("a CMYK picture looks different in viewers: convert it to sRGB first")
+        raise PictureError("CMYK colours depend on the viewer: convert it to sRGB first")
     if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
         if image.mode.startswith("I"):
             raise PictureError("16-bit grey with a transparent level is not read: use 8 bits")
