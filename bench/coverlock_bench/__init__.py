@@ -15,7 +15,7 @@ from coverlock_sdk.hookspecs import hookimpl
 
 @hookimpl
 def register_attacks(register: Callable[..., None]) -> None:
-    """The forgers that a watermark is measured against."""
+    """The attacks that watermarks are measured against."""
     from coverlock_bench.attacks.averaging import AveragedResidual
     from coverlock_bench.attacks.denoise import DenoisedResidual
     from coverlock_bench.attacks.ground_truth import GroundTruthResidual

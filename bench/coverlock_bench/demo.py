@@ -30,7 +30,7 @@ from coverlock_sdk.progress import progress
 PHOTOS = 6
 SIDE = 512
 CLEAN = 42.0
-"""Decibels at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
+"""PSNR at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
 IDENTIFIER = "demo-studio"
 
 TILE = 256
@@ -38,7 +38,7 @@ GAP = 16
 CAPTION = 78
 AMPLIFY = 20
 DETAIL = 128
-"""Pixels of the residual that a tile shows, from the middle: shrunk, it would average out."""
+"""A tile shows this many pixels from the middle of the residual: shrinking would average it out."""
 FORGERIES = 2
 GOOD, BAD = "#1b7837", "#b2182b"
 
@@ -128,7 +128,7 @@ def _rows(arms: list[Arm], photos: list[Path]) -> Iterator[list[str]]:
 
 
 def describe(verdict: Verdict) -> str:
-    """A verdict as people read it; bits only where they were found, since noise has some too."""
+    """A verdict for people, with bits only if a mark was found, because noise matches some too."""
     if verdict:
         return f"accepted, {verdict.matches} of {verdict.bits} bits"
     if verdict.p_value > CHANCE:
@@ -137,7 +137,7 @@ def describe(verdict: Verdict) -> str:
 
 
 def _thefts(verdicts: list[Verdict]) -> str:
-    """How many forgeries were accepted, and if none was, how near the nearest came."""
+    """How many forgeries were accepted, and if none were, how close the best one came."""
     accepted = sum(verdict.accepted for verdict in verdicts)
     if accepted:
         return f"[red]{accepted} of {len(verdicts)} accepted[/]"
@@ -198,7 +198,7 @@ def _draw_tile(
     verdict: Verdict | None = None,
     genuine: bool = False,
 ) -> None:
-    """A picture, its caption, and what verification said of it."""
+    """A picture, its caption and its verdict."""
     left = GAP + column * (TILE + GAP)
     picture = Image.fromarray(pixels).resize((TILE, TILE), Image.Resampling.LANCZOS)
     sheet.paste(picture, (left, top))

@@ -1,4 +1,4 @@
-"""How sure a measured rate or mean is."""
+"""Confidence intervals for measured rates and means."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Measurements kept one by one, so that an interrupted run goes on where it stopped.
+"""Stores measurements one by one, so that an interrupted run resumes where it stopped.
 
-One SQLite file holds a row per measurement, under everything it depends on. A row is written when
-it is complete: Ctrl-C, a power cut or a full disk cost at most the one that was being made.
+One SQLite file has a row per measurement; its key is everything that the measurement depends on.
+Only complete rows are written: Ctrl-C, a power cut or a full disk cost at most the current one.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ JUDGES = (
     "coverlock_bench.settings",
     "coverlock_bench.trial",
 )
-"""Modules and packages whose code decides what becomes of a picture."""
+"""Modules and packages whose code affects measurements."""
 
 
 class NotMeasuredError(CoverLockError):
-    """A figure cannot be had here, for lack of pictures for example; the rest of a run goes on."""
+    """A figure cannot be measured here, for example for lack of pictures; the run continues."""
 
 
 class Ledger:
-    """Rows of figures by what they depend on; without a path they live as long as the process."""
+    """Rows of figures by what they depend on; without a path, they last as long as the process."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._own: sqlite3.Connection | None = None
 
     def recall(self, **key: Any) -> Any | None:
-        """The figures kept under ``key``, or None."""
+        """The figures stored under ``key``, or None."""
         found = self._run("SELECT figures FROM measurements WHERE key = ?", _canonical(key))
         return json.loads(found[0][0]) if found else None
 
@@ -81,7 +81,7 @@ class Ledger:
         except (sqlite3.Error, OSError) as error:
             raise CoverLockError(
                 f"the measurements in {self._path} cannot be read or written ({error}): make room "
-                "or repair the file, and run the same command again; what is in it is not lost"
+                "or repair the file, and run the same command again; its content is not lost"
             ) from None
 
     def _connection(self) -> sqlite3.Connection:
@@ -97,25 +97,25 @@ class Ledger:
 
 @dataclass
 class Session:
-    """What the measurements of one command share: a ledger, and how far the command is."""
+    """What the measurements of one command share: a ledger, and the progress of the command."""
 
     ledger: Ledger = field(default_factory=Ledger)
     quiet: bool = True
     stages: int | None = None
-    """How many stages the command has, where that is known beforehand."""
+    """How many stages the command has, if that is known in advance."""
     stage: int = 0
-    """The number of the stage that runs, from 1."""
+    """The number of the current stage, from 1."""
 
     _known: dict[int, tuple[Any, str]] = field(default_factory=dict, repr=False)
 
     def fingerprint(self, marker: Watermark | ProtectedWatermark) -> str:
-        """The fingerprint of a watermark or lock, which is taken once in a session."""
+        """The fingerprint of a watermark or lock, computed once per session."""
         if id(marker) not in self._known:
             self._known[id(marker)] = marker, fingerprint(marker)
         return self._known[id(marker)][1]
 
     def key(self) -> Key:
-        """The vendor's key, which no attacker has: made for this run, and kept in its ledger."""
+        """The vendor's key, which no attacker has, made for this run and stored in its ledger."""
         secret = self.ledger.recall(kind="key") or secrets.token_hex(32)
         self.ledger.keep(secret, kind="key")
         return Key(bytes.fromhex(secret), id="bench")
@@ -127,12 +127,12 @@ class Session:
         return progress(items, f"{number}{label}", quiet=self.quiet)
 
     def once(self, measure: Callable[[], Any], **key: Any) -> Any:
-        """What is kept under ``key``, or else what ``measure`` finds."""
+        """The stored value of ``key``, or else the result of ``measure``."""
         [found] = self.each([key], lambda: [measure()])
         return found
 
     def each(self, keys: Sequence[dict[str, Any]], measure: Callable[[], list[Any]]) -> list[Any]:
-        """What is kept under each of ``keys``, or else, where one is missing, what is measured."""
+        """The stored values of ``keys``; if any is missing, all are measured."""
         rows = [self.ledger.recall(**key) for key in keys]
         if None in rows:
             rows = measure()
@@ -143,17 +143,17 @@ class Session:
 
 @contextmanager
 def resumable(kept: Path, session: Session | None = None) -> Iterator[None]:
-    """Answer Ctrl-C by saying how far the run got, and how to go on."""
+    """On Ctrl-C, say how far the run got and how to resume it."""
     try:
         yield
     except KeyboardInterrupt:
         far = f" in stage {session.stage} of {session.stages}" if session and session.stages else ""
-        click.echo(f"interrupted{far}; run the same command to go on from {kept}", err=True)
+        click.echo(f"interrupted{far}; run the same command to resume from {kept}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def digest(*parts: Any) -> str:
-    """Sixteen hexadecimal digits that stand for arrays and whatever else has a ``repr``."""
+    """Sixteen hexadecimal digits that stand for arrays and anything else with a ``repr``."""
     total = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -165,10 +165,10 @@ def digest(*parts: Any) -> str:
 
 
 def fingerprint(marker: Watermark | ProtectedWatermark) -> str:
-    """Changes with everything that a verdict depends on.
+    """A digest that changes with everything that a verdict depends on.
 
-    These are the networks (by what they make of a fixed picture), the settings of the lock, and
-    the code that marks, forges and judges.
+    That is the networks (by their answers on a fixed picture), the settings of the lock, and the
+    code that marks, forges and judges.
     """
     watermark = marker if isinstance(marker, Watermark) else marker.watermark
     [picture] = natural_pictures(1, working_size(watermark))
@@ -208,7 +208,7 @@ def judging_code(modules: tuple[str, ...] = JUDGES) -> str:
 
 
 def rounded(values: Any) -> Any:
-    """What other machines and thread counts compute alike; without negative zeros."""
+    """Round to what all machines and thread counts agree on; drop negative zeros."""
     return np.round(np.asarray(values, dtype=np.float64), 2) + 0.0
 
 

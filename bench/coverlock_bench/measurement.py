@@ -47,12 +47,12 @@ out_option = click.option(
 
 
 def number_option(name: str, default: int, help: str | None = None) -> Option:
-    """A whole number from one on."""
+    """An option for a whole number of at least one."""
     return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=help)
 
 
 def work_option(name: str) -> Option:
-    """The file in which a run that was interrupted finds what it has measured."""
+    """An option for the file from which an interrupted run resumes."""
     return click.option(
         "--work",
         type=click.Path(dir_okay=False, path_type=Path),
@@ -64,7 +64,7 @@ def work_option(name: str) -> Option:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a measurement found: its settings and figures, and what people read of them."""
+    """The result of a measurement: settings and figures, and what people see of them."""
 
     config: dict[str, Any]
     figures: Any
@@ -77,10 +77,10 @@ Measure = Callable[..., Measured | Iterator[Measured]]
 
 
 def measurement(command: str, *options: Option) -> Callable[[Measure], click.Command]:
-    """Make a function a command with ``options``; what it returns is written and printed.
+    """Turn a function into a command with ``options`` that writes and prints its result.
 
-    ``command`` is what users type after ``coverlock`` or ``python -m``. The results of a generator
-    are written one over the other, so that an interrupted run leaves one.
+    ``command`` is what users type after ``coverlock`` or ``python -m``. Each result of a generator
+    overwrites the one before, so that an interrupted run leaves the latest.
     """
 
     def decorate(measure: Measure) -> click.Command:

@@ -1,4 +1,4 @@
-"""Photographs to work on: a folder the user names, or a few that come with scikit-image."""
+"""Photos to work on: a folder that the user names, or a few that come with scikit-image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Picture8 = npt.NDArray[np.uint8]
 DEMO_PHOTOS = Asset(
     name="photos",
     project="scikit-image",
-    # Any platform's wheel holds the same photographs; it is only unzipped.
+    # The wheels of all platforms hold the same photos, and it is only unzipped.
     wheel="scikit_image-0.26.0-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
     sha256="74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af",
     members=tuple(
@@ -54,7 +54,7 @@ def load_squares(photos: list[Path], side: int) -> list[Picture8]:
 
 
 def jpeg_files(photos: list[Path], count: int, side: int) -> tuple[bytes, ...]:
-    """``count`` JPEG files of ``side`` x ``side`` pixels; photos repeat where there are few."""
+    """``count`` JPEG files of ``side`` x ``side`` pixels; photos repeat if there are too few."""
     squares = load_squares(photos[:count], side)
     return tuple(jpeg_file(squares[index % len(squares)]) for index in range(count))
 

@@ -1,4 +1,4 @@
-"""Result files: every figure is kept with what is needed to make it again."""
+"""Result files: every figure comes with what you need to reproduce it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGES = (
     "scipy",
     "scikit-image",
 )
-"""Whose versions may matter for a figure."""
+"""Packages whose versions may matter for a figure."""
 
 
 def write_result(path: Path, command: str, config: dict[str, Any], figures: Any) -> None:
@@ -50,7 +50,7 @@ def result_document(command: str, config: dict[str, Any], figures: Any) -> dict[
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
-    """Write a result file, whole or not at all; whose home folder it was is nobody's business."""
+    """Write a result file completely or not at all, without the name of the home folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, indent=2).replace(f"{Path.home()}/", "~/")
     write_file(path, f"{text}\n".encode())
@@ -64,7 +64,7 @@ def _version(distribution: str) -> str | None:
 
 
 def revision() -> str | None:
-    """The git revision of the code that ran, where it runs from a checkout.
+    """The git revision of the code, if it runs from a checkout.
 
     It ends in "-dirty" if tracked files have uncommitted changes, other than results.
     """

@@ -1,7 +1,7 @@
 """Residual transferability, RT@s: how much of a mark survives on pictures it was not made for.
 
-Section 3.1 of the paper. The residual is the true one, averaged over s sources, so that the figure
-describes the watermark and not some attack's skill at estimating it.
+See section 3.1 of the paper. It averages the true residual over s sources, so that the figure
+describes the watermark and not an attack's skill at estimating residuals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COUNTS = (1, 10, 100, 1000)
 """The paper's numbers of sources (table 4)."""
 
 MESSAGES = 20
-"""In complementary pairs; five messages told more of a biased decoder than of its residuals."""
+"""In complementary pairs; five messages showed a decoder's bias more than its residuals."""
 
 BLOCK = 25  # pictures in memory at a time
 
@@ -49,7 +49,7 @@ class Curve:
 
     points: tuple[Transferability, ...]
     missing: dict[int, int]
-    """For each s that the pictures do not reach: how many more it needs."""
+    """For each s with too few pictures: how many more it needs."""
 
     def to_dict(self) -> dict[str, Any]:
         """The curve as plain JSON values."""
@@ -70,9 +70,9 @@ def residual_transferability(
     """RT@``sources`` of a watermark, on pictures of any kind the SDK reads.
 
     ``targets`` pictures are set aside; for each random message a residual is averaged over
-    ``sources`` of the others and pasted onto all targets. Messages come in pairs, one and its
-    complement, so that a decoder that leans to some bits gains on one what it loses on the other.
-    Marked and forged pictures are rounded to 8 bits, as saved ones are.
+    ``sources`` of the others and pasted onto all targets. Messages come in pairs with their
+    complements, so that the bias of a decoder cancels out. Marked and forged pictures are rounded
+    to 8 bits, as saved ones are.
     """
     curve = transferability_curve(watermark, images, (sources,), targets, messages, seed)
     return curve.points[0]
@@ -88,9 +88,9 @@ def transferability_curve(
     session: Session | None = None,
     side: int = ANY_SIZE_SIDE,
 ) -> Curve:
-    """RT@s for every s in ``counts`` that the pictures allow.
+    """RT@s for every s in ``counts`` that there are enough pictures for.
 
-    The sources of a smaller s are the first ones of a larger, so all counts cost one embedding of
+    A smaller s uses the first sources of a larger one, so all counts together cost one embedding of
     the largest. A watermark of any size is measured on squares of ``side`` pixels.
     """
     views = _views(images, working_size(watermark, side))
@@ -163,7 +163,7 @@ def _point(accuracy: npt.NDArray[np.float64], sources: int, seed: int) -> Transf
 
 
 def _interval(accuracy: npt.NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
-    """Bits of one picture go together, so pictures are resampled, and pairs of messages likewise.
+    """Resample pictures and pairs of messages, because the bits of one picture are dependent.
 
     A message and its complement share their sources, so they count as one.
     """
@@ -177,12 +177,12 @@ def _interval(accuracy: npt.NDArray[np.float64], rng: np.random.Generator) -> tu
 
 
 def rt_of(accuracy: float) -> float:
-    """RT of a mean share of bits that decode: 0 is chance."""
+    """RT for a mean share of bits read correctly; 0 means chance."""
     return max(2 * accuracy - 1, 0.0)
 
 
 def _views(images: Any, size: tuple[int, int]) -> Images:
-    """What a network sees of 8-bit files; a list is read one by one, since photos are large."""
+    """What a network sees of 8-bit files; lists are read one by one, because photos are large."""
     given = Given(images)
     views = np.empty((len(given), 3, *size), dtype=np.float32)
     for row, picture in enumerate(given):

@@ -24,9 +24,9 @@ from coverlock_sdk.plugin_manager import plugin_manager
 
 LOCK = "coverlock"
 KEYLESS = "coverlock:key=none"
-"""A lock that everybody can compute, as in the paper."""
+"""A lock without a key, which everybody can compute, as in the paper."""
 PAPER = "coverlock:key=none,rounds=1,harden=false,rule=hard,floors=off"
-"""The paper's method to the letter; add ``hash=dinov2-s`` for its hash too."""
+"""The paper's exact method; add ``hash=dinov2-s`` for its hash too."""
 NO_FLOORS = Floors(odds=1.0, band_odds=1.0)
 
 
@@ -48,18 +48,18 @@ class Setting:
         return f"{self.name}:{options}" if options else self.name
 
     def attack(self, naturals: Images) -> AnyAttack:
-        """The attack of this setting; one that asks for ``naturals`` gets these unmarked pictures.
+        """The attack of this setting.
 
-        An attack asks by having a parameter of that name.
+        If it has a parameter ``naturals``, it gets these unmarked pictures.
         """
         given = _accepted("attack", self.name, {"naturals": naturals})
         return load_attack(self.name, **given, **dict(self.options))
 
     def defense(self, key: Key | None = None, **common: Any) -> Defense:
-        """The defence of this setting, with those ``common`` options that it knows.
+        """The defence of this setting, with the ``common`` options that it supports.
 
-        CoverLock gets ``key``, unless the setting names a key file, or says ``key=none``. With
-        ``floors=off`` the p-value alone decides; a number stands for ``Floors(forger=NUMBER)``.
+        CoverLock gets ``key``, unless the setting names a key file or says ``key=none``. With
+        ``floors=off``, the p-value alone decides; a number means ``Floors(forger=NUMBER)``.
         """
         given = _accepted("defense", self.name, common)
         if self.name == LOCK:
@@ -81,13 +81,13 @@ def _floors(value: Any) -> Floors:
 
 
 def named_watermark(text: str) -> Watermark:
-    """The watermark that a user named, with the options that were given."""
+    """The watermark that a user named, with its options."""
     name, options = parse_setting(text)
     return load_watermark(name, **options)
 
 
 def _accepted(role: str, name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Those of ``options`` that the plugin's factory has a parameter for."""
+    """The ``options`` that are parameters of the plugin's factory."""
     parameters = signature(plugin_manager().get(role, name)).parameters
     anything = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
     return {name: value for name, value in options.items() if anything or name in parameters}

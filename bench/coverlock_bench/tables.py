@@ -1,7 +1,7 @@
-"""Tables are declared: where rows come from, and a heading and a template for each column.
+"""Declares tables: where rows come from, and a heading and a template for each column.
 
 A template is text with paths into a row: ``{photos}``, ``{psnr:.1f} dB``. The format ``%1`` shows a
-share in percent with one digit. ``{rt/100|-}`` makes the whole cell ``-`` where there is no value.
+share in percent with one digit. ``{rt/100|-}`` makes the whole cell ``-`` if there is no value.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _FIELD = re.compile(r"\{(?P<path>[^{}|:]+)(?:\|(?P<missing>[^{}:]*))?(?::(?P<for
 class Table:
     """A title, rows made from the figures of a result file, and columns.
 
-    A column is a heading and a template, or a function of the row where a template cannot say it.
+    A column is a heading and a template, or a function of the row if a template is not enough.
     """
 
     title: str
     rows: Callable[[Any], Iterable[Row]]
     columns: Columns | Callable[[Any], Columns]
-    """A function of the figures where they decide which columns there are."""
+    """A function of the figures if they determine the columns."""
 
     def markdown(self, figures: Any) -> str:
         """The table of ``figures``."""
@@ -56,7 +56,7 @@ def _text(value: Any, form: str) -> str:
 
 
 def nested(*names: str) -> Callable[[Any], Iterable[Row]]:
-    """Rows of mappings within mappings; the keys on the way become the cells ``names``."""
+    """Rows from nested mappings; the keys on the way become the cells ``names``."""
 
     def rows(figures: Row, left: Sequence[str] = names) -> Iterable[Row]:
         if not left:
@@ -69,7 +69,7 @@ def nested(*names: str) -> Callable[[Any], Iterable[Row]]:
 
 
 def value_at(row: Any, path: str) -> Any:
-    """The value at ``path`` in mappings within mappings, or None."""
+    """The value at ``path`` in nested mappings, or None."""
     for step in path.split("/"):
         row = row.get(step) if isinstance(row, Mapping) else None
     return row

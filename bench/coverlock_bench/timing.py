@@ -1,4 +1,4 @@
-"""Timing in turns: everything runs once in each, so that a busy machine slows all of it alike."""
+"""Timing in turns: each turn runs everything once, so a busy machine slows all of it equally."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def seconds_in_turns(works: Sequence[Callable[[], Any]], turns: int) -> npt.NDArray[np.float64]:
-    """Seconds (turns, works) of each work, after a turn that warms up."""
+    """Seconds (turns, works) of each work, after one warm-up turn."""
     seconds = np.zeros((1 + turns, len(works)))
     for turn in seconds:
         for column, work in enumerate(works):

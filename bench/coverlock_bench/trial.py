@@ -1,6 +1,6 @@
-"""Mark, distort, forge and judge a picture: every measurement goes this way.
+"""Marks, distorts, forges and judges pictures, for every measurement.
 
-Pictures are 8-bit RGB (H, W, 3) throughout, as they are saved; networks and attacks see floats.
+Pictures are 8-bit RGB (H, W, 3) throughout, as saved; networks and attacks see floats.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TRANSPLANT = GroundTruthResidual(sources=1)
 
 
 class Mark(NamedTuple):
-    """A marked picture, and what its payload was bound to where that is known."""
+    """A marked picture, and what its payload was bound to, if that is known."""
 
     picture: Picture8
     code: Bits | None = None
@@ -37,23 +37,23 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What verification said of one picture."""
+    """The verdict on one picture, with its errors."""
 
     accepted: bool
     matches: int
     bits: int
     p_value: float
     payload_errors: int | None = None
-    """Bits that the decoder read differently from what was embedded, before the lock is undone."""
+    """Bits that the decoder read wrong, before the lock is undone."""
     hash_errors: int | None = None
-    """Bits in which the picture's code is not the code that was embedded; None without a lock.
+    """Bits in which the picture's code differs from the embedded code; None without a lock.
 
-    The code is that of the frame in which the picture was accepted, or of the whole picture.
+    The code is taken in the frame where the picture was accepted, or from the whole picture.
     """
 
 
 def mark(protected: ProtectedWatermark, picture: Picture8, message: str | Bits) -> Mark:
-    """Mark a picture; measurements count weak marks, so they do not warn of them."""
+    """Mark a picture; measurements count weak marks, so they do not warn about them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakMarkWarning)
         if isinstance(protected, LockedWatermark):
@@ -68,9 +68,9 @@ def judge(
     message: str | Bits,
     source: Mark | None = None,
 ) -> list[Outcome]:
-    """What the product says of ``pictures``: verdicts come from the method that vendors call.
+    """Verdicts on ``pictures``, from the same method that vendors call.
 
-    With ``source``, the mark that they were made from, errors of payload and hash are counted too.
+    With ``source``, the mark that they were made from, also counts errors of payload and hash.
     """
     verdicts: list[Verdict] = protected.verify(list(pictures), message)
     outcomes = [Outcome(bool(v), v.matches, v.bits, v.p_value) for v in verdicts]
@@ -96,7 +96,7 @@ def judge(
 def distorted(
     picture: Picture8, name: str, change: Distortion, rng: np.random.Generator
 ) -> Picture8:
-    """The picture under one distortion, which may be a plugin's and is held to its promise."""
+    """The picture under one distortion; checks the result, which may come from a plugin."""
     try:
         result = np.asarray(change(picture.copy(), rng))
     except Exception as error:
@@ -118,9 +118,9 @@ def forge(
     targets: Sequence[Picture8],
     watermark: Watermark | None = None,
 ) -> list[Picture8]:
-    """The targets as the attack forges them, saved as 8-bit pictures.
+    """The attack's forgeries of the targets, as 8-bit pictures.
 
-    Only an oracle sees the originals of the marked, and only a network attack the ``watermark``.
+    Only an oracle sees the originals of marked pictures, and only a network attack ``watermark``.
     """
     if isinstance(attack, NetworkAttack):
         assert watermark is not None

@@ -1,7 +1,7 @@
-"""Picture files: decoding them, and encoding them with what a photographer cares about.
+"""Decoding and encoding picture files.
 
-Metadata are kept, and turned phone pictures are set upright. Whatever Pillow raises becomes one
-sentence. A file that two readers may understand differently is refused.
+Metadata is kept, and rotated phone pictures are turned upright. Errors from Pillow become one
+sentence. Files that two readers could understand differently are refused.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ WRITTEN: dict[str, dict[str, Any]] = {
     ".jpeg": {"quality": 95, "subsampling": 0},
     ".avif": {"quality": 90},
 }
-"""Suffixes that pictures are saved with, and Pillow's options; those with a quality are lossy."""
+"""Suffixes of formats to save in, and Pillow's options; formats with a quality are lossy."""
 LOSSLESS_SUFFIXES = tuple(suffix for suffix in WRITTEN if "quality" not in WRITTEN[suffix])
 PICTURE_SUFFIXES = (*WRITTEN, ".gif", ".heic", ".heif")
-"""What is read; HEIC, which phones save, only where pillow-heif is installed."""
+"""Formats that can be read; HEIC, from phones, needs pillow-heif."""
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "AVIF", "HEIF")
-"""What Pillow may open. It knows dozens more, and one of them starts Ghostscript."""
+"""Formats that Pillow may open. It knows dozens more, and one of them starts Ghostscript."""
 
 _HELD_MODES = {
     **dict.fromkeys((".webp", ".avif"), ("RGB", "RGBA")),
     **dict.fromkeys((".jpg", ".jpeg"), ("L", "RGB")),
 }
-"""What formats hold; Pillow would quietly convert the rest."""
+"""Modes that each format can hold; Pillow would quietly convert the others."""
 
 ENOUGH = 2.5
-"""How many times the size that networks see a picture is decoded at, at least.
+"""Decode a picture to at least this many times the size that networks see.
 
-What networks see then differs by a fraction of an 8-bit step.
+Networks then see a difference of a fraction of an 8-bit step.
 """
 
 KEPT_INFO = ("icc_profile", "exif", "dpi")
-"""What is kept of a file besides its pixels."""
+"""What to keep of a file besides its pixels."""
 
 
 def load_image(
     source: Path | bytes, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
 ) -> PilImage:
-    """Decode a picture file or its content, upright; nothing of more than ``max_pixels``.
+    """Decode a picture file or its content, upright; refuse more than ``max_pixels``.
 
-    ``seen_at`` is the height and width to which the picture will be resampled, if that is all it
-    is needed for: a large JPEG is then decoded at a half, a quarter or an eighth of its size.
+    If the picture is only needed resampled to height and width ``seen_at``, a large JPEG is decoded
+    at a half, a quarter or an eighth of its size.
     """
     if isinstance(source, bytes):
         return _decode(io.BytesIO(source), "the picture", max_pixels, seen_at)
@@ -75,7 +75,7 @@ def load_image(
         raise PictureError(f"{source} does not exist") from None
     except OSError as error:
         raise PictureError(f"{source} cannot be read ({error.strerror or error})") from None
-    except ValueError:  # a NUL, which no name of a file has
+    except ValueError:  # no file name has a NUL
         raise PictureError(f"{str(source)!r} is not the name of a file") from None
 
 
@@ -103,7 +103,7 @@ def _decode(
         upright = upright_image(image)
     if deep:
         warnings.warn(
-            f"{name} has 16 bits per channel and is read at 8, which is all Pillow holds: "
+            f"{name} has 16 bits per channel and is read at 8, because Pillow holds no more: "
             "pass a NumPy uint16 array to keep its depth",
             DepthWarning,
             stacklevel=4,
@@ -119,13 +119,13 @@ def _reduce(image: PilImage, seen_at: tuple[int, int]) -> None:
 
 
 def open_image(file: BinaryIO | Path) -> PilImage:
-    """Pillow's ``Image.open``, for those of our ``FORMATS`` that this Pillow knows."""
+    """Pillow's ``Image.open``, limited to the ``FORMATS`` that this Pillow knows."""
     Image.init()
     return Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN])
 
 
 def _open(file: BinaryIO, name: str) -> PilImage:
-    """Open an image; a format of phones that Pillow does not know is left to pillow-heif."""
+    """Open an image; pillow-heif opens phone formats that Pillow does not know."""
     try:
         return open_image(file)
     except UnidentifiedImageError:
@@ -141,7 +141,7 @@ def _open(file: BinaryIO, name: str) -> PilImage:
 
 @contextlib.contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn whatever Pillow raises into one sentence."""
+    """Turn any error from Pillow into one sentence."""
     try:
         yield
     except PictureError:
@@ -152,7 +152,7 @@ def explained(name: str) -> Iterator[None]:
         ) from None
     except UnidentifiedImageError:
         raise PictureError(
-            f"{name} is not a picture, or in none of the formats that are read "
+            f"{name} is not a picture, or not in a format that can be read "
             "(JPEG, PNG, WebP, AVIF, TIFF, GIF, HEIC): save it as PNG"
         ) from None
     except MemoryError:
@@ -168,14 +168,14 @@ def _in_one_line(error: Exception) -> str:
 
 
 def upright_image(image: PilImage) -> PilImage:
-    """``image`` turned as its EXIF says and browsers do: neither as XMP says, nor in WebP files.
+    """Turn ``image`` as its EXIF says, like browsers: they ignore XMP, and WebP files entirely.
 
-    Where its EXIF cannot be read, the image comes back as it is and without it.
+    If its EXIF cannot be read, the image comes back unturned and without EXIF.
     """
     image.load()
     exif = Image.Exif()
     try:
-        exif.load(image.info.get("exif", b""))  # getexif would ask the XMP too
+        exif.load(image.info.get("exif", b""))  # getexif would also read XMP
         if exif.get(ExifTags.Base.Orientation, 1) == 1:
             return image
         if image.format != "WEBP":
@@ -193,7 +193,7 @@ def upright_image(image: PilImage) -> PilImage:
 
 
 def default_output(path: Path, suffix: str = ".png") -> Path:
-    """Where a marked picture goes when nothing was said: a PNG beside the original."""
+    """The default place of a marked picture: a PNG beside the original."""
     return path.with_name(f"{path.stem}.marked{suffix}")
 
 
@@ -204,7 +204,7 @@ def save_image(image: PilImage, path: Path) -> Path:
 
 
 def encode_image(image: PilImage, suffix: str, quality: int | None = None) -> bytes:
-    """The bytes of ``image`` in the format that ``suffix`` names: lossless where it can be.
+    """Encode ``image`` in the format that ``suffix`` names, losslessly if possible.
 
     ``quality`` is for lossy formats, from 1 to 100.
     """
@@ -213,7 +213,7 @@ def encode_image(image: PilImage, suffix: str, quality: int | None = None) -> by
     options = dict(WRITTEN[suffix])
     if quality is not None:
         if suffix in LOSSLESS_SUFFIXES:
-            raise PictureError(f"'{suffix}' is written without loss and has no quality to choose")
+            raise PictureError(f"'{suffix}' is lossless and has no quality setting")
         options["quality"] = quality
     if image.mode not in _HELD_MODES.get(suffix, (image.mode,)):
         raise PictureError(
@@ -232,7 +232,7 @@ def encode_image(image: PilImage, suffix: str, quality: int | None = None) -> by
 
 
 def require_format(suffix: str) -> None:
-    """Refuse a suffix of a file format that marked pictures are not written in."""
+    """Refuse the suffix of a format that marked pictures cannot be written in."""
     if suffix.lower() not in WRITTEN:
         raise PictureError(
             f"pictures cannot be saved as '{suffix}': use one of {', '.join(WRITTEN)}"
@@ -240,7 +240,7 @@ def require_format(suffix: str) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write an output file whole or not at all, or say in one sentence why that is impossible."""
+    """Write an output file completely or not at all; an error says why in one sentence."""
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -248,7 +248,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def refuse_animation(image: PilImage) -> None:
-    """Refuse a file of several frames, without counting them, which can take hours."""
+    """Refuse a file with several frames; counting them could take hours."""
     one_photo = image.format in ("MPO", "HEIF")  # to which phones add a preview
     if getattr(image, "is_animated", False) and not one_photo:
         raise PictureError(
@@ -257,7 +257,7 @@ def refuse_animation(image: PilImage) -> None:
 
 
 def _refuse_partial_gif(image: PilImage) -> None:
-    """Refuse a GIF whose frame leaves some of it open, which viewers fill as they like."""
+    """Refuse a GIF whose frame does not cover it, because viewers fill the rest differently."""
     tiles: Any = getattr(image, "tile", ())
     if image.format == "GIF" and [tuple(tile[1]) for tile in tiles] != [(0, 0, *image.size)]:
         raise PictureError("the frame of the GIF file does not fill it: save it again")
@@ -270,7 +270,7 @@ GAIN_MAP = "gain_map"
 _COLOUR_CHUNKS = (b"cICP", b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"tRNS", b"eXIf")
 _TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt")
 _RESERVED = (b"icc_profile", b"srgb", b"gamma", b"chromaticity", b"transparency", b"exif")
-"""Keywords of comments that Pillow puts in the place of what other chunks say."""
+"""Comment keywords that Pillow lets replace the values of other chunks."""
 _SRGB_CODE = bytes((1, 13, 0, 1))
 _PROFILE = b"ICC_PROFILE\0"
 _GAIN_MAPS = (b"hdrgm:", b"hdrgainmap", b"iso:ts:21496:-1")
@@ -278,7 +278,7 @@ _CROPPED = re.compile(rb"\0\0\0.clap", re.DOTALL)
 
 
 def inspected(file: BinaryIO) -> dict[str, Any]:
-    """What Pillow does not say of a file, by entry of an image's ``info``; or a refusal."""
+    """What Pillow does not report about a file, as entries of ``info``; raises to refuse it."""
     file.seek(0)
     head = file.read(12)
     file.seek(0)
@@ -294,7 +294,7 @@ def inspected(file: BinaryIO) -> dict[str, Any]:
 
 
 def _of_jpeg(content: bytes) -> dict[str, Any]:
-    """Its profile, wherever it is; Pillow overlooks one that comes late or with a part too many."""
+    """Its profile, anywhere in the file; Pillow misses late ones and ones with surplus parts."""
     bodies = [body for marker, body in _segments(content) if marker == 0xE2]
     parts = sorted(body.removeprefix(_PROFILE) for body in bodies if body.startswith(_PROFILE))
     numbers = [part[:2] for part in parts]
@@ -349,7 +349,7 @@ def _of_png(file: BinaryIO) -> dict[str, Any]:
 
 
 def _require_srgb(primaries: int, transfer: int) -> None:
-    """Refuse code points (ITU-T H.273) of other colours than those that viewers take for sRGB."""
+    """Refuse code points (ITU-T H.273) for colours that viewers do not treat as sRGB."""
     if primaries not in (1, 2) or transfer not in (1, 2, 6, 13, 14, 15):
         raise PictureError(
             f"the picture has other colours than those of sRGB (code points {primaries}, "

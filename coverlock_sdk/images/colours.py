@@ -2,11 +2,11 @@
 
 Embedding, verification and the service read pictures through here, and the web page follows the
 same rules with the browser's own decoder. A picture that two viewers would show differently is
-refused, because a verdict on one would be taken for a verdict on the other.
+refused, because a verdict on one view would be mistaken for a verdict on the other.
 
-A colour profile decides what a viewer shows, so a wild one can show a picture that nobody marked.
-Pictures may bring what cameras, phones and editors write: three primaries, and tone curves that
-rise about as a power does. CMYK is refused, because what it shows depends on tables.
+A colour profile decides what a viewer shows, so a strange one can show a picture that nobody
+marked. Pictures may have the profiles that cameras, phones and editors write: three primaries, and
+tone curves close to a power. CMYK is refused, because its colours depend on tables.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.picture import LUMA, Picture
 
 ALIKE = 0.8
-"""Likeness of two views of one picture, at least.
+"""The least likeness of two views of one picture.
 
-Of 1,000 COCO photos, each taken for Display P3, Adobe RGB or ProPhoto RGB, the least alike was
-left with 0.98, 0.91 and 0.85. In 20,000 pairs of different ones, none was more than 0.16 alike.
+Among 1,000 COCO photos, read as Display P3, Adobe RGB or ProPhoto RGB, the lowest likeness was
+0.98, 0.91 and 0.85. In 20,000 pairs of different photos, the highest was 0.16.
 """
 
 _SIDE, _BLOCK = 128, 8
@@ -36,9 +36,9 @@ _NOISE = 1e-4  # variance, in squares of the range from black to white, that nob
 
 
 def shown(image: PilImage) -> PilImage:
-    """An upright ``image`` as viewers show it, in sRGB: L, LA, RGB, RGBA or 16-bit grey.
+    """Convert an upright ``image`` to what viewers show: L, LA, RGB, RGBA or 16-bit grey in sRGB.
 
-    A picture of another colour space leaves with the profile of sRGB; others keep what they have.
+    A picture in another colour space gets the profile of sRGB; others keep their own.
     """
     plain = _plain_mode(image)
     content = plain.info.get("icc_profile")
@@ -79,9 +79,9 @@ def require_opaque(picture: Picture) -> Picture:
 
 
 def likeness(one: Images, other: Images) -> float:
-    """How alike two grey views (128, 128) are, from about 0 to 1: the lower of two correlations.
+    """How similar two grey views (128, 128) are, from about 0 to 1: the lower of two correlations.
 
-    One is of the means of blocks of 8 x 8, the other of what remains of the blocks without them.
+    One compares the means of 8 x 8 blocks, the other compares the blocks without their means.
     """
     blocks = [
         view.reshape(_SIDE // _BLOCK, _BLOCK, _SIDE // _BLOCK, _BLOCK) for view in (one, other)
@@ -107,7 +107,7 @@ def _plain_mode(image: PilImage) -> PilImage:
     if image.mode == "F":
         raise PictureError("a floating-point (mode F) image has no defined white: convert it first")
     if image.mode == "CMYK":
-        raise PictureError("a CMYK picture has no colours of its own: convert it to sRGB first")
+        raise PictureError("CMYK colours depend on the viewer: convert it to sRGB first")
     if "transparency" in image.info or image.mode in ("PA", "La", "RGBa"):
         if image.mode.startswith("I"):
             raise PictureError("16-bit grey with a transparent level is not read: use 8 bits")
@@ -125,11 +125,11 @@ def _srgb_profile() -> bytes:
 
 
 EXPONENTS = (1.3, 2.8)
-"""Powers between which tone curves stay: BT.709 begins at 1.4 near black, L* ends at 2.6."""
+"""Limits on the power of tone curves: BT.709 begins at 1.4 near black, L* ends at 2.6."""
 WHERE = (0.02, 0.98)
-"""Where tone curves are compared with powers; at either end all powers meet."""
+"""Range in which tone curves are compared with powers, which all meet at both ends."""
 SAME = 2
-"""Levels by which a profile may move colours and still be called sRGB."""
+"""How many levels a profile may move colours and still count as sRGB."""
 
 SRGB_PRIMARIES = (0.3127, 0.3290, 0.64, 0.33, 0.30, 0.60, 0.15, 0.06)
 """Chromaticities (x, y) of white, red, green and blue, in the order of PNG's cHRM."""
@@ -140,7 +140,7 @@ _ADVICE = "convert the picture to sRGB first"
 
 
 class Profile:
-    """A profile that a picture may bring, and what it does to pixels."""
+    """An allowed colour profile, and what it does to pixels."""
 
     def __init__(self, content: bytes) -> None:
         try:
@@ -151,7 +151,7 @@ class Profile:
             raise PictureError(f"the picture's colour profile is damaged: {_ADVICE}") from None
         names = {b"RGB ": (b"rTRC", b"gTRC", b"bTRC"), b"GRAY": (b"kTRC",)}.get(self.space, ())
         if names and _TABLES & tags.keys():  # which viewers read differently
-            raise PictureError(f"the picture's colour profile is one of tables: {_ADVICE}")
+            raise PictureError(f"the picture's colour profile uses tables: {_ADVICE}")
         if not all(name in tags and _rises_like_a_power(tags[name]) for name in names):
             raise PictureError(
                 f"the picture's colour profile changes its tones beyond recognition: {_ADVICE}"
@@ -190,12 +190,12 @@ class Profile:
 
 @lru_cache(maxsize=16)
 def open_profile(content: bytes) -> Profile:
-    """A profile that was opened before comes back at once."""
+    """Open a profile; results are cached."""
     return Profile(content)
 
 
 def _require_usual_gamma(info: dict[Any, Any]) -> None:
-    """Refuse what only PNG files say by numbers: any colours but those that stand for sRGB."""
+    """Refuse PNG files whose gamma or primaries are not those of sRGB."""
     if "srgb" in info or not info.get("gamma"):
         return
     primaries = info.get("chromaticity", SRGB_PRIMARIES)

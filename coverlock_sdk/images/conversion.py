@@ -1,4 +1,4 @@
-"""Every kind of picture that a caller may have, read into a ``Picture`` and given back.
+"""Reads every kind of picture into a ``Picture``, and converts it back to that kind.
 
 A kind is a path, the bytes of a file, a PIL image, a NumPy array or a PyTorch tensor; many
 pictures come as a list or as one 4-D array. This is the only place that knows about kinds.
@@ -30,14 +30,14 @@ from coverlock_sdk.images.colours import require_opaque, shown
 from coverlock_sdk.images.picture import MAX_PIXELS, Picture, require_size
 
 Restore = Callable[[Picture], Any]
-"""Gives a picture back as the kind that was read; files come back as PIL images."""
+"""Converts a picture back to the kind that was read; files come back as PIL images."""
 
 
 class Given:
-    """What a caller gave: one picture or many. Iterating reads them one by one.
+    """One picture or many, as a caller passed them. Iterating reads them one by one.
 
     ``seen_at`` is the size to which pictures will be resampled: large JPEG files may be decoded at
-    a fraction of theirs. ``whole`` gives a picture by its number, where those given were.
+    a fraction of theirs. ``whole`` decodes some of them again, at their own size.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Given:
             yield [self.picture(row) for row in range(start, min(start + size, len(self)))]
 
     def may_be_a_fraction(self, row: int) -> bool:
-        """Whether there may be more of a picture than was decoded."""
+        """Whether some pictures may have been decoded at a fraction of their size."""
         if self._whole is not None:
             return True
         is_file = is_path(self.items[row]) or isinstance(self.items[row], bytes)
@@ -94,7 +94,7 @@ class Given:
         return [str(item) if is_path(item) else None for item in self.items]
 
     def collected(self, values: list[Any]) -> Any:
-        """One value a picture, in the container that the pictures came in."""
+        """One value per picture, in the container that the pictures came in."""
         if self.single:
             return values[0]
         if isinstance(self._source, list | tuple):
@@ -113,7 +113,7 @@ class Given:
 def read(
     source: Any, max_pixels: int = MAX_PIXELS, seen_at: tuple[int, int] | None = None
 ) -> Picture:
-    """Read one picture of any kind to judge it; ``Given`` says what the limits are."""
+    """Read one picture of any kind to judge it; ``Given`` explains the limits."""
     return opened(source, max_pixels, seen_at, judged=True)[0]
 
 
@@ -130,8 +130,8 @@ def opened(
 ) -> tuple[Picture, Restore]:
     """One picture of any kind, and the way back to that kind.
 
-    A file that also holds a rendition for HDR screens is refused where it is ``judged``; marking it
-    leaves that rendition out.
+    If it will be ``judged``, a file that also holds a rendition for HDR screens is refused. Marking
+    drops that rendition.
     """
     if isinstance(source, Picture):
         return source, lambda picture: picture
@@ -141,7 +141,7 @@ def opened(
         if judged and GAIN_MAP in image.info:
             raise PictureError(
                 "the file holds a second rendition for HDR screens (a gain map), which may show "
-                "another picture: save it without"
+                "another picture: save it without the gain map"
             )
         return _from_pil(image)
     if _is_tensor(source):
@@ -157,7 +157,7 @@ def opened(
         return _from_pil(upright)
     raise PictureError(
         f"a {type(source).__name__} is not a picture: "
-        "give a path, the bytes of a file, a PIL image, a NumPy array or a PyTorch tensor"
+        "pass a path, the bytes of a file, a PIL image, a NumPy array or a PyTorch tensor"
     )
 
 

@@ -1,8 +1,8 @@
-"""A process that decodes pictures which nobody vouches for: ``python -m`` starts it.
+"""The process that decodes untrusted pictures, started with ``python -m``.
 
-It reads requests from its input and answers on its output until the input ends, as it does when
-its parent dies. It has no secrets, and no more memory than it was given. On Linux a seccomp filter
-keeps it from files, sockets, programs and other processes. ``isolation`` talks to it.
+It reads requests from its input and answers on its output until the input ends, which also happens
+if its parent dies. It has no secrets, and its memory is limited. On Linux, a seccomp filter keeps
+it from files, sockets, programs and other processes. ``isolation`` talks to it.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from coverlock_sdk.images.picture import MAX_PIXELS
 
 
 class Request(msgspec.Struct):
-    """What is asked of a picture, as a line of JSON; a file of ``length`` bytes follows it."""
+    """A request, as a line of JSON; a picture file of ``length`` bytes follows it."""
 
     length: int
     seconds: float
-    """Processor time that may be spent."""
+    """Limit on processor time."""
     max_pixels: int
     size: tuple[int, int] | None = None
-    """Height and width of the answer; None for the picture's own."""
+    """Height and width of the decoded picture; None for its own."""
     at_a_fraction: bool = False
     """Whether a large JPEG may be decoded at a fraction of its size."""
     all_of_it: bool = False
-    """Whether all of the picture is wanted: its own size, depth, transparency, metadata."""
+    """Whether to return the whole picture: its own size, depth, transparency and metadata."""
 
 
 class Answer(msgspec.Struct):
-    """What is said of a picture, as a line of JSON; pixels follow it unless it has an error."""
+    """An answer, as a line of JSON; pixels follow it unless it has an error."""
 
     size: tuple[int, int] = (0, 0)
     mode: str = "RGB"
@@ -75,13 +75,13 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process after so much processor time, whatever piece of C it is in; 0 is never."""
+    """End this process after this much processor time, even inside C code; 0 means never."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _answer(content: bytes, request: Request) -> tuple[Answer, bytes]:
-    """The picture with the warnings that reading it gave, or the sentence that it raised."""
+    """The picture with any warnings, or the sentence of its error."""
     answer, pixels = Answer(), b""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -116,7 +116,7 @@ def _everything(content: bytes, request: Request) -> tuple[Answer, bytes]:
 
 
 def warm_up() -> None:
-    """Read a small picture of every format, because nothing can be imported later."""
+    """Read a small picture in every format, because nothing can be imported later."""
     from PIL import Image, ImageCms
 
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -126,7 +126,7 @@ def warm_up() -> None:
     modes = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16")
     for kind, mode in product(("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "AVIF"), modes):
         file = io.BytesIO()
-        with contextlib.suppress(OSError, ValueError, KeyError):  # no such kind, or not of a mode
+        with contextlib.suppress(OSError, ValueError, KeyError):  # Pillow may lack it
             Image.new(mode, (64, 64)).save(file, format=kind, icc_profile=profile, exif=exif)
             pictures.append(file.getvalue())
     for content in pictures:
@@ -135,10 +135,10 @@ def warm_up() -> None:
 
 
 def confine(memory: int) -> None:
-    """Give up what decoding does not need; what a system does not offer is left out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which acts
+    """Give up everything that decoding does not need, as far as the system allows."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent also gets Ctrl-C and handles it
     with contextlib.suppress(AttributeError, OSError):
-        os.nice(5)  # whoever answers requests goes before whoever decodes pictures
+        os.nice(5)  # answering requests has priority over decoding pictures
     with contextlib.suppress(ImportError):
         import resource
 
@@ -151,7 +151,7 @@ def confine(memory: int) -> None:
 def main() -> None:
     """Answer on the standard streams."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as sink:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no answer
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries' output is no answer
         warm_up()
         confine(int(sys.argv[1]))
         serve(sys.stdin.buffer, sink)
@@ -170,7 +170,7 @@ exit_group 231 94       clock_gettime 228 113   clock_nanosleep 230 115 set_robu
 getrandom 318 278       membarrier 324 283      rseq 334 293            getcpu 309 168
 restart_syscall 219 128
 """
-"""Calls that are let through: the name of each, and its number on x86_64 and on aarch64."""
+"""Allowed system calls: their names, and numbers on x86_64 and aarch64."""
 _CLONE, _CLONE3, _SECCOMP, _CLONE_THREAD = (56, 220), (435, 435), (317, 277), 0x00010000
 _SET_NO_NEW_PRIVS, _SET_MODE_FILTER, _ALL_THREADS = 38, 1, 1
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -178,7 +178,7 @@ _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
 
 def confine_calls() -> None:
-    """Allow nothing but decoding from now on, in all threads, where that is possible."""
+    """Allow only decoding from now on, in all threads, if the system supports it."""
     if not sys.platform.startswith("linux") or platform.machine() not in _MACHINES:
         return
     column, name = _MACHINES[platform.machine()]
@@ -190,7 +190,7 @@ def confine_calls() -> None:
 
 
 def _filter(column: int, machine: int) -> bytes:
-    """A program for the kernel: which calls of a machine are let through.
+    """A filter program for the kernel: which calls are allowed on a machine.
 
     A step is a code, how many steps to skip if it holds and if not, and a value.
     """
@@ -204,7 +204,7 @@ def _filter(column: int, machine: int) -> bytes:
     for number in map(int, _ALLOWED.split()[1 + column :: 3]):
         steps += [step(_EQUAL, 0, 1, number), step(_RETURN, 0, 0, _ALLOW)]
     steps += [
-        # Its flags are out of a filter's reach; without it the C library falls back on clone.
+        # A filter cannot see its flags; without it, the C library falls back to clone.
         step(_EQUAL, 0, 1, _CLONE3[column]),
         step(_RETURN, 0, 0, _ERROR | errno.ENOSYS),
         step(_EQUAL, 0, 3, _CLONE[column]),  # threads, which some decoders start, not processes

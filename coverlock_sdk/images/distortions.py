@@ -1,7 +1,7 @@
-"""What happens to pictures on their way: the paper's distortions, and harder ones.
+"""What happens to pictures in transit: the paper's distortions, and harder ones.
 
 A distortion takes one 8-bit RGB picture (H, W, 3) at its own size and returns another.
-Randomness comes from the generator it is given and from nowhere else.
+All randomness comes from the generator that is passed in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from coverlock_sdk.arrays import Images, Pixels
 
 
 class Distortion(Protocol):
-    """A change a picture may go through; the picture itself is left alone."""
+    """A change that a picture may go through; the input is not modified."""
 
     def __call__(self, picture: Pixels, rng: np.random.Generator) -> Pixels: ...
 
@@ -108,7 +108,7 @@ class Jpeg:
 
 @dataclass(frozen=True)
 class Crop:
-    """Keep ``area`` of the picture's area, its proportions unchanged: the centre, or anywhere."""
+    """Keep ``area`` of the picture's area, from the centre or anywhere; proportions stay."""
 
     area: float
     anywhere: bool = False
@@ -126,7 +126,7 @@ class Crop:
 
 @dataclass(frozen=True)
 class Rotation:
-    """Turn by ``degrees`` as photo editors straighten: corners cut away, proportions kept."""
+    """Turn by ``degrees`` as photo editors straighten: corners are cut, proportions stay."""
 
     degrees: float
 
@@ -154,7 +154,7 @@ class Rescaling:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What social media do to a picture: made smaller by ``scale``, then a JPEG at ``quality``."""
+    """What social media do: shrink a picture by ``scale``, then save a JPEG at ``quality``."""
 
     scale: float
     quality: int
@@ -211,7 +211,7 @@ HARDER: dict[str, Distortion] = {
     "flip": Flip(),
     "colour": ColourJitter(0.3, hue=0.05),
 }
-"""What the paper does not evaluate, but pictures meet all the same."""
+"""Distortions that the paper does not evaluate, but that pictures meet."""
 
 TRAINING: tuple[Callable[[np.random.Generator], Distortion], ...] = (
     lambda rng: Jpeg(int(rng.integers(45, 91))),

@@ -1,4 +1,4 @@
-"""Which pictures the files, folders and patterns of a user name, and where marked ones go."""
+"""Finds the pictures in files, folders and patterns, and decides where marked ones go."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from coverlock_sdk.images.codecs import (
 )
 
 HELD_OUT = 0.1
-"""The share of a collection that nothing is fitted on."""
+"""The share of a collection held out from fitting."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A picture to process, and where it lies below the folder that was named."""
+    """A picture to process, and its place below the folder that was named."""
 
     path: Path
     relative: Path
@@ -35,11 +35,11 @@ class Found:
 
     pictures: list[Source]
     skipped: int
-    """Files of folders that are not pictures; hidden ones do not count."""
+    """Number of files in folders that are not pictures, without hidden ones."""
 
 
 def find_pictures(arguments: Iterable[str]) -> list[Source]:
-    """The pictures that files, folders (searched in depth) and patterns name, in a stable order."""
+    """The pictures in files, folders (with subfolders) and patterns, in a stable order."""
     return search(arguments).pictures
 
 
@@ -65,7 +65,7 @@ def search(arguments: Iterable[str]) -> Found:
 
 
 def pictures_in(folder: Path, deep: bool = True) -> list[Path]:
-    """The pictures of a folder in a stable order, with ``deep`` those of its subfolders too."""
+    """The pictures in a folder in a stable order; with ``deep``, also those in subfolders."""
     return _sorted_out(folder, deep)[0]
 
 
@@ -80,7 +80,7 @@ def split(folder: Path, held_out: float) -> tuple[list[Path], list[Path]]:
 
 
 def is_held_out(path: Path, share: float = HELD_OUT) -> bool:
-    """Whether a picture belongs to the ``share`` that nothing is fitted on; its name decides."""
+    """Whether a picture belongs to the held-out ``share``, decided by its name."""
     draw = int.from_bytes(hashlib.sha256(path.stem.encode()).digest()[:4], "big") / 2**32
     return draw < share
 
@@ -91,12 +91,12 @@ def is_picture(path: PurePath) -> bool:
 
 
 def is_hidden(relative: PurePath) -> bool:
-    """Whether a file is hidden or in a hidden folder, as macOS leaves (``._a.jpg``)."""
+    """Whether a file is hidden or in a hidden folder, such as macOS's ``._a.jpg``."""
     return any(part.startswith(".") for part in relative.parts)
 
 
 def _sorted_out(folder: Path, deep: bool) -> tuple[list[Path], int]:
-    """The pictures of a folder, and how many other files it has; an error where it has none."""
+    """The pictures in a folder, and how many other files it has; raises if there are none."""
     entries = folder.rglob("*") if deep else folder.iterdir()
     shown = sorted(path for path in entries if not is_hidden(path.relative_to(folder)))
     files = [path for path in shown if not path.is_dir()]
@@ -116,10 +116,10 @@ FORMATS = {"png": ".png", "jpg": ".jpg", "webp": ".webp", "tiff": ".tiff", "avif
 def output_paths(
     sources: list[Source], out: Path | None, file_format: str = "png"
 ) -> dict[Source, Path]:
-    """Where each picture goes; a.png and a.jpg of one folder do not overwrite each other.
+    """Where to write each picture; a.png and a.jpg in one folder do not overwrite each other.
 
-    Names end as ``file_format`` says; with "keep" as the original does, or ``.png`` if nothing is
-    written in its format. What an earlier run over the same folder wrote is not marked again.
+    ``file_format`` sets the suffix; "keep" uses that of the original, or ``.png`` if its format
+    cannot be written. The output of an earlier run over the same folder is not marked again.
     """
     if out is not None and out.suffix and not out.is_dir():
         if len(sources) > 1:
@@ -143,7 +143,7 @@ def output_paths(
 
 
 def make_writable(folders: Iterable[Path]) -> None:
-    """Make sure, before any picture is marked, that marked ones can be written to ``folders``."""
+    """Check, before marking anything, that ``folders`` can be written to."""
     for folder in sorted(folders):
         try:
             folder.mkdir(parents=True, exist_ok=True)

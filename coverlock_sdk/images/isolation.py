@@ -1,9 +1,8 @@
-"""Decoding strangers' pictures in processes that can be killed.
+"""Decodes untrusted pictures in processes that can be killed.
 
-A decoder is a large piece of C that reads whatever a stranger sends. In a process of its own it can
-take neither more time nor more memory than it is given, and when it crashes nobody else notices.
-What comes back is checked, because a picture may have taken its decoder over. Callers take turns,
-so that nobody who asks for a lot of work keeps others waiting.
+A decoder is a large piece of C that reads whatever a stranger sends. In its own process, its time
+and memory are limited, and a crash affects nothing else. Its answers are checked, because a picture
+may have taken over its decoder. Callers take turns, so that heavy users do not keep others waiting.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ if TYPE_CHECKING:
 
 PROCESSES = max(4, min(8, os.cpu_count() or 1))
 PATIENCE = 60.0
-"""Seconds that a picture waits for its turn, and a process may take to start."""
+"""Seconds that a picture may wait for its turn, and that a process may take to start."""
 
-_BASE_MEMORY, _MEMORY_PER_PIXEL = 128_000_000, 28  # the most that any kind was seen to take
+_BASE_MEMORY, _MEMORY_PER_PIXEL = 128_000_000, 28  # the most that any kind took
 
 _INHERITED = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP")
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class DecodingPool:
-    """Decodes picture files, a few at a time; callers take turns by the work that they cause.
+    """Decodes picture files, a few at a time; callers with the least work go first.
 
-    A picture that takes more than ``seconds`` of processor time (a busy machine is not its fault),
-    needs more memory than one of ``max_pixels`` can, or crashes its decoder is a ``PictureError``
-    like any other bad picture. One that waits longer than ``patience`` is an ``OverloadedError``.
-    ``observe`` is told of each picture its caller, and how many seconds it waited and took.
+    A picture raises ``PictureError`` if it takes more than ``seconds`` of processor time (wall time
+    would punish it for a busy machine), needs more memory than ``max_pixels`` allows, or crashes
+    its decoder. It raises ``OverloadedError`` if it waits longer than ``patience``. ``observe`` is
+    called with the caller of each picture, and how many seconds it waited and took.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class DecodingPool:
     ) -> Picture:
         """The picture in a file of this ``content``, as 8-bit RGB, perhaps at ``size``.
 
-        Callers are whoever takes turns. A large JPEG may be decoded ``at_a_fraction`` of its size.
+        Turns go by ``caller``. A large JPEG may be decoded ``at_a_fraction`` of its size.
         """
         wanted = {"size": size, "at_a_fraction": at_a_fraction}
         answer, pixels = self._asked(content, caller, patience, wanted)
@@ -84,7 +83,7 @@ class DecodingPool:
     def image(
         self, content: bytes, caller: Hashable = None, patience: float = PATIENCE
     ) -> tuple[PilImage, str]:
-        """All of the picture in a file (size, depth, transparency, metadata), and its format."""
+        """The whole picture in a file (size, depth, transparency, metadata), and its format."""
         from PIL import Image
 
         answer, pixels = self._asked(content, caller, patience, {"all_of_it": True})
@@ -96,7 +95,7 @@ class DecodingPool:
     def _asked(
         self, content: bytes, caller: Hashable, patience: float, wanted: dict[str, Any]
     ) -> tuple[Answer, bytes]:
-        """What a free process says of a picture, when it is the turn of ``caller``."""
+        """Have a free process decode a picture when it is the turn of ``caller``."""
         request = Request(len(content), self.seconds, self.max_pixels, **wanted)
         asked = time.monotonic()
         with self._turns.turn(caller, patience):
@@ -122,14 +121,14 @@ class DecodingPool:
 
 
 class _Decoder:
-    """One process, which is started when it is needed, and again when it is gone."""
+    """One process, which is started when needed, and again after it died."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
         self._process: Any = None
 
     def ask(self, content: bytes, request: Request) -> tuple[Answer, bytes]:
-        """What the process says of a picture, and its pixels."""
+        """The process's answer about a picture, and the pixels."""
         if self._process is None:
             self._start()
         seconds = request.seconds
@@ -152,7 +151,7 @@ class _Decoder:
 
     @contextlib.contextmanager
     def _limited(self, seconds: float) -> Iterator[tuple[Any, Any]]:
-        """The pipes of the process; it is killed after ``seconds``, and where it died or lied."""
+        """The pipes of the process, which is killed after ``seconds`` or a false answer."""
         process, start, failed = self._process, time.monotonic(), False
         limit = threading.Timer(seconds, process.kill)
         limit.start()
@@ -172,7 +171,7 @@ class _Decoder:
         if process is not None:
             process.kill()
             with contextlib.suppress(OSError), process:
-                pass  # closes its pipes, and waits for its end
+                pass  # closes its pipes and waits for it to end
 
     def _start(self) -> None:
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -190,14 +189,14 @@ class _Decoder:
                 if not out.readline():
                     raise EOFError
         except (OSError, EOFError) as error:
-            raise CoverLockError(f"no process for pictures can be started ({error})") from None
+            raise CoverLockError(f"no decoding process can be started ({error})") from None
 
 
-_PIXEL_BYTES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "I;16": 2}  # of all that may come back
+_PIXEL_BYTES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "I;16": 2}  # every mode that may come back
 
 
 def _length(answer: Answer, request: Request) -> int:
-    """The bytes of pixels that an answer announces; an answer that cannot be is an error."""
+    """How many bytes of pixels an answer announces; raises if that is impossible."""
     rows, columns = answer.size
     fits = answer.size == request.size if request.size else rows * columns <= request.max_pixels
     if not (fits and 1 <= min(answer.size) <= max(answer.size) <= MAX_SIDE):
@@ -206,11 +205,11 @@ def _length(answer: Answer, request: Request) -> int:
 
 
 class Turns:
-    """Shares out ``places``: whoever had the least work done lately goes first.
+    """Hands out ``places``: the name with the least recent work goes first.
 
-    A name may not hold more than it leaves free. So a few names that ask for everything leave
-    something for the next one, however slow their requests are. Where there is only one name
-    (``shared`` is False), it may have everything.
+    A name may not hold more places than it leaves free. So even if a few names ask for everything
+    with slow requests, some places are left for the next. If there is only one name (``shared`` is
+    False), it may hold all of them.
     """
 
     def __init__(self, places: int) -> None:
@@ -230,7 +229,7 @@ class Turns:
             self._call()
         if not called.wait(max(0.0, seconds)):
             with self._lock:
-                if not called.is_set():  # its place may have come meanwhile
+                if not called.is_set():  # it may have got its place meanwhile
                     del self._waiting[called]
                     self._call()  # it may have kept smaller ones waiting
                     raise OverloadedError("too many pictures are waiting: try again later")
@@ -264,4 +263,4 @@ class Turns:
                 self._free -= size
                 called.set()
             elif held == 0:
-                break  # the next one by right: smaller requests must not take its room
+                break  # the next in line: smaller requests must not take its room

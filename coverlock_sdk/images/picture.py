@@ -1,4 +1,4 @@
-"""One picture in memory: what a network sees of it, and how it carries a residual.
+"""One picture in memory, what a network sees of it, and how to add a residual.
 
 A picture keeps its size, bit depth and transparency. Networks see it as RGB in [0, 1], with
 transparency over white, canonically resampled.
@@ -23,16 +23,16 @@ MIN_SIDE = 32
 
 MAX_SIDE = 32_768
 MAX_PIXELS = 64_000_000
-"""Pixels above which a file is refused, unless the caller asks for more."""
+"""Files with more pixels are refused, unless the caller raises the limit."""
 MOST_PIXELS = 178_956_970
-"""What a caller can ask for; Pillow takes a file of more pixels for a decompression bomb."""
+"""The highest limit allowed; Pillow treats larger files as decompression bombs."""
 
 LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """How much red, green and blue contribute to grey: ITU-R BT.601, as in JPEG and Pillow."""
 
 ROUND_UP_FROM = 0.5 - 2**-10
-"""Fractions from which on a resampled value is rounded up: half-way values are common, and a
-margin wider than the errors of summing makes all machines agree on them."""
+"""Resampled values are rounded up from this fraction on. Half-way values are common, and a margin
+wider than summation errors makes all machines agree on them."""
 
 _STRIP_ROWS = 64  # pictures are processed in strips, so that memory stays near the file's own
 
@@ -44,17 +44,17 @@ def levels(view: Images) -> Pixels:
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture, whatever kind it came as."""
+    """One picture, of any original kind."""
 
     pixels: AnyArray
     """(H, W, 1 or 3); uint8, uint16, or float32 in [0, 1]."""
     alpha: AnyArray | None = None
-    """(H, W, 1) of the same type, or None where the picture is opaque."""
+    """(H, W, 1) of the same type, or None if the picture is opaque."""
     original_aspect: float | None = None
     """Width over height of the picture that this one was resampled from, if it was."""
 
     def __post_init__(self) -> None:
-        """Refuse sizes that nothing can be done with."""
+        """Refuse unusable sizes."""
         require_size(*self.size)
 
     @property
@@ -91,13 +91,13 @@ class Picture:
         return narrow if channels == 3 else np.repeat(narrow, 3, axis=0)
 
     def seen_at(self, size: tuple[int, int] | None) -> Images:
-        """The same rounded to 8 bits, as an exported graph sees it; at its own size without one."""
+        """The same in 8 bits, as an exported graph sees it; by default at its own size."""
         seen = np.moveaxis(self.to_bytes(size), -1, 0)
         return np.ascontiguousarray(seen, dtype=np.float32) / np.float32(255)
 
     @one_thread
     def with_residual(self, residual: Images) -> Picture:
-        """This picture plus ``residual`` (3, h, w), carried to its size, rounded to its depth."""
+        """This picture plus ``residual`` (3, h, w), resampled to its size, rounded to its depth."""
         height, width = self.size
         across = np.moveaxis(_widened(self._shown(residual) * self._peak, width), 0, -1)
         flat = np.ascontiguousarray(across).reshape(residual.shape[1], -1)
@@ -117,7 +117,7 @@ class Picture:
         return replace(self, pixels=marked)
 
     def seen_of(self, residual: Images) -> Images:
-        """What is seen of ``residual`` (3, h, w), once carried to this size, at its own size."""
+        """What is seen of ``residual`` (3, h, w) after resampling it to this size and back."""
         (height, width), (small, narrow) = self.size, residual.shape[1:]
         shown = self._shown(residual)
         if (small, narrow) == self.size:
@@ -127,11 +127,11 @@ class Picture:
 
     @property
     def rounding(self) -> float:
-        """The mean square of what rounding to the picture's depth adds."""
+        """The mean square of the error from rounding to the picture's depth."""
         return 0.0 if self._peak == 1 else 1 / 12 / float(self._peak) ** 2
 
     def energy_of(self, residual: Images) -> float:
-        """The mean square of ``residual`` (3, h, w) once carried to this size."""
+        """The mean square of ``residual`` (3, h, w) resampled to this size."""
         (height, width), (small, narrow) = self.size, residual.shape[1:]
         shown = self._shown(residual)
         if (small, narrow) == self.size:
@@ -153,7 +153,7 @@ class Picture:
         return self.pixels.shape[2] == 1
 
     def layers(self) -> AnyArray:
-        """Colour, and transparency where there is any, as one array (H, W, channels)."""
+        """Colour, and transparency if there is any, as one array (H, W, channels)."""
         if self.alpha is None:
             return self.pixels
         return np.concatenate([self.pixels, self.alpha], axis=-1)
@@ -219,7 +219,7 @@ def stacked_views(pictures: Sequence[Picture], size: tuple[int, int]) -> Images:
 
 
 def require_size(height: int, width: int, max_pixels: int = MOST_PIXELS) -> None:
-    """Refuse a picture that is too small to carry a mark, or too large to be handled."""
+    """Refuse a picture that is too small to carry a mark, or too large to handle."""
     if min(height, width) < MIN_SIDE:
         raise PictureError(
             f"a picture of {width} x {height} pixels is too small to carry a mark: "
@@ -227,8 +227,8 @@ def require_size(height: int, width: int, max_pixels: int = MOST_PIXELS) -> None
         )
     if max(height, width) > MAX_SIDE or height * width > max_pixels:
         raise PictureError(
-            f"a picture of {width} x {height} pixels is too large: at most {MAX_SIDE:,} a side "
-            f"and {max_pixels:,} in all"
+            f"a picture of {width} x {height} pixels is too large: at most {MAX_SIDE:,} per side "
+            f"and {max_pixels:,} in total are allowed"
         )
 
 
@@ -238,14 +238,14 @@ def _strips(height: int) -> Iterator[slice]:
 
 
 def put_back(picture: Picture, size: tuple[int, int] | None, frame: Frame) -> Picture:
-    """A picture at ``size``, in 8 bits, put back in the place that it has in a frame."""
+    """A picture at ``size``, in 8 bits, put back in its place in a frame."""
     pixels = np.moveaxis(placed(picture.seen_at(size), frame), 0, -1)
     return Picture(np.rint(pixels * np.float32(255)).astype(np.uint8))
 
 
 def placed(view: Images, frame: Frame) -> Images:
-    """The original frame (3, H, W) as far as ``view`` (3, H, W) shows it, so that bits are in their
-    places; around it the outermost pixels go on.
+    """The part of the original frame (3, H, W) that ``view`` (3, H, W) shows, in its place, so that
+    bits are in theirs; the outermost pixels are repeated around it.
     """
     if frame.turn:
         return _turned(view, frame)
@@ -254,7 +254,7 @@ def placed(view: Images, frame: Frame) -> Images:
 
 
 def _along(values: Images, side: float, centre: float) -> Images:
-    """The middle axis of ``values`` (3, N, M) put in its place, between the nearest samples."""
+    """Put the middle axis of ``values`` (3, N, M) in its place by linear interpolation."""
     samples = values.shape[1]
     places = ((np.arange(samples) + 0.5) / samples - centre) / side + 0.5
     positions = np.clip(places * samples - 0.5, 0, samples - 1)
@@ -270,7 +270,7 @@ def _turned(view: Images, frame: Frame) -> Images:
     angle = math.radians(frame.turn)
     cos, sin = math.cos(angle) / frame.side, math.sin(angle) / frame.side
     x, y = frame.x * width, frame.y * height
-    # A view may have been squeezed: it has not always the picture's own proportions.
+    # A view may have been squeezed, so its proportions can differ from the picture's.
     squeezed = frame.aspect * height / width
     across, down = sin / squeezed, sin * squeezed
     matrix = (

@@ -1,9 +1,9 @@
 """The one way this project changes the size of a picture.
 
 Resampling is two matrix products, ``rows @ picture @ columns.T``, with the weights of an
-antialiased triangle ("bilinear") filter. Stated like this it is the same operation in
-NumPy, in PyTorch and as two constant MatMuls of an exported graph, so that a picture is
-seen alike wherever it is verified.
+antialiased triangle ("bilinear") filter. In this form it is the same operation in NumPy,
+in PyTorch and as two constant MatMuls in an exported graph, so a picture looks the same
+wherever it is verified.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def resample_matrix(source: int, target: int) -> FloatArray:
 
 
 LIFT_DAMPING = 0.1
-"""How much of an exact lift is given up for fidelity.
+"""Damping of a lift, which trades exactness for fidelity.
 
-Undamped, a lifted residual is visibly stronger than it was; at 0.1 it has about the PSNR it had at
-the native size and decodes nearly as well.
+Without damping, a lifted residual is visibly stronger. At 0.1, it has about the same PSNR as at the
+native size and decodes nearly as well.
 """
 
 
@@ -44,7 +44,7 @@ the native size and decodes nearly as well.
 def lift_matrix(small: int, large: int) -> FloatArray:
     """Weights (large, small): the damped pseudo-inverse of ``resample_matrix(large, small)``.
 
-    Of all residuals that come back (nearly) as asked, it gives the one with the least energy.
+    Of all residuals that (nearly) come back as requested, it gives the one with the least energy.
     """
     shrink = resample_matrix(large, small).astype(np.float64)
     gram = shrink @ shrink.T
@@ -58,7 +58,7 @@ def lift_matrix(small: int, large: int) -> FloatArray:
 @lru_cache(maxsize=32)
 @one_thread
 def round_trip(small: int, large: int) -> FloatArray:
-    """Weights (small, small): what is left of an axis that was lifted and resampled again."""
+    """Weights (small, small) of lifting an axis and resampling it back."""
     if small == large:
         return np.eye(small, dtype=np.float32)
     return resample_matrix(large, small) @ lift_matrix(small, large)
@@ -67,7 +67,7 @@ def round_trip(small: int, large: int) -> FloatArray:
 @lru_cache(maxsize=32)
 @one_thread
 def lift_gram(small: int, large: int) -> FloatArray:
-    """Products (small, small) of the columns of a lift, with which its energy is computed."""
+    """Products (small, small) of the columns of a lift, used to compute its energy."""
     if small == large:
         return np.eye(small, dtype=np.float32)
     lift = lift_matrix(small, large)
@@ -75,7 +75,7 @@ def lift_gram(small: int, large: int) -> FloatArray:
 
 
 NEGLIGIBLE = 1e-5
-"""Weights of a lift below this share of the largest are left out: they move no 8-bit value."""
+"""Smaller weights of a lift, relative to the largest, are dropped: they change no 8-bit value."""
 
 
 @lru_cache(maxsize=2048)

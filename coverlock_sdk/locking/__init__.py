@@ -1,1 +1,1 @@
-"""The lock: keys, codes, messages, and the statistics that make verdicts of them."""
+"""The lock: keys, codes, messages, and the statistics behind verdicts."""

@@ -1,8 +1,8 @@
-"""What a forger without the key can reach by an additive change: a number, not an experiment.
+"""Compute how far an additive change can take a forger without the key.
 
-Signs of secret directions agree for two pictures as often as the angle between their codes says.
-The code is linear, so the largest cosine that any change of a given size can reach is a small
-problem with known matrices. Pictures that are warped or restyled are not covered.
+The angle between the codes of two pictures determines how often their secret bits agree. The code
+is linear, so the largest cosine that a change of a given size can reach follows from known
+matrices. The bound does not cover pictures that are warped or restyled.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from coverlock_sdk.hashing.views import SIDE
 from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors
 
 SHARES = 8
-"""Steps in which a forger's budget is shared out between bands; more are slower and tighter."""
+"""Steps in which a forger's budget is split between bands. More steps are slower and tighter."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that a change of some decibels brings a forger, from one picture to another."""
+    """How far a change of a given size can take a forger from one picture to another."""
 
     cosines: tuple[float, ...]
-    """The largest cosine of each band, if the whole change is spent on it alone."""
+    """The largest cosine in each band if the whole change goes into that band."""
     odds: float
-    """The largest probability that such a forgery reaches all floors, however it is spent."""
+    """The highest probability of reaching all floors, however the change is split."""
 
 
 def additive_bound(
@@ -41,9 +41,9 @@ def additive_bound(
     decibels: float,
     floors: Floors = DEFAULT_FLOORS,
 ) -> Bound:
-    """The bound for a picture of code ``target`` that is made to pass for one of code ``source``.
+    """The bound for making a picture with code ``target`` pass for one with code ``source``.
 
-    ``margins`` (bits,) is ``CodeMap.seen`` of the marked picture under its salt: salts and
+    ``margins`` (bits,) is ``CodeMap.seen`` of the marked picture under its salt. Salts and
     hardening make these numbers larger than chance would, which helps a forger.
     """
     edges = np.cumsum(code.bands)[:-1]
@@ -67,10 +67,10 @@ def additive_bound(
 
 @lru_cache(maxsize=1)
 def splits(code: OctaveCode) -> list[tuple[int, ...]]:
-    """Shares of the squared length of a change, in steps, no change having more in every band.
+    """Ways to split the squared length of a change between bands, in steps; they cover all changes.
 
-    Bands share pixels, so shares add up to more than one: those of two bands to at most one plus
-    the largest cosine between what the two see. Shares are rounded up to whole steps.
+    Bands share pixels, so shares can add up to more than one: for two bands, to at most one plus
+    the largest cosine between what they see. Shares are rounded up to whole steps.
     """
     bands = range(len(code.bands))
     roots = [vectors / np.maximum(reach, 1e-9) for reach, vectors in spectra(code)]
@@ -90,7 +90,7 @@ def splits(code: OctaveCode) -> list[tuple[int, ...]]:
 
 
 def agreement(cosine: float, margins: Logits) -> Floats:
-    """How likely numbers of these ``margins`` keep their signs at a cosine, in typical numbers."""
+    """Probability that each number keeps its sign at a cosine; margins are in typical numbers."""
     if cosine >= 1:
         return np.ones(len(margins))
     ratio = cosine / math.sqrt(1 - cosine**2)
@@ -98,7 +98,7 @@ def agreement(cosine: float, margins: Logits) -> Floats:
 
 
 def passing(agree: Floats, bands: int, floors: Floors) -> float:
-    """How likely bits that agree with these probabilities reach the floors of each band and all."""
+    """Probability that bits which agree this often reach the floors of every band and the whole."""
     total: Floats = np.ones(1)
     for band in range(bands):
         count: Floats = np.ones(1)  # the probabilities that 0, 1, 2 ... bits agree
@@ -112,7 +112,7 @@ def passing(agree: Floats, bands: int, floors: Floors) -> float:
 
 @lru_cache(maxsize=1)
 def spectra(code: OctaveCode) -> list[tuple[Floats, Floats]]:
-    """Per band, how far changes of unit norm move the code, along which directions."""
+    """For each band, the directions in which unit changes move the code, and how far."""
     pairs = [np.linalg.eigh(code.gram_of(band, band)) for band in range(len(code.bands))]
     return [(np.sqrt(np.maximum(values, 0)), vectors) for values, vectors in pairs]
 
@@ -123,13 +123,13 @@ def _largest_cosine(
     """max cos(z + B d, s) over |d| <= length, exactly.
 
     For a weight k, the change that maximises s.y - k |y|^2 / 2 is w = r (s - k z) / (m + k r^2) in
-    the eigenbasis, m being such that |w| is the length. The best k is found by a scan that narrows.
+    the eigenbasis, where m makes |w| equal the length. A narrowing scan finds the best k.
     """
     z, s = target @ directions, source @ directions
     s = s / max(float(np.linalg.norm(s)), 1e-12)
 
     def reached(weights: Floats) -> Floats:
-        """The cosine for each of ``weights`` k, the length of the change found by bisection."""
+        """The cosine for each k in ``weights``; bisection finds the length of the change."""
         k = weights[:, None]
         pull, bend = reach * (s - k * z), k * np.square(reach)
         low, high = np.full_like(k, -30.0), np.full_like(k, 30.0)

@@ -1,10 +1,10 @@
 """From the code of a picture to the bits that lock a message: a secret rotation for each message.
 
-Every message has a map of its own, derived from the key. It rotates each band of the code, turns
-the result in as many secret ways as there are *salts*, and takes a secret few of the numbers of
-each band; their signs, XORed with a pad, lock the message. A picture is marked under the salt whose
-bits are the stablest on it, and verification tries them all. With several salts, few released
-pictures share a rotation, so that learning it takes many.
+Every message has its own map, derived from the key. The map rotates each band of the code, turns
+the result in several secret ways, the *salts*, and picks a secret subset of the numbers of each
+band. Their signs, XORed with a pad, lock the message. The embedder uses the salt whose bits are
+most stable on the picture, and verification tries all of them. With several salts, few released
+pictures share a rotation, so an attacker needs many of them to learn it.
 
 Without a key there is one public map: the paper's seed-determined subset.
 """
@@ -27,15 +27,15 @@ ROUNDS = 3
 """Sign flips, shuffle and transform; three rounds of them mix every number into every other."""
 
 SALTS = 16
-"""Rotations that a message is spread over. More would make bits stabler, but margins help forgers
-too, and every salt is a try that a p-value pays for."""
+"""Rotations per message. More would make bits more stable, but larger margins also help forgers,
+and the p-value pays for every salt that is tried."""
 
 LEAST_SALTED = 28
-"""Bits that a message needs to afford salts."""
+"""Messages shorter than this have only one salt."""
 
 SHARPNESS = 1.2
-"""How far verification relies on the stablest salt still being the stablest; chosen on photos that
-training holds out."""
+"""How much verification relies on the most stable salt staying the most stable. Chosen on photos
+that training holds out."""
 
 
 class Rotation(NamedTuple):
@@ -44,11 +44,11 @@ class Rotation(NamedTuple):
     signs: npt.NDArray[np.float32]  # (rounds, width) of -1 and 1
     shuffles: npt.NDArray[np.int64]  # (rounds, width)
     turns: npt.NDArray[np.float32]  # (salts, width) of -1 and 1
-    places: npt.NDArray[np.int64]  # (width,): which numbers are taken, the first ones first
+    places: npt.NDArray[np.int64]  # (width,): the order in which numbers are taken
 
     @classmethod
     def of(cls, key: Key, context: str, dimensions: int, salts: int) -> Rotation:
-        """What ``key`` derives for ``context``; the width is the next power of two."""
+        """Derive the rotation from ``key`` for ``context``; the width is the next power of two."""
         width = 1 << (dimensions - 1).bit_length()
         flips = _signs(key, f"signs/{context}", ROUNDS * width).reshape(ROUNDS, width)
         ranks = _stream(key, f"shuffles/{context}", (ROUNDS + 1) * width * 4).view(">u4")
@@ -72,20 +72,20 @@ class Rotation(NamedTuple):
         return turned.take(self.places[:count], axis=-1)
 
     def taken(self, count: int) -> Logits:
-        """What the first ``count`` numbers, mixed and turned, are products with: (count, width)."""
+        """The matrix (count, width) that gives the first ``count`` numbers from the turned code."""
         return _hadamard(self.signs.shape[1])[self.places[:count]]
 
     def directions(self, salts: Sequence[int], count: int, dimensions: int) -> Logits:
-        """What the first ``count`` numbers of ``salts`` are products with: (salts, dims, count)."""
+        """Matrices (salts, dims, count) that give the first ``count`` numbers under ``salts``."""
         rows = self.taken(count) * self.turns[list(salts), None]
         for flips, order in zip(self.signs[::-1], self.shuffles[::-1], strict=True):
-            # Undo the shuffle by its inverse: many times cheaper than assigning to columns.
+            # Undo the shuffle with its inverse, which is much faster than assigning to columns.
             rows = _walsh_hadamard(rows).take(np.argsort(order), axis=-1) * flips
         scale = np.float32((self.signs.shape[1] / dimensions) ** 0.5)
         return rows[..., :dimensions].transpose(0, 2, 1) * scale
 
 
-@dataclass(frozen=True, repr=False)  # what a key determines is not printed
+@dataclass(frozen=True, repr=False)  # never print what a key determines
 class CodeMap:
     """How one message is locked under one key: rotations, salts and pads."""
 
@@ -96,7 +96,7 @@ class CodeMap:
 
     @property
     def salts(self) -> int:
-        """How many ways there are to lock the message."""
+        """The number of salts."""
         return len(self.pads)
 
     @property
@@ -105,13 +105,13 @@ class CodeMap:
         return self.pads.shape[1]
 
     def counts(self) -> list[int]:
-        """How many bits each band gives."""
+        """The number of bits from each band."""
         return [len(range(band, self.bits, len(self.bands))) for band in range(len(self.bands))]
 
     def seen(self, code: Logits) -> Logits:
         """The numbers (N, salts, bits) whose signs lock a message, for codes (N, dimensions).
 
-        Bits are dealt to the bands in turn.
+        The bands take turns: each gets the next bit.
         """
         found = np.zeros((len(code), self.salts, self.bits), dtype=np.float32)
         parts = split_bands(code, self.bands)
@@ -121,22 +121,22 @@ class CodeMap:
         return found
 
     def directions(self, salt: int) -> Logits:
-        """The columns (dimensions, bits) by which ``seen`` of a salt is a product with the code."""
+        """The matrix (dimensions, bits) that turns a code into what ``seen`` returns for a salt."""
         columns = np.zeros((sum(self.bands), self.bits), dtype=np.float32)
         for band, rows in enumerate(np.split(columns, np.cumsum(self.bands)[:-1])):
             rows[:, band :: len(self.bands)] = self.band_directions(band, [salt])[0]
         return columns
 
     def band_directions(self, band: int, salts: Sequence[int]) -> Logits:
-        """The columns (salts, dimensions, bits) of one band alone."""
+        """The same matrices for one band, under all salts: (salts, dimensions, bits)."""
         return self.rotations[band].directions(salts, self.counts()[band], self.bands[band])
 
     def stablest(self, seen: Logits) -> int:
-        """The salt whose bits (salts, bits) are the furthest from turning over."""
+        """The salt whose numbers (salts, bits) are furthest from changing sign."""
         return int(np.argmax(_stability(seen)))
 
     def tries(self, seen: Logits) -> Floats:
-        """How many tries each salt counts as: stabler ones fewer. The inverses add up to one."""
+        """How many trials each salt costs: stabler salts cost fewer. The inverses add up to one."""
         if self.salts == 1:
             return np.ones(1)
         stability = _stability(seen).astype(np.float64)
@@ -149,7 +149,7 @@ class CodeMap:
 
 @lru_cache(maxsize=64)
 def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -> CodeMap:
-    """The map of ``key`` for one message, or the public one."""
+    """The map that ``key`` gives one message, or the public map."""
     if key is None:
         context, salts = "public", 1
         pads = np.zeros((1, bits), dtype=np.uint8)
@@ -167,9 +167,9 @@ def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -
 
 @dataclass(frozen=True, repr=False)
 class LongCode:
-    """The signs of all bands under a rotation of their own, which a registry remembers.
+    """The long code that a registry remembers: signs of all bands under a separate rotation.
 
-    No picture is hardened along its directions.
+    Hardening never uses its directions.
     """
 
     rotations: tuple[Rotation, ...]
@@ -181,7 +181,7 @@ class LongCode:
     @classmethod
     @lru_cache(maxsize=16)
     def of(cls, key: Key, bands: tuple[int, ...]) -> LongCode:
-        """That of ``key``."""
+        """The map of ``key``."""
         rotations = tuple(
             Rotation.of(key, f"{band}/registry", size, 1) for band, size in enumerate(bands)
         )
@@ -194,19 +194,19 @@ class LongCode:
         return (np.concatenate(rotated, axis=1) > 0).astype(np.uint8)
 
     def likeness(self, code: Logits, remembered: Bits) -> Floats:
-        """The share of each band that a code (1, dimensions) has in common: (records, bands)."""
+        """The share of each band that agrees with each record: (records, bands)."""
         same = split_bands(self.bits(code) == remembered, self.widths)
         return np.stack([part.mean(axis=1) for part in same], axis=1)
 
     @cached_property
     def directions(self) -> list[Logits]:
-        """Per band the columns (dimensions, width) that a long code's numbers are products with."""
+        """For each band, the matrix (dimensions, width) that turns a code into its long code."""
         triples = zip(self.rotations, self.bands, self.widths, strict=True)
         return [rotation.directions([0], width, size)[0] for rotation, size, width in triples]
 
 
 def split_bands(values: AnyArray, bands: Sequence[int]) -> list[AnyArray]:
-    """Codes (N, dimensions) cut into bands of these sizes; a code may lack the highest bands."""
+    """Codes (N, dimensions) cut into bands of these sizes; the highest bands may be missing."""
     return np.split(values, np.cumsum(bands)[:-1], axis=1)
 
 

@@ -1,6 +1,6 @@
 """CoverLock itself: the payload is the message XOR a code of the picture that carries it.
 
-A residual pasted onto another picture brings the payload but not the code (paper, section 4).
+A pasted residual brings the payload to the other picture, but not the code (paper, section 4).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def wrap(
 ) -> LockedWatermark:
     """Lock a watermark to its pictures.
 
-    ``watermark`` is the name of a plugin or an object of your own; ``key`` a ``Key``, a ``Keyring``
-    or the path of a key file; ``hash`` what describes a picture. ``fpr`` is the probability with
-    which an unmarked picture may be accepted. ``psnr`` is how good marked pictures should be, in
-    decibels; without it a mark is as strong as its vendor made it. ``registry`` names a file that
-    remembers what was marked: with it, a picture must also be the one that was marked.
+    ``watermark`` is the name of a plugin or your own object, ``key`` a ``Key``, a ``Keyring`` or
+    the path of a key file, and ``hash`` the image hash to lock with. ``fpr`` is how often an
+    unmarked picture may be accepted. ``psnr`` is the quality of marked pictures in decibels;
+    without it, marks are as strong as their vendor made them. ``registry`` names a file that
+    remembers marked pictures: with it, verification accepts only those.
 
-    Without a key the lock stops only attackers who do not know the mechanism, as in the paper.
+    Without a key, the lock stops only attackers who do not know about it, as in the paper.
     """
     defense = CoverLock(hash, key, fpr, psnr=psnr, registry=registry)
     return defense.protect(load_watermark(watermark))
@@ -56,11 +56,11 @@ class CoverLock(Defense):
     fpr: float = DEFAULT_FPR
     rule: Rule = "soft"
     rounds: int = ROUNDS
-    """How often a picture may be marked anew until its code settles; 1 is the paper's way."""
+    """How often a picture may be marked until its code settles; the paper marks it once."""
     harden: bool = True
-    """Whether marked pictures are moved a little so that distortions do not move their code."""
+    """Whether to change marked pictures slightly so that distortions do not change their code."""
     psnr: float | None = None
-    """Decibels that marked pictures should have; None leaves a mark as strong as it is."""
+    """PSNR of marked pictures in decibels; None leaves marks as strong as they are."""
     floors: Floors = DEFAULT_FLOORS
     registry: str | Path | Registry | None = None
 
@@ -84,7 +84,7 @@ class CoverLock(Defense):
 
 @dataclass(frozen=True)
 class NoDefense(Defense):
-    """The watermark as its vendor made it, verified by the same statistics: the thing to beat."""
+    """The baseline: the vendor's watermark without a lock, verified with the same statistics."""
 
     name: ClassVar[str] = "none"
 

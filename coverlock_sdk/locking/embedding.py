@@ -1,7 +1,7 @@
 """Embedding under the lock: the payload is bound to the code of the picture that carries it.
 
-The code at verification is that of the *marked* picture. A hardened picture is moved so that it
-keeps the code that was embedded. Otherwise embedding is repeated until it is the code that is read.
+Verification reads the code of the *marked* picture. Hardening changes the picture so that it keeps
+the embedded code. Without hardening, marking is repeated until the code is the embedded one.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
 
 MOST_PSNR = 50
-"""Decibels that can be aimed at: beyond, rounding to 8 bits swallows most of a mark."""
+"""The highest PSNR to aim at: above it, rounding to 8 bits removes most of a mark."""
 
 ROUNDS = 4
-"""How often a picture is marked anew, at most, until its code settles."""
+"""How often a picture is marked, at most, until its code settles."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class Marked:
     """A marked picture and what is known about it."""
 
     picture: Any
-    """The picture, of the kind that was given."""
+    """The picture, as the kind that was passed in."""
     verdict: Verdict
-    """What verification says of the picture as it is now, rounded to its bit depth."""
+    """The verdict on the marked picture, rounded to its bit depth."""
     psnr: float
     code: Bits
     """The code that was embedded: XORed onto the message, it gives the payload."""
     salt: int = 0
-    """The salt it was marked under; verification tries all of them."""
+    """The salt that it was marked under; verification tries all of them."""
     strength: float = 1.0
-    """How much there is to the picture for a code to hold on to; a typical photo has about 1."""
+    """How much detail the code finds in the picture; a typical photo has about 1."""
     alike: tuple[str, float] | None = None
-    """With a registry, an earlier picture that this one may pass for, and how alike they are."""
+    """With a registry: an earlier picture that this one could pass for, and their likeness."""
 
     @property
     def is_faint(self) -> bool:
@@ -78,13 +78,14 @@ class Binder:
 
     @cached_property
     def _hardener(self) -> Hardener | None:
-        """What hardens pictures, if they are to be hardened and the hash allows it."""
+        """The hardener, if pictures should be hardened and the hash allows it."""
         return hardener_of(self.lock.hash) if self.harden and self.lock.hash else None
 
     def bind(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[Marked]:
         """Mark each picture with its message; ``Marked.picture`` is a ``Picture`` here.
 
-        A hardened picture that is not accepted is tried without, and the lowest p-value wins.
+        If a hardened picture is not accepted, it is also marked without hardening, and the lower
+        p-value wins.
         """
         self._warn_if_unregistered()
         works = self._begin(pictures, messages)
@@ -94,7 +95,7 @@ class Binder:
         return [self._finished(work) for work in works]
 
     def _finished(self, work: _Work) -> Marked:
-        """The result, once the registry has it."""
+        """The result, after the registry has stored it."""
         lock, terms, marked = self.lock, work.terms, work.result
         if lock.registry is None or lock.hash is None or terms.key is None or terms.name is None:
             return marked
@@ -109,7 +110,7 @@ class Binder:
     def _settle(self, works: Sequence[_Work], hardener: Hardener | None) -> None:
         """Embed into each picture until its code settles or repeats itself.
 
-        A hardened picture that is accepted is left alone: later rounds would not improve it.
+        An accepted hardened picture is finished: later rounds would not improve it.
         """
         for work in works:
             work.code, work.tried = work.own_code, set()
@@ -125,7 +126,7 @@ class Binder:
             ]
 
     def _warn_if_unregistered(self) -> None:
-        """Say once what a hash that cannot register lacks."""
+        """Warn once about what is missing with a hash that cannot register."""
         image_hash = self.lock.hash
         if image_hash is None or image_hash.registers or self._warned:
             return
@@ -142,11 +143,11 @@ class Binder:
         )
 
     def logits(self, pictures: Sequence[Picture]) -> tuple[Logits, Any]:
-        """Payload logits and descriptions of pictures of any size."""
+        """Payload logits and descriptions for pictures of any size."""
         return self.networks.logits(self.networks.views(pictures))
 
     def _begin(self, pictures: Sequence[Picture], messages: Sequence[str | Bits]) -> list[_Work]:
-        """What there is to do, each picture with a salt and the code that it has now."""
+        """The pictures to mark, each with a salt and its current code."""
         lock, views, works = self.lock, self.networks.views(pictures), []
         for row, description in enumerate(self.networks.described(views)):
             terms = lock.terms(messages[row], lock.keys[0])
@@ -170,17 +171,17 @@ class Binder:
             self._carry(work, payload, added)
 
     def _strength(self, picture: Picture, residual: Images) -> np.float32:
-        """What to multiply a residual by, so that the marked picture has the quality aimed at."""
+        """The factor for a residual that gives the marked picture the requested quality."""
         if self.psnr is None:
             return np.float32(1)
         allowed = 10 ** (-self.psnr / 10) - picture.rounding
         return np.float32((allowed / max(picture.energy_of(residual), 1e-12)) ** 0.5)
 
     def _hardened(self, hardener: Hardener, work: _Work, residual: Images) -> tuple[Images, ...]:
-        """A mark, and what moves the picture so that its code stays under distortions.
+        """Add to a mark the change that keeps the picture's code stable under distortions.
 
-        The payload is in the mark already and stays as it is, so bits that embedding has moved are
-        moved back to where the payload wants them. Half a decibel is the most this may cost.
+        The mark already holds the payload, so hardening moves bits that embedding changed back to
+        what the payload expects. It may cost at most half a decibel.
         """
         picture, code_map = work.original, work.terms.code_map
         energy = picture.energy_of(residual) + picture.rounding
@@ -199,7 +200,7 @@ class Binder:
         return (residual,)
 
     def _carry(self, work: _Work, payload: Bits, residuals: Sequence[Images]) -> None:
-        """Put a mark into the full picture, and note what verification says of it."""
+        """Put a mark into the full picture, and record its verdict."""
         picture = work.original
         for residual in residuals:
             picture = picture.with_residual(residual)
@@ -226,7 +227,7 @@ class _Work:
     """The code of the original."""
     strength: float
     code: Bits = field(init=False)
-    """The code that is embedded next: the one that the marked picture has."""
+    """The code to embed next: that of the marked picture."""
     tried: set[bytes] = field(init=False)
     """The codes that were embedded."""
     marked: Marked | None = None
@@ -238,7 +239,7 @@ class _Work:
         return self.marked
 
     def foreseen(self, residual: Images) -> Images:
-        """What will be seen of the picture with ``residual`` in it."""
+        """The view of the picture with ``residual`` in it."""
         if self.original.alpha is not None:
             return self.original.with_residual(residual).view(self.view.shape[1:])
         seen: Images = np.clip(self.view + self.original.seen_of(residual), 0, 1)
@@ -248,7 +249,7 @@ class _Work:
 
 
 def _refuse_probabilities(decoded: Logits, payload: Bits, plugin: str) -> None:
-    """Refuse a decoder that answers from 0 to 1, so that every bit would be read as 1."""
+    """Refuse a decoder with outputs from 0 to 1, because every bit would be read as 1."""
     if decoded.size and (payload == 0).any() and decoded.min() >= 0 and 0 < decoded.max() <= 1:
         raise PluginError(
             f"plugin '{plugin}' returned values from 0 to 1 from decode, which wants logits: "

@@ -1,10 +1,10 @@
-"""Hardening: move a marked picture a little, so that distortions do not move its code.
+"""Hardening: change a marked picture slightly, so that distortions do not change its code.
 
-Ours, not the paper's. The embedder may change the picture, so it can push those numbers whose signs
-lock the message away from zero. For a linear code the least change that does it is the solution of
-a small linear system. For a network it is found by a few steps along the gradient.
+This is our addition to the paper. The embedder may change the picture, so it can push the numbers
+whose signs lock the message away from zero. For a linear code, a small linear system gives the
+smallest such change. For a network, a few steps along the gradient find one.
 
-Margins help a forger too, because he aims at the same bits, so they are kept small.
+Margins also help forgers, because they aim at the same bits, so they are kept small.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from coverlock_sdk.images.resampling import resample, resample_matrix
 from coverlock_sdk.threads import one_thread
 
 MOST_COST = 0.5
-"""Decibels that a marked picture may lose."""
+"""How many decibels of PSNR a marked picture may lose."""
 
 MARGIN = 0.3
-"""How far from zero numbers are to be, in multiples of the picture's typical one."""
+"""How far from zero to push the numbers, in multiples of the picture's typical number."""
 
 STEPS, PACE, MOMENTUM = 8, 0.35, 0.5
-"""Of the search along the gradient. A step makes up for the share ``PACE`` of what is lacking, if
-the hash were linear."""
+"""Settings of the gradient search. For a linear hash, a step would close the share ``PACE`` of the
+gap."""
 
 CROPS = (1.0, 0.8)
-"""Shares of the picture's area that a network is shown, in turn."""
+"""Shares of the picture's area that the network sees, one after the other."""
 
 ENOUGH = 0.65
-"""The search ends at this share of the longest change allowed."""
+"""The search stops at this share of the largest change allowed."""
 
 
 class Wanted(NamedTuple):
-    """What a picture's code is to be, and what that may cost."""
+    """The code that a picture should have, and the largest change allowed for it."""
 
     directions: Logits
     """(dimensions, bits): the code times these are the numbers whose signs lock the message."""
     signs: Logits
     """(bits,) of -1 and 1."""
     mean_square: float
-    """The most that a change may have."""
+    """The largest norm of the change."""
 
 
 Hardener = Callable[[Images, Wanted], Images]
-"""What to add to a marked picture (3, H, W): a change of its size or of the size of the code."""
+"""Returns what to add to a marked picture (3, H, W), at its own size or at the code's."""
 
 
 def hardener_of(image_hash: ImageHash) -> Hardener | None:
-    """The hardener that suits a hash; None if it is neither linear nor has gradients."""
+    """The hardener for a hash; None if the hash is not linear and has no gradients."""
     if isinstance(image_hash, OctaveCode):
         return partial(least_change, image_hash)
     gradients = image_hash.differentiable()
@@ -63,7 +63,7 @@ def hardener_of(image_hash: ImageHash) -> Hardener | None:
 
 @one_thread
 def least_change(code: OctaveCode, view: Images, wanted: Wanted) -> Images:
-    """The change (3, 128, 128), as the code sees the picture, that gives bits their margins."""
+    """The change (3, 128, 128), at the code's size, that gives bits their margins."""
     directions, signs, mean_square = wanted
     shown = code.logits(resample(view, code.input_size)[None])[0] @ directions
     margin = MARGIN * np.sqrt(np.square(shown).mean())
@@ -78,7 +78,7 @@ def least_change(code: OctaveCode, view: Images, wanted: Wanted) -> Images:
 def change_along_gradients(
     hashed: Differentiable, size: tuple[int, int], view: Images, wanted: Wanted
 ) -> Images:
-    """A change that pushes the numbers of a network, on the picture as it is and cropped."""
+    """A change that pushes a network's numbers, for the whole picture and for crops of it."""
     change, drift = np.zeros_like(view), np.zeros_like(view)
     longest = (wanted.mean_square * view.size) ** 0.5
     for step in range(STEPS):

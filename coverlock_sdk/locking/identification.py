@@ -52,7 +52,7 @@ class MessageBook:
             labels, rows = list(messages), list(messages.values())
         elif not hasattr(messages, "__len__") or getattr(messages, "ndim", 1) == 0:
             raise MessageError(
-                f"a {type(messages).__name__} is not a book of messages: give an array "
+                f"a {type(messages).__name__} is not a list of messages: pass an array "
                 f"(N, {bits}), a mapping from labels to messages, or a list of identifiers"
             )
         elif len(messages) and all(isinstance(message, str) for message in messages):
@@ -60,7 +60,7 @@ class MessageBook:
         else:
             labels, rows = range(len(messages)), messages
         if not len(labels):
-            raise MessageError("there is no registered message to choose from")
+            raise MessageError("there are no messages to choose from")
         if any(isinstance(row, str) for row in rows) and isinstance(labels, list):
             return cls(labels, rows, bits)
         return cls(labels, list(as_bits(rows, len(labels), bits)), bits)
@@ -69,12 +69,12 @@ class MessageBook:
         return len(self.labels)
 
     def nearest(self, read: npt.NDArray[np.bool_], weights: Weights) -> int:
-        """Without a key, the row that agrees most with what was ``read``, each bit weighed."""
+        """Without a key, the row that agrees most with ``read``, counting bits by their weight."""
         return int(np.argmax((self._codewords == read) @ weights))
 
     @cached_property
     def _codewords(self) -> Bits:
-        """All messages (N, bits) where there is no key."""
+        """All messages (N, bits), if there is no key."""
         rows = [
             codeword(message, None, self.bits) if isinstance(message, str) else message
             for message in self.messages
@@ -114,22 +114,20 @@ def as_bits(value: Any, count: int, bits: int) -> Bits:
     if array.shape[0] != count:
         raise MessageError(
             f"there are {array.shape[0]} messages for {count} pictures: "
-            "give one for all of them, or one for each"
+            "pass one for all of them, or one for each"
         )
     return np.array(array, dtype=np.uint8)
 
 
 def read_identifiers(path: Path) -> list[str]:
-    """The registered identifiers of a text file, one on each line."""
+    """Read registered identifiers from a text file, one per line."""
     try:
         lines = read_file(path).decode("utf-8-sig").splitlines()
     except DocumentError as error:
         raise MessageError(str(error)) from None
     except UnicodeDecodeError:
-        raise MessageError(
-            f"{path} is not a text file: write one identifier on each line"
-        ) from None
+        raise MessageError(f"{path} is not a text file: write one identifier per line") from None
     identifiers = [line.strip() for line in lines if line.strip()]
     if not identifiers:
-        raise MessageError(f"{path} has no identifiers: write one on each line")
+        raise MessageError(f"{path} has no identifiers: write one per line")
     return identifiers

@@ -1,7 +1,7 @@
 """Secret keys: how they are stored, and how they stay out of sight.
 
-What a key determines is HMAC-SHA256 on the host, identical on every platform, so that networks and
-bundles hold no secret.
+Everything secret is derived from a key by HMAC-SHA256 on the host, identically on every platform,
+so networks and bundles hold no secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from coverlock_sdk.files import write_atomically
 KEY_BYTES = 32
 KEY_FILE_VARIABLE = "COVERLOCK_KEY_FILE"
 _FORMAT = 3
-"""Of the key file."""
+"""Version of the key file's format."""
 
 _Name = Annotated[str, msgspec.Meta(max_length=200)]
 
@@ -44,7 +44,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _KeyFile:
-    """The content of a key file, whose first key marks."""
+    """The content of a key file. The first key marks."""
 
     coverlock_keys: int
     keys: list[_Entry]
@@ -88,11 +88,11 @@ class Key:
 
 PUBLIC_SECRET = b"CoverLock without a key: public!"
 PUBLIC_KEY = Key(PUBLIC_SECRET, id="public")
-"""Stands in where no key is given: the paper's seed-determined subset, known to everyone."""
+"""Used if there is no key: the paper's seed-determined subset, which everyone knows."""
 
 
 def require_text(identifier: str) -> str:
-    """``identifier``, if it is not empty and can be written down."""
+    """Return ``identifier``, or refuse it if it is empty or not text."""
     if not identifier.strip():
         raise MessageError("the identifier is empty: give a name, such as order-4711")
     try:
@@ -103,8 +103,8 @@ def require_text(identifier: str) -> str:
 
 
 def codeword(identifier: str, key: Key | None, bits: int) -> Bits:
-    """The message of ``bits`` bits that stands for ``identifier``: uniform to all without the key,
-    so that the p-value of a verdict is exact."""
+    """The message of ``bits`` bits that stands for ``identifier``. Without the key it looks
+    uniformly random, so the p-value of a verdict is exact."""
     key, label = key or PUBLIC_KEY, f"codeword/{require_text(identifier)}"
     blocks = [key.derive(label, counter) for counter in range(-(-bits // 256))]
     return np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8))[:bits]
@@ -126,7 +126,7 @@ class Keyring:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Keyring:
-        """Read a key file; one that others can read is refused."""
+        """Read a key file, and refuse it if other users can read it."""
         keys = _read_keys(Path(path))
         if isinstance(keys, str):
             raise KeyringError(keys)
@@ -134,9 +134,9 @@ class Keyring:
 
 
 def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bool = False) -> Key:
-    """Make a new key in the file ``path``; with ``rotate`` it becomes the first of those there.
+    """Make a new key in the file ``path``; with ``rotate``, put it before the keys already there.
 
-    An existing file is never overwritten otherwise, since the pictures it marked would be lost.
+    Existing keys are never overwritten, because pictures marked with them would no longer verify.
     """
     path = Path(path)
     if path.exists() and not rotate:
@@ -152,12 +152,12 @@ def generate_key(path: str | os.PathLike[str], id: str | None = None, rotate: bo
     return Keyring.load(path).keys[0]
 
 
-# The two functions below are the only ones that hold secrets in variables. They never raise:
-# what went wrong is returned as a sentence, so that no traceback can show their frames.
+# Only the two functions below hold secrets in variables. They return errors as sentences and never
+# raise, so that no traceback can show their variables.
 
 
 def _read_keys(path: Path) -> list[Key] | str:
-    """The keys of a key file, or what is wrong with it."""
+    """The keys in a key file, or what is wrong with it."""
     try:
         if "\0" in str(path) or not path.exists():
             return f"there is no key file {path}: make one with 'coverlock keygen'"
@@ -174,7 +174,7 @@ def _read_keys(path: Path) -> list[Key] | str:
 
 
 def _add_key(path: Path, identifier: str, created: str) -> str | None:
-    """Put a new secret first in the key file; returns what went wrong, if anything did."""
+    """Put a new secret first in the key file. Returns what went wrong, or None."""
     entry = _Entry(identifier, created, secrets.token_bytes(KEY_BYTES))
     try:
         earlier = parsed(read_file(path), _KeyFile).keys if path.exists() else []
@@ -188,7 +188,7 @@ def _add_key(path: Path, identifier: str, created: str) -> str | None:
 
 
 def as_keyring(key: Any) -> Keyring | None:
-    """What a caller may give for a key: nothing, a key, several, a keyring, or a key file."""
+    """Turn any form of key (None, a key, a list, a keyring, a key file) into a keyring."""
     if key is None or isinstance(key, Keyring):
         return key
     if isinstance(key, Key):
@@ -199,5 +199,5 @@ def as_keyring(key: Any) -> Keyring | None:
         return Keyring(key)
     raise KeyringError(
         f"a {type(key).__name__} is not a key: "
-        "give a Key, a list of them, or the path of a key file"
+        "pass a Key, a list of them, or the path of a key file"
     )

@@ -1,8 +1,8 @@
-"""The lock: from what engines see of pictures to verdicts, and from messages to payloads.
+"""The lock turns what engines see of pictures into verdicts, and messages into payloads.
 
 ``wrap`` gets logits from plugins, a ``Verifier`` from a compiled graph. Both turn them into
-verdicts here: under each key, each salt and each frame that a picture may show, the bits that were
-read are compared with the message, and the best of these readings is judged.
+verdicts here: for each key, salt and frame, the lock compares the bits that were read with the
+message, and judges the best of these readings.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from coverlock_sdk.locking.registry import Likeness, Registry
 
 MOST_BITS = 256
-"""The longest message that is locked bit by bit; longer payloads repeat it."""
+"""The longest message; longer payloads repeat it."""
 
 PROMISING = 1e-3
-"""The p-value, before any correction, from which on a picture is decoded once more in a frame."""
+"""A picture is decoded again in a frame if its uncorrected p-value is at most this."""
 
 SHORTLIST = 2
-"""Salts whose exact p-value is computed."""
+"""Number of salts for which the exact p-value is computed."""
 
 FAINT = 0.08
-"""The least strength of a band, in units of a typical photo: below it a picture is nearly empty,
-and an invisible change would give it any code."""
+"""The least strength of a band, in units of a typical photo. Below it, a picture is nearly empty,
+and an invisible change could give it any code."""
 
 NEARLY_EMPTY = "the picture is nearly empty, and anything could pass for it"
 
@@ -54,12 +54,12 @@ class Terms(NamedTuple):
     code_map: CodeMap
     message: Bits
     name: str | None
-    """The identifier, for a registry; None for a message that is given as bits."""
+    """The identifier, for a registry; None for a message passed as bits."""
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """One picture: what the decoder read, what the hash keeps of it, and how to look again."""
+    """One picture: the decoder's logits, the hash's description, and a way to look again."""
 
     row: int
     decoded: Logits
@@ -67,7 +67,7 @@ class _Seen:
     looks: Looks | None = None
     thorough: bool = False
     codes: dict[Frame, Logits] = field(default_factory=dict, repr=False)
-    """Those known so far, by their frames."""
+    """The codes computed so far, by frame."""
 
     def code(self, image_hash: ImageHash, frame: Frame = WHOLE) -> Logits:
         """Its code (1, dimensions) in a frame, computed once."""
@@ -76,7 +76,7 @@ class _Seen:
         return self.codes[frame]
 
     def aspect(self) -> float:
-        """Width over height; unknown ones are taken as square."""
+        """Width over height; 1 if unknown."""
         return 1.0 if self.looks is None else self.looks.aspect(self.row)
 
 
@@ -97,7 +97,7 @@ class Lock:
     registry: Registry | None = None
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot be kept."""
+        """Refuse invalid settings."""
         if self.rule not in RULES:
             raise CoverLockError(f"'{self.rule}' is not a rule: use {' or '.join(RULES)}")
         try:
@@ -115,14 +115,14 @@ class Lock:
 
     @property
     def keys(self) -> Sequence[Key | None]:
-        """The active keys, the marking one first; a single None where there is no keyring."""
+        """The active keys, the marking one first, or a single None without a keyring."""
         return self.keyring.keys if self.keyring else (None,)
 
     def terms(self, message: str | Bits, key: Key | None) -> Terms:
         """How ``key`` locks a message.
 
-        With a key every message, identifier or bits, has pads of its own, which hold its bits.
-        Without one there is a single public map, and an identifier stands for its codeword.
+        With a key, every message (an identifier or bits) has its own pads, which contain its bits.
+        Without one, there is a single public map, and an identifier stands for its codeword.
         """
         name = require_text(message) if isinstance(message, str) else None
         bands = self.hash.bands if self.hash is not None else (self.bits,)
@@ -142,15 +142,13 @@ class Lock:
             return [messages] * count
         if isinstance(messages, list | tuple) and any(isinstance(m, str) for m in messages):
             if len(messages) != count:
-                raise MessageError(
-                    f"the number of messages is {len(messages)}, that of pictures {count}"
-                )
+                raise MessageError(f"there are {len(messages)} messages for {count} pictures")
             return [m if isinstance(m, str) else as_bits(m, 1, self.bits)[0] for m in messages]
         return list(as_bits(messages, count, self.bits))
 
     @property
     def _whole_weight(self) -> float:
-        """What the p-value of a whole picture is divided by: others are tried besides."""
+        """The prior weight of the whole picture, if other frames are tried too; otherwise 1."""
         return WHOLE_WEIGHT if self._searches and self.registry is None else 1.0
 
     # Embedding
@@ -162,18 +160,18 @@ class Lock:
         return self.code_of(terms.code_map.seen(self.hash.code(description))[0, salt], terms, salt)
 
     def code_of(self, seen: Logits, terms: Terms, salt: int) -> Bits:
-        """The same for the numbers (bits,) that the map shows under a salt."""
+        """The same bits, from the numbers (bits,) that the map gives under a salt."""
         return (seen > 0).astype(np.uint8) ^ terms.code_map.pads[salt]
 
     def payload(self, message: Bits, code: Bits) -> Bits:
-        """What is embedded for a message: locked, and repeated to the full length."""
+        """The payload for a message: locked, and repeated to the full length."""
         repeats = -(-self.payload_bits // self.bits)
         return np.tile(message ^ code, repeats)[: self.payload_bits]
 
     def own_verdict(
         self, decoded: Logits, description: Images | Logits, terms: Terms, salt: int
     ) -> Verdict:
-        """What verification says of a picture just marked under ``salt``."""
+        """The verdict on a picture just marked under ``salt``."""
         seen = _Seen(0, decoded, description)
         [reading] = self._read(seen, terms, [salt], weight=self._whole_weight)
         return self._judged([reading], len(self.keys))
@@ -190,7 +188,7 @@ class Lock:
     ) -> list[Verdict]:
         """Whether each picture carries its message under one of the keys.
 
-        ``thorough`` does all the work whatever the verdict, so that its time tells nothing.
+        ``thorough`` does the same work for every verdict, so that timing does not reveal it.
         """
         return [
             self._verify(_Seen(row, decoded[row], descriptions[row], looks, thorough), message)
@@ -224,7 +222,7 @@ class Lock:
         return self.hash is not None and self.strength(seen.code(self.hash)) < FAINT
 
     def strength(self, code: Logits) -> float:
-        """How much there is to the weakest band of a code (1, dimensions); photos have about 1."""
+        """Strength of the weakest band of a code (1, dimensions); typical photos have about 1."""
         assert self.hash is not None
         parts = split_bands(code, self.hash.bands)
         return min(float(np.sqrt(np.square(part).mean())) for part in parts)
@@ -237,7 +235,7 @@ class Lock:
         frame: Frame = WHOLE,
         weight: float = 1.0,
     ) -> list[Reading]:
-        """One picture read in one frame, under ``salts`` or those that fit best."""
+        """Read one picture in one frame, under ``salts`` or the salts that fit best."""
         odds = self.log_odds(seen.decoded)
         if self.hash is None:
             return [Reading.unlocked(odds, terms.message)]
@@ -265,9 +263,9 @@ class Lock:
         return self.hash is not None and self.hash.registers
 
     def _registered(self, seen: _Seen, terms: Terms) -> list[Reading]:
-        """One picture read in the frames that fit best, each under the salt it fits under.
+        """Read one picture in the frames that fit best, each under its best salt.
 
-        If the best of them is promising, the picture is read once more, put back in its place.
+        If the best reading is promising, put the picture back in its place and read it again.
         """
         legible = int((np.abs(self.log_odds(seen.decoded)) > 1e-3).sum())
         least_weight = len(self.keys) * 2.0**-legible / self.fpr
@@ -292,12 +290,12 @@ class Lock:
         return readings
 
     def _read_placed(self, seen: _Seen, terms: Terms, placed: Placed) -> Reading:
-        """A reading in a frame; its weight is halved, since it may be read twice there."""
+        """A reading in a frame, at half its weight, because it may be read twice there."""
         [reading] = self._read(seen, terms, [placed.row], placed.frame, placed.weight / 2)
         return reading
 
     def _search(self, seen: _Seen, terms: Terms, view: View | None = None) -> Search:
-        """A search for the frames that fit what was read."""
+        """A search for the frames that fit the bits that were read."""
         wanted = _signed(self.log_odds(seen.decoded), terms).astype(np.float32)
         view = view or View(seen.description, seen.aspect())
         return Search(self.hash, view, PayloadTarget(terms.code_map, wanted))
@@ -305,7 +303,7 @@ class Lock:
     def _alike(
         self, seen: _Seen, key: Key | None, name: str | None = None
     ) -> tuple[str, Likeness] | None:
-        """Which remembered picture one is most like; with ``name``, which of that name."""
+        """The most similar remembered picture, optionally among those of ``name``."""
         assert self.registry is not None
         assert self.hash is not None
         assert key is not None
@@ -314,7 +312,7 @@ class Lock:
         )
 
     def _read_alike(self, seen: _Seen, terms: Terms, likeness: Likeness) -> list[Reading]:
-        """One picture read in the frame in which it is like a remembered one."""
+        """Read one picture in the frame in which it matches a remembered one."""
         if seen.looks is not None and (seen.thorough or not likeness.frame.is_whole):
             again = replace(seen, decoded=seen.looks.placed(seen.row, likeness.frame))
             seen = seen if likeness.frame.is_whole else again
@@ -322,7 +320,7 @@ class Lock:
         return [replace(reading, likeness=likeness) for reading in readings]
 
     def log_odds(self, decoded: Logits) -> Floats:
-        """Calibrated log-odds (bits,) of the locked message, repeats of a bit added up."""
+        """Calibrated log-odds (bits,) of the locked message, summed over the repeats of a bit."""
         confidence = self.decoder.confidence(decoded)
         # A bit without any confidence keeps a trace of its sign.
         trusted = np.maximum(np.log(confidence / (1 - confidence)), 1e-9)
@@ -335,7 +333,7 @@ class Lock:
         """What pictures show without a key: log-odds (N, bits) of the message."""
         if self.keyring is not None and self.hash is not None:
             raise CoverLockError(
-                "with a key, what a picture shows depends on the message that is looked for: use "
+                "with a key, the bits depend on the message that you look for: use "
                 "verify or identify instead of decode"
             )
         rows = []
@@ -364,7 +362,7 @@ class Lock:
         looks: Looks | None = None,
         thorough: bool = False,
     ) -> list[Identification]:
-        """Which message of ``book`` each picture carries; without a registry, as a whole one."""
+        """Which message of ``book`` each picture carries; crops are found only with a registry."""
         return [
             self._identify(_Seen(row, decoded[row], descriptions[row], looks, thorough), book)
             for row in range(len(decoded))
@@ -378,7 +376,7 @@ class Lock:
         return Identification(None, self._rejected(NEARLY_EMPTY)) if faint else answer
 
     def _nearest(self, seen: _Seen, book: MessageBook) -> Identification:
-        """The message that fits a whole picture best; every message is the same work."""
+        """The message that fits the whole picture best; every message takes the same work."""
         found: list[tuple[Reading, Any]] = []
         for key in self.keys:
             rows: Sequence[int] = range(len(book))
@@ -395,9 +393,9 @@ class Lock:
         return Identification(label if verdict else None, verdict)
 
     def _remembered_one(self, seen: _Seen, book: MessageBook) -> Identification:
-        """What the picture is that a registry remembers, whatever part of it is left.
+        """Find the remembered picture that this one shows, whole or cropped.
 
-        It is found without a look at the payload, which then has to carry its name.
+        The search does not look at the payload, which must then carry the picture's name.
         """
         entries = zip(book.labels, book.messages, strict=True)
         labels = {message: label for label, message in entries if isinstance(message, str)}
@@ -421,9 +419,9 @@ class Lock:
         return corrected(reading.p_value(self.rule), comparisons * reading.tries)
 
     def _judged(self, readings: Sequence[Reading], comparisons: int) -> Verdict:
-        """The first verdict that accepts, or else the one of the least p-value.
+        """The first verdict that accepts, or else the one with the lowest p-value.
 
-        Each is corrected for all that was tried.
+        Each is corrected for everything that was tried.
         """
         verdicts: list[Verdict] = []
         for reading in readings:
@@ -460,11 +458,11 @@ class Lock:
 
 
 def _signed(odds: Floats, terms: Terms) -> Floats:
-    """The signs (salts, bits) that a code should have under each salt, and how sure they are."""
+    """The expected signs (salts, bits) of a code under each salt, and how sure they are."""
     signs: Floats = np.tanh(odds / 2) * (1 - 2.0 * (terms.message ^ terms.code_map.pads))
     return signs
 
 
 def _better(one: Verdict, other: Verdict) -> Verdict:
-    """The one that is accepted, or else has the lower p-value."""
+    """The reading that is accepted, or else the one with the lower p-value."""
     return min(one, other, key=lambda verdict: (not verdict.accepted, verdict.p_value))

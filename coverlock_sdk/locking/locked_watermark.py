@@ -16,7 +16,7 @@ from coverlock_sdk.locking.picture_marker import PictureMarker
 from coverlock_sdk.locking.picture_verifier import PictureVerifier
 
 TOGETHER = 32
-"""Pictures that are in memory at once, however many were given."""
+"""Number of pictures in memory at once, however many are passed in."""
 
 
 class LockedWatermark(PictureMarker, PictureVerifier, ProtectedWatermark):

@@ -1,4 +1,4 @@
-"""The one interface of marking, of what ``wrap`` returns and of ``Embedder``."""
+"""The marking interface that ``wrap`` results and ``Embedder`` share."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class PictureMarker:
     max_pixels: int = MAX_PIXELS
 
     def embed(self, pictures: Any, messages: Any, out: str | Path | None = None) -> Any:
-        """Return ``pictures`` carrying ``messages``, each of the kind it was given as.
+        """Return ``pictures`` with ``messages`` in them, each as the kind that was passed in.
 
         A message is an array of bits, or a string: an identifier, whose codeword is embedded.
         A path gives a path: the marked picture is written to ``out``, or beside the original as
         ``NAME.marked.png``. A picture whose mark would not verify is returned with a warning, or
-        refused where no setting would help.
+        refused if no setting would help.
         """
         if is_path(pictures):
             return self.mark_file(pictures, messages, out).picture
@@ -112,13 +112,13 @@ class PictureMarker:
         return content, replace(marked, verdict=verdict, psnr=original.psnr(compressed))
 
     def carried(self, picture: Any, message: Any) -> Verdict:
-        """What verification says of a picture that may have been marked with ``message``."""
+        """The verdict on a picture that may have been marked with ``message``."""
         logits = self.binder.logits([read(picture, self.max_pixels)])
         return self.binder.lock.verify(*logits, message)[0]
 
 
 def _outputs(given: Given) -> list[Path | None]:
-    """Where pictures of files go; no two of them to the same place."""
+    """Where to write marked files; refuses to write two to the same place."""
     outputs = [default_output(Path(path)) if path else None for path in given.paths]
     for path, count in Counter(filter(None, outputs)).items():
         if count > 1:
@@ -127,7 +127,7 @@ def _outputs(given: Given) -> list[Path | None]:
 
 
 def _require_a_mark(marked: Marked) -> None:
-    """Refuse a picture that cannot carry a mark, and warn of a weak one or one like another."""
+    """Refuse a picture that cannot carry a mark; warn about weak marks and lookalikes."""
     if marked.is_faint:
         raise PictureError(
             "the picture is nearly empty, so anything could pass for it and verification would "

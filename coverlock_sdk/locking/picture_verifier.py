@@ -1,4 +1,4 @@
-"""The one interface of verification, of what ``wrap`` returns and of ``Verifier``."""
+"""The verification interface that ``wrap`` results and ``Verifier`` share."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 Many = list[Any] | tuple[Any, ...]
 Decision = TypeVar("Decision", Verdict, Identification)
 One = Union[str, os.PathLike[str], bytes, "PilImage"]
-"""Kinds of which it is clear that they are many pictures, or one; an array may be either."""
+"""Kinds that always mean many pictures, or always one; an array may be either."""
 
 Listener = Callable[[Verdict, str, str | None, Any], None]
-"""Hears of every verdict, as the hook ``verdict_reached`` does: an audit log."""
+"""Called with every verdict, like the hook ``verdict_reached``; an audit log is one."""
 
 
 class PictureVerifier(ABC):
     """Verifies and identifies pictures.
 
     Every method takes one picture (a path, the bytes of a file, a PIL image, an array or a tensor)
-    or many (a list of these, a 4-D array, or what is ``Given``), which get a list of answers.
+    or many (a list of these, a 4-D array or a ``Given``), and returns one answer or a list.
     """
 
     max_pixels: int = MAX_PIXELS
-    """Larger picture files are refused; set it to take others."""
+    """Larger picture files are refused; set it to change the limit."""
 
     def __init__(self, lock: Lock, watermark_name: str, listeners: Sequence[Listener] = ()) -> None:
         self.lock = lock
@@ -53,7 +53,7 @@ class PictureVerifier(ABC):
 
     @property
     def fpr(self) -> float:
-        """Probability with which an unmarked picture may be accepted."""
+        """How often an unmarked picture may be accepted."""
         return self.lock.fpr
 
     @property
@@ -71,10 +71,10 @@ class PictureVerifier(ABC):
     def verify(self, pictures: Any, messages: Any) -> Any: ...
 
     def verify(self, pictures: Any, messages: Any) -> Any:
-        """Say of each picture whether it carries its message.
+        """Check whether each picture carries its message.
 
         ``messages`` is one message for all pictures or one each; a string is an identifier. Large
-        JPEG files are decoded at a fraction of their size, and entirely where the verdict is close.
+        JPEG files are decoded at a fraction of their size, and in full if the verdict is close.
         """
         given = self._given(pictures)
         judge = partial(self.lock.verify, messages=messages, looks=Looks(self, given))
@@ -115,7 +115,7 @@ class PictureVerifier(ABC):
     @property
     @abstractmethod
     def _seen_at(self) -> tuple[int, int] | None:
-        """Height and width to which all pictures are resampled; None where they are not."""
+        """Height and width that all pictures are resampled to; None if they are not."""
 
     def _given(self, pictures: Any) -> Given:
         if isinstance(pictures, Given):
@@ -128,7 +128,7 @@ class PictureVerifier(ABC):
         judge: Callable[[Logits, Any], list[Decision]],
         verdict_of: Callable[[Decision], Verdict],
     ) -> Any:
-        """What ``judge`` makes of logits; where it is close, of those of the whole picture."""
+        """What ``judge`` returns for the logits, or for a full decode if the verdict is close."""
         decoded, described = self._logits(given)
         decisions = judge(decoded, described)
         close = [
@@ -148,10 +148,10 @@ class PictureVerifier(ABC):
 
     @abstractmethod
     def _logits(self, given: Given) -> tuple[Logits, Any]:
-        """The logits of pictures, no more of which are in memory than run together."""
+        """The logits of pictures; only the pictures that run together are in memory."""
 
     def announce(self, verdicts: Sequence[Verdict], given: Given, source: Any = None) -> None:
-        """Tell every listener of verdicts; ``source`` stands for the path of a picture."""
+        """Report verdicts to every listener; ``source`` replaces the path of a picture."""
         sources = given.paths if source is None else [source] * len(given)
         for verdict, each in zip(verdicts, sources, strict=True):
             for listener in (*self._listeners, plugin_manager().announce):
@@ -159,7 +159,7 @@ class PictureVerifier(ABC):
 
 
 class Looks(NamedTuple):
-    """Further looks at the pictures that were given."""
+    """Access to more of the pictures that were passed in."""
 
     verifier: PictureVerifier
     given: Given

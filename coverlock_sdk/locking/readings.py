@@ -1,8 +1,8 @@
-"""What one picture shows in one frame under one salt, and how closely that must agree.
+"""Reading one picture in one frame under one salt, and how much of it must agree.
 
-The p-value bounds unmarked pictures: matches are fair coins there. A floor is a second test,
-against a forger whose every bit agrees with some probability, because pictures that are similar
-have similar codes. Bits that the decoder cannot read help nobody to reach it.
+The p-value covers unmarked pictures, whose bits match like fair coins. A floor is a second test
+against forgers: similar pictures have similar codes, so each bit of a forgery agrees with some
+probability. Bits that the decoder cannot read do not count toward a floor.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from coverlock_sdk.locking.statistics import (
 from coverlock_sdk.locking.verdict import Rule
 
 STEPS = 12
-"""Steps of legibility that floors distinguish; coarse, so that they can be remembered."""
+"""Steps of legibility that floors distinguish; coarse, so that results can be cached."""
 
 SHORT_BAND = 16
-"""Bands of fewer bits are coarse: what keeps a forger out of one would ask for every bit of it."""
+"""Shorter bands are coarse: a floor that keeps a forger out would require all of their bits."""
 
 SHORT_ODDS = 2.5
-"""What the odds of a forger are multiplied by in a short band, so that one bit may turn over."""
+"""Factor for a forger's odds in a short band, so that one bit may be wrong."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +45,22 @@ class Reading:
     matches: npt.NDArray[np.bool_]
     """Which bits of the message were read."""
     confidence: Floats
-    """How surely decoder and hash together have each bit right."""
+    """Probability that decoder and hash together have each bit right."""
     legibility: Floats
-    """How surely the decoder alone has, whatever the hash makes of the picture."""
+    """The same probability for the decoder alone."""
     bands: int = 1
-    """Bits are dealt to so many bands in turn."""
+    """Number of bands; bits go to them in turn."""
     locked: bool = True
     key: Key | None = None
     frame: Frame = WHOLE
     tries: float = 1.0
-    """How many tries this way of reading counts as; an unlikely salt or frame counts as many."""
+    """How many trials this reading costs; an unlikely salt or frame costs many."""
     likeness: Likeness | None = None
-    """How like the picture is to the one that a registry remembers."""
+    """How similar the picture is to the one that a registry remembers."""
 
     @classmethod
     def unlocked(cls, odds: Floats, message: Bits) -> Reading:
-        """What the decoder reads where there is no lock."""
+        """What the decoder reads without a lock."""
         sure = Calibration().confidence(odds)
         return cls((odds > 0) == message, sure, sure, locked=False)
 
@@ -83,13 +83,13 @@ class Reading:
         return cls((odds > 0) == code, right, read, bands, True, key, frame, tries)
 
     def weights(self, rule: Rule) -> Weights:
-        """What each bit counts for under ``rule``."""
+        """The weight of each bit under ``rule``."""
         if rule == "hard":
             return np.ones(len(self.matches), dtype=np.int64)
         return soft_weights(self.confidence)
 
     def p_value(self, rule: Rule) -> float:
-        """How likely an unmarked picture agrees with the message as well as this one does."""
+        """Probability that an unmarked picture agrees with the message as well as this one."""
         if rule == "hard":
             return hard_p_value(self.matches)
         return soft_p_value(self.matches, self.weights(rule))
@@ -100,8 +100,8 @@ class Floors:
     """How much of a message must be read, whatever its p-value.
 
     A forger whose bits agree with probability ``forger`` reaches the floor with probability
-    ``odds``; each band has a floor by the other two. Chosen on training photos: the highest at
-    which genuine pictures under the six distortions lose less than half a point.
+    ``odds``. The other two numbers set the floor of each band. Chosen on training photos: the
+    highest floors that cost genuine pictures less than half a point under the six distortions.
     """
 
     forger: float = 0.8
@@ -110,9 +110,9 @@ class Floors:
     band_odds: float = 0.1
 
     def tightest(self, reading: Reading, rule: Rule) -> tuple[float, float]:
-        """Agreement and floor where the reading is nearest to falling short, over all bands.
+        """Agreement and floor of the band that is closest to failing.
 
-        Agreement is the share of the message that was read, bits weighed by how legible they are.
+        Agreement is the share of the message that was read, weighing bits by their legibility.
         """
         if not reading.locked:
             return float(reading.matches.mean()), 0.0
@@ -128,7 +128,7 @@ class Floors:
         return min(pairs, key=lambda pair: pair[0] - pair[1])
 
     def odds_in_band(self, bits: int) -> float:
-        """How likely a forger may reach the floor of a band of so many bits, legible or not."""
+        """The odds that a forger may have of reaching the floor of a band with this many bits."""
         return self.band_odds * (SHORT_ODDS if bits < SHORT_BAND else 1.0)
 
     def least(self, bits: int) -> int:
@@ -146,7 +146,7 @@ DEFAULT_FLOORS = Floors()
 def _held(
     matches: npt.NDArray[np.bool_], weights: npt.NDArray[np.int64], forger: float, odds: float
 ) -> tuple[float, float]:
-    """The weighed share of bits that match, and the least that is asked for."""
+    """The weighted share of bits that match, and the least share required."""
     total = int(weights.sum())
     if not total:
         return 0.0, 1.0
@@ -156,7 +156,7 @@ def _held(
 
 @lru_cache(maxsize=4096)
 def _least(weights: tuple[int, ...], forger: float, odds: float) -> int:
-    """The least sum that a forger reaches with probability at most ``odds``; past all if none."""
+    """The least sum that a forger reaches with probability at most ``odds``, or more than all."""
     tail = soft_tail(np.array(weights), forger)
     enough = np.flatnonzero(tail <= odds)
     return int(enough[0]) if len(enough) else sum(weights) + 1

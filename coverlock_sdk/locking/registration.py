@@ -1,11 +1,11 @@
-"""Registration: which part of the original frame a picture shows, found while it is verified.
+"""Registration: find which part of the original a picture shows, during verification.
 
 Every frame has a prior weight, and the weights add up to one. The p-value of a frame is divided by
-its weight (a weighted Bonferroni correction, valid however frames depend on each other). A fine
-grid carries the weights; the search visits few of its points: a coarse grid with the lowest band on
-a small thumbnail, then ever fewer frames, each moved to where it fits best, with more bands. It
-also moves frames within a cell of the grid, which the weights do not count: that false positives
-stay within their rate is measured (``python -m experiments calibration``), not a theorem.
+its weight (a weighted Bonferroni correction, valid however frames depend on each other). The
+weights lie on a fine grid, and the search visits few of its points: first a coarse grid with the
+lowest band on a small thumbnail, then fewer and fewer frames with more bands, each moved to where
+it fits best. The weights do not count moves within a cell of the grid, so the false-positive rate
+is measured (``python -m experiments calibration``) and not proven.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from coverlock_sdk.locking.code_maps import CodeMap, split_bands
 from coverlock_sdk.threads import one_thread
 
 STEP = 0.004
-"""The fine grid of sides and centres. Half a step off costs the finest band few bits."""
+"""The fine grid of sides and centres. An error of half a step costs the finest band few bits."""
 
 LEAST_SIDE = 0.7
-"""The share of each side that a crop keeps at least."""
+"""The smallest share of each side that a crop may keep."""
 
 MOST_TURN = 5.0
 TURN_STEP = 0.5
@@ -39,19 +39,18 @@ COARSE = 0.035
 
 WHOLE_WEIGHT = 0.5
 POPULAR = tuple(Frame(side=side) for side in (0.8**0.5, 0.9**0.5, 0.9, 0.95, 0.8))
-"""Centred crops that people and programs make most: 80 and 90 % of the area, or 80, 90 and 95 % of
-each side."""
+"""The most common centred crops: 80 and 90 % of the area, or 80, 90 and 95 % of each side."""
 
 POPULAR_WEIGHT, CENTRED_WEIGHT, TURNED_WEIGHT, ANYWHERE_WEIGHT = 0.2, 0.1, 0.05, 0.15
 
 SIDES = round((1 - LEAST_SIDE) / STEP)
 TURNS = 2 * round(MOST_TURN / TURN_STEP)
 TURNED_PLACES = 27
-"""Fine places about the centre that each turn may have."""
+"""Number of fine positions around the centre for each turn."""
 
 
 def weight_of(frame: Frame) -> float:
-    """The prior weight of the cell of the fine grid that a frame lies in."""
+    """The prior weight of the fine grid cell that contains a frame."""
     if frame.is_whole:
         return WHOLE_WEIGHT
     if frame.turn:
@@ -65,7 +64,7 @@ def weight_of(frame: Frame) -> float:
 
 
 class Placed(NamedTuple):
-    """A frame that fits, its prior weight, and the salt or record that it fits under."""
+    """A frame that fits, its prior weight, and the salt or record it fits."""
 
     frame: Frame
     weight: float
@@ -73,7 +72,7 @@ class Placed(NamedTuple):
 
 
 class Target(Protocol):
-    """Signs that the numbers of a code should have, for each salt or each registry record."""
+    """The expected signs of a code's numbers, for each salt or each registry record."""
 
     signs: list[Logits]
     """Per band (rows, numbers)."""
@@ -81,7 +80,7 @@ class Target(Protocol):
     """How sure each sign is, from 0 to 1."""
 
     def every(self, codes: Logits, band: int) -> Logits:
-        """How well each of codes (N, dimensions of a band) fits every row: (N, rows)."""
+        """How well each code (N, dimensions of a band) fits every row: (N, rows)."""
         ...
 
     def numbers(self, codes: Logits, rows: npt.NDArray[np.intp], band: int) -> Logits:
@@ -90,17 +89,17 @@ class Target(Protocol):
 
 
 class Stage(NamedTuple):
-    """How closely frames are looked at."""
+    """One stage of the search, and how closely it looks at frames."""
 
     bands: int
     size: int
     """Side of the thumbnail."""
     sharpness: float
-    """How surely numbers have their signs while a frame is known so well, in typical numbers."""
+    """Confidence in the signs at this precision of the frame, in typical numbers."""
     step: float
-    """By how much a frame is moved to see how its numbers change."""
+    """How far to move a frame to see how its numbers change."""
     reach: float
-    """How far frames are typically off when the stage begins."""
+    """Typical error of frames at the start of the stage."""
 
 
 LOW = Stage(1, 32, 2.0, 0.010, 0.020)
@@ -108,35 +107,35 @@ MIDDLE = Stage(2, 64, 4.0, 0.004, 0.008)
 FINE = Stage(3, 128, 6.0, 0.0015, 0.003)
 
 UNITS = np.array([1.0, 1.0, 1.0, 100.0])
-"""What a step moves side, x, y and turn by: a degree moves the rim about as far as 0.01."""
+"""Step sizes of side, x, y and turn: a degree moves the rim about as far as 0.01."""
 
 WIDER = np.arange(-0.024, 0.025, 0.008)
-"""Sides around the one that the lowest band found, which knows it least."""
+"""Sides to try around the one from the lowest band, which determines it poorly."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Frames where a search begins, what they weigh, and how many go on."""
+    """Frames where a search begins, their weight, and how many survive each stage."""
 
     frames: Frames
     share: float
-    """The prior weight of all of them together."""
+    """The total prior weight."""
     stage: Stage
     begin: int
     """How many frames leave the first grid."""
     kept: int
-    """How many go on to two bands."""
+    """How many continue with two bands."""
     reach: tuple[float, float, float] = (1.0, 1.0, 1.0)
     """How far side, x and y may move without leaving the family."""
 
     @property
     def weight(self) -> float:
-        """That of one frame."""
+        """The prior weight of one frame."""
         return self.share / len(self.frames)
 
 
 class Fits(NamedTuple):
-    """Frames on their way to where they fit best, the row each fits, and log prior weights."""
+    """Frames that are being refined, the row each one fits, and log prior weights."""
 
     frames: Frames
     rows: npt.NDArray[np.intp]
@@ -149,16 +148,16 @@ class Fits(NamedTuple):
         return Fits(*(part[places] for part in self))
 
     def at(self, frames: Frames) -> Fits:
-        """The same moved, no further than their family allows."""
+        """The same frames, moved no further than their family allows."""
         return self._replace(frames=np.clip(frames, self.low, self.high))
 
     @staticmethod
     def together(several: Iterable[Fits]) -> Fits:
-        """All of several."""
+        """Several sets as one."""
         return Fits(*map(np.concatenate, zip(*several, strict=True)))
 
     def apart(self, scores: Floats, distance: float, count: int) -> Fits:
-        """The best ones first, without those close to a better one of the same row."""
+        """The best first, without frames that are close to a better one with the same row."""
         apart = np.abs((self.frames[:, None] - self.frames) / UNITS).max(axis=2) > distance
         apart |= self.rows[:, None] != self.rows
         kept: list[int] = []
@@ -190,22 +189,22 @@ def families(aspect: float = 1.0) -> tuple[Family, ...]:
 
 
 LEFT, LEFT_TURNED = 2, 1
-"""How many frames, unturned and turned, are looked at with all bands: always the same number of
-each, so that time does not tell what was found."""
+"""How many frames, unturned and turned, are compared in all bands. The numbers are fixed, so that
+timing does not show what was found."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Looks for the frames of one picture that fit a target best."""
+    """Searches for the frames of one picture that fit a target best."""
 
     image_hash: Any
-    """A hash that registers."""
+    """A hash that supports registration."""
     view: View
     target: Target
 
     @one_thread
     def best(self, least_weight: float = 0.0) -> list[Placed]:
-        """A few frames, the best first; families whose frames weigh too little are left out."""
+        """A few frames, the best first, without families whose weights are too small."""
         chosen = [
             family
             for family in families(self.view.aspect)
@@ -226,7 +225,7 @@ class Search:
 
     @one_thread
     def near(self, placed: Placed) -> Placed:
-        """The best frame near one that was found, once more is known of the target."""
+        """The best frame near one that was found, for a target that is now better known."""
         frames = rows_of(placed.frame)
         reach = 2 * STEP * UNITS
         start = Fits(
@@ -235,7 +234,7 @@ class Search:
         return self._finished(start)[0]
 
     def _begun(self, together: Sequence[Family]) -> list[Fits]:
-        """The best frames of families that begin alike, whose frames are looked at together."""
+        """The best frames of families with the same first grid, searched together."""
         codes = self._codes(np.concatenate([each.frames for each in together]), together[0].stage)
         every = [self.target.every(part, band) for band, part in enumerate(codes)]
         edges = np.cumsum([len(family.frames) for family in together])[:-1]
@@ -243,7 +242,7 @@ class Search:
         return list(map(self._chosen, together, parts))
 
     def _chosen(self, family: Family, every: Floats) -> Fits:
-        """The best frames of a family, each with the row it fits, by how each fits every row."""
+        """The best frames of a family, each with its row, given how well each fits every row."""
         stage, prior = family.stage, math.log(family.weight)
         scores: Floats = every + prior
         best = np.argsort(-scores, axis=None)[: 3 * family.begin]
@@ -259,7 +258,7 @@ class Search:
         return self._widened(fits.apart(self._scores(fits, LOW), 2 * STEP, family.kept))
 
     def _widened(self, fits: Fits) -> Fits:
-        """Frames with the best of several sides."""
+        """The frames, each with the best of several sides."""
         each = np.arange(len(fits.rows))
         several = fits.take(np.repeat(each, len(WIDER)))
         moves = np.outer(np.tile(WIDER, len(each)), (1, 0, 0, 0))
@@ -288,7 +287,7 @@ class Search:
     def _agreement(
         self, frames: Frames, rows: npt.NDArray[np.intp], stage: Stage
     ) -> tuple[Logits, Logits]:
-        """How far numbers have the signs they should have (N, numbers), and how sure those are."""
+        """How well numbers (N, numbers) match the expected signs, and how sure those signs are."""
         signed, sure = [], []
         for band, codes in enumerate(self._codes(frames, stage)):
             numbers = self.target.numbers(codes, rows, band)
@@ -298,14 +297,14 @@ class Search:
         return sharper, np.concatenate(sure, axis=1)
 
     def _scores(self, fits: Fits, stage: Stage) -> Floats:
-        """How likely numbers have the signs they should have, and frames are what they are."""
+        """Log-likelihood of the expected signs, plus the log prior of the frames."""
         agreement, sure = self._agreement(fits.frames, fits.rows, stage)
         doubt = np.log1p(np.exp(np.minimum(-agreement, 30)))
         total: Floats = fits.prior - (sure * doubt).sum(axis=1)
         return total
 
     def _moved(self, fits: Fits, stage: Stage) -> Fits:
-        """Frames moved to where they should fit best: Newton steps on a linear model of numbers."""
+        """Move frames to their best fit: Newton steps on a linear model of the numbers."""
         moved = fits.frames.copy()
         for turned in (False, True):
             some = np.flatnonzero((fits.frames[:, 3] != 0) == turned)
@@ -339,13 +338,13 @@ class Search:
 
 
 def _bounds(low: Frames, high: Frames) -> tuple[Frames, Frames]:
-    """Bounds of frames, with sides that are allowed."""
+    """Bounds of frames with the allowed sides."""
     low[:, 0], high[:, 0] = np.maximum(low[:, 0], LEAST_SIDE), np.minimum(high[:, 0], 1.0)
     return low, high
 
 
 class PayloadTarget:
-    """The signs ``wanted`` (salts, bits), and how sure they are, if a payload has a message."""
+    """The signs ``wanted`` (salts, bits) for a message, and how sure they are."""
 
     def __init__(self, code_map: CodeMap, wanted: Logits) -> None:
         self.rotations = code_map.rotations
@@ -356,7 +355,7 @@ class PayloadTarget:
         self._taken = [r.taken(n) for r, n in zip(self.rotations, code_map.counts(), strict=True)]
 
     def every(self, codes: Logits, band: int) -> Logits:
-        """Under every salt; numbers that agree well enough count alike."""
+        """The fit under every salt; numbers that agree well enough count the same."""
         sharper = self.wanted[band] * np.float32(2 * LOW.sharpness if band else LOW.sharpness)
         turns = self.rotations[band].turns.T[:, :, None]
         columns = self._taken[band].T[:, None] * turns * sharper
@@ -366,7 +365,7 @@ class PayloadTarget:
         return total
 
     def numbers(self, codes: Logits, rows: npt.NDArray[np.intp], band: int) -> Logits:
-        """Under the salt of each."""
+        """The numbers under the salt of each code."""
         rotation = self.rotations[band]
         turned: Logits = rotation.mixed(codes) * rotation.turns[rows]
         return turned @ self._taken[band].T

@@ -1,8 +1,8 @@
-"""The registry: what was marked, in one SQLite file that many processes may share.
+"""The registry: remembers marked pictures in one SQLite file that many processes may share.
 
 It hands out serials and remembers the long code of every marked picture, about 160 bytes, so that
-verification can ask whether a picture is the one that was marked. 64 payload bits cannot tell a
-forgery at a cosine of 0.85 from a genuine picture at 0.98; a thousand remembered ones can.
+verification can check whether a picture is the one that was marked. 64 payload bits cannot tell a
+forgery at a cosine of 0.85 from a genuine picture at 0.98; a thousand remembered bits can.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ LEAST_LIKENESS = 0.88
 """The share of each band of the long code that must agree: a cosine of about 0.93."""
 
 TOGETHER = 4096
-"""Records that are in memory at once while a picture is looked for among all of them."""
+"""Number of records in memory at once during a search through all of them."""
 
 ALIKE = 0.75
-"""From this share on, another picture of the registry is worth a warning."""
+"""Warn about another picture in the registry if at least this share agrees."""
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How like a picture is to one that was marked."""
+    """How similar a picture is to one that was marked."""
 
     least: float
-    """The share that agrees of the band where the least does."""
+    """The agreeing share of the band that agrees least."""
     frame: Frame = WHOLE
 
     @property
@@ -91,7 +91,7 @@ class Registry:
         return str(rows[-1][0]) if rows else None
 
     def remember(self, name: str, key: Key, image_hash: ImageHash, code: Logits) -> None:
-        """Keep the long code of a picture of code (dimensions,) that was marked as ``name``."""
+        """Remember the long code of a picture with code (dimensions,), marked as ``name``."""
         bits = LongCode.of(key, image_hash.bands).bits(code[None])[0]
         with self._connection() as connection:
             connection.execute(
@@ -114,11 +114,11 @@ class Registry:
         name: str | None = None,
         thorough: bool = False,
     ) -> tuple[str, Likeness] | None:
-        """The name of the remembered picture that one is most like, and how like it is.
+        """The name of the most similar remembered picture, and how similar it is.
 
-        With ``name``, only pictures of that name are compared. A hash that registers is tried in
-        every frame, without a look at the payload, so no p-value pays for it. ``thorough`` does
-        that even where the whole picture is alike already.
+        With ``name``, only pictures of that name are compared. If the hash supports registration,
+        every frame is tried. This does not look at the payload, so p-values need no correction.
+        ``thorough`` tries the frames even if the whole picture already matches.
         """
         names, codes, long = self._remembered(key, image_hash, name)
         best: tuple[str, Likeness] | None = None
@@ -130,7 +130,7 @@ class Registry:
         return best
 
     def alike(self, key: Key, image_hash: ImageHash, code: Logits) -> tuple[str, float] | None:
-        """The remembered picture that a code (dimensions,) is most like, if it is worth a word."""
+        """The remembered picture most similar to a code (dimensions,), if it deserves a warning."""
         names, codes, long = self._remembered(key, image_hash)
         if not names:
             return None
@@ -141,7 +141,7 @@ class Registry:
     def _remembered(
         self, key: Key, image_hash: ImageHash, name: str | None = None
     ) -> tuple[list[str], Bits, LongCode]:
-        """Names and packed codes of what was marked with a key: all pictures, or one name's."""
+        """Names and packed codes of pictures marked with a key: all, or those of one name."""
         query = "SELECT name, code FROM pictures WHERE key = ? AND hash = ?"
         values = [key.fingerprint, image_hash.name]
         if name is not None:
@@ -161,7 +161,7 @@ class Registry:
     def _connection(
         self, prepare: Callable[[Path], None] = lambda path: None
     ) -> Iterator[sqlite3.Connection]:
-        """A connection of one's own, so that threads and processes do not share any."""
+        """A new connection, because threads and processes must not share one."""
         try:
             prepare(self.path)
             connection = sqlite3.connect(self.path, timeout=60)
@@ -175,7 +175,7 @@ class Registry:
 
 
 def as_registry(registry: str | Path | Registry | None) -> Registry | None:
-    """What a caller may give for a registry: nothing, a registry, or its file, made if need be."""
+    """Turn None, a registry or its file, created if missing, into a registry."""
     return registry if registry is None or isinstance(registry, Registry) else Registry(registry)
 
 
@@ -187,7 +187,7 @@ def _most_alike(
     codes: Bits,
     thorough: bool,
 ) -> tuple[Likeness, int]:
-    """How like a picture is to the most similar of remembered ``codes``, and which that is."""
+    """The most similar of the remembered ``codes``, and how similar it is."""
     whole = long.likeness(image_hash.code(description), codes).min(axis=1)
     best = int(whole.argmax())
     found = Likeness(float(whole[best]))
@@ -203,7 +203,7 @@ def _most_alike(
 
 
 class _Records:
-    """The signs that the numbers of remembered pictures have, record by record."""
+    """The signs of the numbers of remembered pictures, record by record."""
 
     def __init__(self, long: LongCode, codes: Bits) -> None:
         self._directions = long.directions
@@ -213,11 +213,11 @@ class _Records:
         self.sure: list[Logits] = [np.ones_like(part) for part in self.signs]
 
     def every(self, codes: Logits, band: int) -> Logits:
-        """For every record; large numbers count alike."""
+        """The fit to every record; large numbers count the same."""
         return np.clip(2 * (codes @ self._directions[band]), -1, 1) @ self.signs[band].T
 
     def numbers(self, codes: Logits, rows: npt.NDArray[np.intp], band: int) -> Logits:
-        """The same for every record."""
+        """The same numbers for every record."""
         return codes @ self._directions[band]
 
 

@@ -1,4 +1,4 @@
-"""How likely an unmarked picture would do as well: the hard and the soft rule.
+"""The probability that an unmarked picture does as well, by the hard and the soft rule.
 
 For a uniformly random message the matches of an unmarked picture are independent fair coins. The
 hard rule counts them; the soft rule weighs each by the confidence that decoder and hash have in it.
@@ -18,7 +18,7 @@ from coverlock_sdk.errors import MessageError
 MAX_WEIGHT = 64
 
 MOST_DOUBLINGS = 512
-"""Coins after which counts are scaled down: at 1,024 a float overflows."""
+"""Scale counts down after this many coins: at 1,024, a float overflows."""
 
 Weights = npt.NDArray[np.int64]
 
@@ -37,13 +37,13 @@ def binomial_tail(bits: int) -> npt.NDArray[np.float64]:
 
 
 def hard_threshold(bits: int, fpr: float) -> int:
-    """The least number of matches whose p-value is at most ``fpr``."""
+    """The smallest number of matches with a p-value of at most ``fpr``."""
     check_fpr(bits, fpr)
     return int(np.argmax(binomial_tail(bits) <= fpr))
 
 
 def check_fpr(bits: int, fpr: float, candidates: int = 1) -> None:
-    """Refuse a false-positive rate that ``bits`` cannot reach against so many ``candidates``."""
+    """Refuse a false-positive rate that ``bits`` cannot reach with this many ``candidates``."""
     if not 0 < fpr < 1:
         raise MessageError(f"a false-positive rate must be strictly between 0 and 1, not {fpr:g}")
     if candidates * 2.0**-bits <= fpr:
@@ -60,7 +60,7 @@ def check_fpr(bits: int, fpr: float, candidates: int = 1) -> None:
 
 
 def soft_weights(confidence: npt.NDArray[np.float64]) -> Weights:
-    """The log-odds that each bit is right, in 64 steps of the largest: proportions matter."""
+    """The log-odds that each bit is right, as multiples of 1/64 of the largest."""
     log_odds = np.log(confidence / (1.0 - confidence))
     largest = max(float(log_odds.max()), 1e-12)
     weights: Weights = np.rint(np.maximum(log_odds, 0) / largest * MAX_WEIGHT).astype(np.int64)
@@ -89,7 +89,7 @@ def hard_p_value(matches: npt.NDArray[np.bool_]) -> float:
 
 
 def soft_p_value(matches: npt.NDArray[np.bool_], weights: Weights) -> float:
-    """The p-value when matches are weighed: how often fair coins miss so much, or less."""
+    """The p-value of weighed matches: how often fair coins miss at most this much weight."""
     missed, halvings = int(weights[~matches].sum()), len(weights)
     chances = np.zeros(missed + 1)
     chances[0] = 1.0

@@ -1,4 +1,4 @@
-"""What verification answers; ``Lock`` decides it."""
+"""The answer of verification, which ``Lock`` decides."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from coverlock_sdk.frames import Frame
 Rule = Literal["hard", "soft"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 CHANCE = 0.01
-"""Unmarked pictures often reach p-values above this, whatever the number of bits that match."""
+"""Unmarked pictures often reach p-values above this, however many bits match."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """Whether a picture carries a message, and how sure that is.
 
-    A verdict is true exactly when it is accepted, so ``if locked.verify(...)`` does what it says.
+    A verdict is true if it accepts, so ``if locked.verify(...)`` works as it reads.
     """
 
     accepted: bool
@@ -27,14 +27,14 @@ class Verdict:
     """Bits of the message that were read correctly."""
     bits: int
     fpr: float
-    """The false-positive rate that was asked for: accepted needs ``p_value <= fpr``."""
+    """The requested false-positive rate: a picture is accepted only if ``p_value <= fpr``."""
     rule: Rule
     agreement: float = 0.0
-    """The share of the message that was read, bits weighed by how legible they are, in the band of
-    the code where it is nearest to its floor."""
+    """The share of the message that was read, weighing bits by their legibility, in the band that
+    is nearest to its floor."""
     floor: float = 0.0
-    """The agreement that a locked picture needs there, whatever its p-value: it bounds forgeries
-    between pictures that are similar, whose codes agree in more than half of their bits."""
+    """The agreement needed in that band, whatever the p-value. It limits forgeries between similar
+    pictures, whose codes agree in more than half of their bits."""
     likeness: float | None = None
     """With a registry, the share of the remembered code that agrees, in its worst band."""
     frame: Frame | None = None
@@ -42,14 +42,14 @@ class Verdict:
     key_id: str | None = None
     """Which key of the ring the picture was marked with; None when rejected, or without keys."""
     reason: str | None = None
-    """Why it was rejected, where the figures do not say."""
+    """Why the picture was rejected, if the figures do not say."""
 
     def __bool__(self) -> bool:
         return self.accepted
 
     @property
     def is_close(self) -> bool:
-        """Whether a small change of the picture's logits might have made it the other one."""
+        """Whether a small change of the logits could turn this verdict around."""
         times, apart = 1000.0, 0.04
         if self.accepted:
             return self.p_value * times > self.fpr or self.agreement < self.floor + apart
@@ -74,5 +74,5 @@ class Verdict:
 
     @property
     def _falls_short(self) -> bool:
-        """Whether the agreement alone is why the picture was rejected."""
+        """Whether the picture was rejected only because of its agreement."""
         return self.p_value <= self.fpr and self.agreement < self.floor

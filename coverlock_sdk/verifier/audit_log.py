@@ -1,9 +1,9 @@
 """An append-only record of verdicts in which every line vouches for the one before it.
 
 A line is a JSON object. Its ``previous`` is the SHA-256 of the line before it, so changing,
-removing or inserting a line breaks the chain from there on. There is no key in it: a
-change of the last line, lines cut off at the end, and a chain written anew leave no trace by
-themselves. Note the last digest elsewhere from time to time, and ``check_chain`` finds them too.
+removing or inserting a line breaks the chain from there on. The chain has no key, so it does not
+show a changed last line, missing lines at the end, or a rewritten log. Store the last digest
+elsewhere from time to time, and ``check_chain`` finds these too.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ from coverlock_sdk.locking.verdict import Verdict
 FIRST = "0" * 64
 """The ``previous`` of the first line."""
 
-_ROOM = 16_384  # bytes that must fit on the disk
-_LONGEST = 1_000_000  # bytes of a line
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a planted one could lead to any file of ours
+_ROOM = 16_384  # bytes that must be free on the disk
+_LONGEST = 1_000_000  # bytes in a line, at most
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a planted link could lead to any file
 _TAIL = 65_536  # bytes from the end that are searched first for the last line
 
 
 class AuditLog:
     """Appends verdicts to a file; several threads and processes may share it.
 
-    Lines name the version of the ``bundle`` if it has one. It is also a plugin:
-    ``plugin_manager().add("audit-log", AuditLog(path))`` records every verdict of the process,
-    whoever reaches it.
+    Lines name the version of the ``bundle`` if it has one. The log is also a plugin:
+    ``plugin_manager().add("audit-log", AuditLog(path))`` records every verdict of the process.
     """
 
     def __init__(self, path: str | os.PathLike[str], bundle: str | None = None) -> None:
@@ -54,15 +53,15 @@ class AuditLog:
     def verdict_reached(
         self, verdict: Verdict, watermark: str, hash: str | None, source: Any
     ) -> None:
-        """Append one line; what cannot be written is an error."""
+        """Append one line, or raise if that fails."""
         self._record(verdict.to_dict(), watermark, hash, source)
 
     def row_reached(
         self, row: Mapping[str, Any], identifier: str | None, watermark: str, hash: str | None
     ) -> None:
-        """Append the verdict in a report on a picture file; one without a verdict is left out.
+        """Append the verdict in a report on a picture file, if it has one.
 
-        The line names what was looked for, or marked: a serial or an identifier.
+        The line names the serial or identifier that was looked for or marked.
         """
         if row["status"] == "error":
             return
@@ -90,7 +89,7 @@ class AuditLog:
             _append(file, line.encode() + b"\n")
 
     def require_writable(self) -> None:
-        """Raise unless a line could be appended now: the log is whole, and the disk has room."""
+        """Raise unless a line could be appended now: the log is intact, and the disk has room."""
         with self._opened() as file:
             _last_digest(file, self.path)
             with tempfile.TemporaryFile(dir=self.path.parent) as probe:  # a name nobody can guess
@@ -98,7 +97,7 @@ class AuditLog:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The file, which no other thread or process has open this way."""
+        """Open the file, and keep other threads and processes out of it."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NO_LINK
         try:
             with self._lock, contextlib.ExitStack() as stack:
@@ -114,9 +113,9 @@ class AuditLog:
 
 
 def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, str]:
-    """The number of lines of an audit log and the digest of its last, if the chain is whole.
+    """Return how many lines an audit log has and the digest of the last, or raise if it is broken.
 
-    ``noted`` is a digest that this function returned before: the chain must still lead there.
+    ``noted`` is a digest from an earlier call, which the chain must still contain.
     """
     expected, count, found = FIRST, 0, noted == FIRST
     for count, line in enumerate(_lines(path), start=1):
@@ -140,7 +139,7 @@ def check_chain(path: str | os.PathLike[str], noted: str = FIRST) -> tuple[int, 
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The lines of a file, one at a time; longer ones than we write are cut."""
+    """The lines of a file, one at a time; lines longer than we write are cut."""
     try:
         with Path(path).open("rb") as file:
             while line := file.readline(_LONGEST):
@@ -150,7 +149,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 def _append(file: int, line: bytes) -> None:
-    """Write a line to the disk, completely or not at all: nothing may come after half a line."""
+    """Write a line to the disk completely or not at all, so that no line follows half a line."""
     size = os.fstat(file).st_size
     if os.write(file, line) < len(line):
         os.ftruncate(file, size)
@@ -159,7 +158,7 @@ def _append(file: int, line: bytes) -> None:
 
 
 def _last_digest(file: int, path: Path) -> str:
-    """The digest of the last line, which is searched for from the end."""
+    """The digest of the last line, found from the end of the file."""
     size = os.fstat(file).st_size
     if size == 0:
         return FIRST
@@ -177,7 +176,7 @@ def _last_digest(file: int, path: Path) -> str:
 
 
 def _lock_out_others(file: int) -> None:
-    """Keep other processes out until the file is closed, where the system can."""
+    """Keep other processes out until the file is closed, if the system supports it."""
     with contextlib.suppress(ImportError):
         import fcntl
 

@@ -1,6 +1,6 @@
-"""The graph of a bundle at work: pictures in, logits out, from any number of threads.
+"""Runs a bundle's graph: pictures in, logits out, from any number of threads.
 
-Pictures that arrive one by one are run together.
+Pictures that arrive one by one run together in a batch.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _Waiting = tuple[Pixels, Future[Row]]
 class Batcher:
     """One thread that collects waiting pictures and runs them as a batch.
 
-    The first picture waits at most ``max_delay_ms`` for company. At most ``max_queue`` pictures
-    wait; one more is refused at once, so that an overloaded service says so while it can.
+    The first picture waits at most ``max_delay_ms`` for others. At most ``max_queue`` pictures
+    wait. The next one is refused at once, so that callers learn early of an overload.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Batcher:
         self.max_batch = max_batch
         self._max_delay = max_delay_ms / 1000
         self.observe: Callable[[int], None] = lambda pictures: None
-        """Is told how many pictures each batch has."""
+        """Called with the number of pictures in each batch."""
         self._waiting: queue.Queue[_Waiting | None] = queue.Queue(max_queue)
         self._thread = threading.Thread(target=self._work, name="coverlock-batcher", daemon=True)
         self._thread.start()
@@ -71,7 +71,7 @@ class Batcher:
         return answer
 
     def close(self) -> None:
-        """Answer what is waiting and end the thread; nothing may be submitted any more."""
+        """Answer the waiting pictures and end the thread; submit nothing after this."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -82,7 +82,7 @@ class Batcher:
             _answer(self.runtime, batch)
 
     def _collect(self, first: _Waiting) -> list[_Waiting]:
-        """A batch that begins with ``first``."""
+        """Collect a batch that begins with ``first``."""
         batch = [first]
         deadline = time.monotonic() + self._max_delay
         while len(batch) < self.max_batch:
@@ -100,7 +100,7 @@ class Batcher:
 def _answer(runtime: Runtime, batch: Sequence[_Waiting]) -> None:
     try:
         decoded, described = _in_memory(runtime, np.stack([image for image, _ in batch]))
-    except BaseException as error:  # whoever waits must hear of it, whatever it is
+    except BaseException as error:  # the waiting callers must see every error
         for _, answer in batch:
             answer.set_exception(error)
         return
@@ -115,7 +115,7 @@ def _answer(runtime: Runtime, batch: Sequence[_Waiting]) -> None:
 def run_batch(runtime: Runtime, images: Pixels) -> tuple[Logits, Descriptions]:
     """Run pictures together, or in parts if memory is short.
 
-    Answers that are not numbers are an error: no verdict can be made of them.
+    Raises for answers that are not numbers, because they allow no verdict.
     """
     decoded, described = _in_memory(runtime, images)
     if not _are_numbers(decoded, described).all():
@@ -137,7 +137,7 @@ def _in_memory(runtime: Runtime, images: Pixels) -> tuple[Logits, Descriptions]:
 
 
 def _are_numbers(decoded: Logits, described: Descriptions) -> npt.NDArray[np.bool_]:
-    """Which rows are finite: half precision overflows on some pictures and not on others."""
+    """Which rows are finite: half precision overflows on some pictures only."""
     values = np.hstack([part.reshape(len(part), -1) for part in (decoded, described)])
     return np.asarray(np.isfinite(values).all(axis=1))
 
@@ -149,9 +149,9 @@ def _no_numbers(runtime: Runtime) -> CoverLockError:
 
 
 class GraphRunner:
-    """Runs one picture together with those of other threads, and many as batches of their own.
+    """Batches single pictures with those of other threads, and runs lists in separate batches.
 
-    Where the bundle names a plugin instead of a decoder, ``watermark`` is that plugin with options.
+    If the bundle names a plugin instead of a decoder, ``watermark`` is that plugin with options.
     """
 
     def __init__(self, bundle: Bundle, batcher: Batcher, watermark: Watermark | None) -> None:
@@ -161,7 +161,7 @@ class GraphRunner:
         if bundle.manifest.plugin is not None:
             self._plugin = Networks(open_plugin(bundle.manifest, watermark), None)
         self._turn = threading.Lock()
-        """Of the plugin, which nothing promises can be called twice at once."""
+        """Guards the plugin, which may not allow two calls at once."""
         self._closing = threading.Lock()
         self._calls = threading.Condition()
         self._running = 0
@@ -169,7 +169,7 @@ class GraphRunner:
         self._process = os.getpid()
 
     def logits(self, given: Given) -> tuple[Logits, Descriptions]:
-        """Decoder logits (N, bits) and descriptions (N, ...) of pictures of any kind and size."""
+        """Decoder logits (N, bits) and descriptions (N, ...) for pictures of any kind and size."""
         manifest = self._bundle.manifest
         size = manifest.graph_size
         decoders = [np.empty((0, manifest.payload_bits), np.float32)]
@@ -196,14 +196,14 @@ class GraphRunner:
             return self.batcher.submit(there.pixels).result().decoded
 
     def _decoded(self, pictures: Sequence[Picture], decoded: Logits) -> Logits:
-        """What the graph decoded, or the plugin that decodes instead of it."""
+        """The logits from the graph, or from the plugin that decodes instead."""
         if self._plugin is None:
             return decoded
         with self._turn:
             return self._plugin.decoded(self._plugin.views(pictures))
 
     def warm_up(self, batch: int) -> None:
-        """Run a blank batch, and check that the graph answers as the manifest says."""
+        """Run a blank batch, and check that the answers have the shapes in the manifest."""
         manifest = self._bundle.manifest
         images = np.zeros((batch, *manifest.graph_size, 3), dtype=np.uint8)
         with self._call():
@@ -220,10 +220,10 @@ class GraphRunner:
     def close(self) -> None:
         """Wait for calls in progress, refuse new ones, and close the runtime.
 
-        Whoever closes while another thread does waits for it; closing twice does no harm.
+        If another thread is closing it already, wait for that. Closing twice does no harm.
         """
         if self._process != os.getpid():
-            return  # nothing of it works in a fork, and the parent closes its own
+            return  # it does not work in a fork, and the parent closes its own
         with self._closing:
             if self._closed:
                 return
@@ -235,7 +235,7 @@ class GraphRunner:
 
     @contextlib.contextmanager
     def _call(self) -> Iterator[None]:
-        """A use of the runtime, which is not closed until it is over."""
+        """Use the runtime; it stays open until the use ends."""
         if self._process != os.getpid():
             raise CoverLockError(
                 "a verifier does not survive a fork, because its threads do not: open the bundle "

@@ -70,7 +70,7 @@ def open_cpu(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime
 
 
 def open_cuda(bundle: Bundle, precision: str, threads: int | None) -> OnnxRuntime:
-    """The bundle on an NVIDIA GPU, in full float32 where that was asked for."""
+    """The bundle on an NVIDIA GPU, in full float32 if the precision is fp32."""
     library = _library()
     if CUDA not in library.get_available_providers():
         raise RuntimeUnavailableError(
@@ -102,14 +102,14 @@ def cpu_session(content: bytes, threads: int | None = None) -> Any:
 
 def _session(library: ModuleType, content: bytes, threads: int | None, providers: list[Any]) -> Any:
     options = library.SessionOptions()
-    options.log_severity_level = 3  # a fallback is checked for, and reported in one sentence
+    options.log_severity_level = 3  # a fallback is detected, and reported in one sentence
     if (limit := thread_limit(threads)) is not None:
         options.intra_op_num_threads = limit
-    # Idle threads sleep, so that several sessions of one machine do not starve each other.
+    # Idle threads sleep, so that several sessions on one machine do not starve each other.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         session = library.InferenceSession(content, options, providers)
     except Exception as error:  # ONNX Runtime has a family of errors of its own
         raise BundleError(f"ONNX Runtime cannot load the graph: {error}") from error
-    session.disable_fallback()  # else a GPU that fails in a run is quietly replaced for good
+    session.disable_fallback()  # otherwise ONNX Runtime quietly replaces a GPU after one failed run
     return session

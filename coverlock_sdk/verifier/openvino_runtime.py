@@ -61,7 +61,7 @@ def open_openvino(bundle: Bundle, precision: str, threads: int | None) -> OpenVi
         core = openvino.Core()
         model = core.compile_model(core.read_model(content, b""), "CPU", settings)
     except Exception as error:
-        # Not the bundle's fault: OpenVINO lacks some operations that others have.
+        # The bundle is fine: OpenVINO lacks some operations that other runtimes have.
         reason = next((line for line in str(error).splitlines() if "Unsupported" in line), error)
         raise RuntimeUnavailableError(f"OpenVINO does not accept {name}: {reason}") from error
     return OpenVinoRuntime(model)

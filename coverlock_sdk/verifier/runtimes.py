@@ -1,7 +1,7 @@
-"""Who runs a bundle's graph: the role of a runtime, and how one is chosen.
+"""What a runtime is, and how one is chosen to run a bundle's graph.
 
-A runtime either does what was asked of it or says why not. None of them quietly does something
-slower: ``choose`` logs why it passed over each of the others.
+A runtime does what was requested or says why it cannot. It never quietly does something slower, and
+``choose`` logs why it passed over the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RUNTIMES = {
 ``RuntimeUnavailableError`` with the reason."""
 
 RUNS = 3
-"""How often a runtime is timed, after a first run that warms it up."""
+"""How often to time a runtime, after one warm-up run."""
 
 ON_GPU = ("tensorrt", "cuda")
 
@@ -42,7 +42,7 @@ class Runtime(Protocol):
 
     name: str
     providers: tuple[str, ...]
-    """What really computes, as the runtime's library reports it after loading the graph."""
+    """What actually computes, as the runtime's library reports after loading the graph."""
 
     def run(self, images: Pixels) -> tuple[Logits, Descriptions]:
         """Pictures uint8 (N, H, W, 3) to decoder logits (N, bits) and descriptions (N, ...).
@@ -51,13 +51,13 @@ class Runtime(Protocol):
         """
 
     def close(self) -> None:
-        """Give back memory and devices; the runtime is not used again."""
+        """Release memory and devices; do not use the runtime afterwards."""
 
 
 def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> Runtime:
-    """The runtime named ``wanted``, or with "auto" the one that is fastest for single pictures.
+    """Open the runtime ``wanted``, or with "auto" the fastest one for single pictures.
 
-    The log says which, and why none of the others; a GPU that no runtime can use is a warning.
+    The log says which one and why not the others. A GPU that no runtime can use is a warning.
     """
     if wanted != AUTO and wanted not in RUNTIMES:
         raise CoverLockError(f"there is no runtime '{wanted}': use {AUTO}, {', '.join(RUNTIMES)}")
@@ -95,7 +95,7 @@ def choose(bundle: Bundle, wanted: str, precision: str, threads: int | None) -> 
 
 
 def _seconds(bundle: Bundle, runtime: Runtime) -> float:
-    """How long a runtime takes for one picture when it is warm: the least of a few runs."""
+    """How long a warm runtime takes for one picture: the fastest of a few runs."""
     picture = np.zeros((1, *bundle.manifest.graph_size, 3), dtype=np.uint8)
     runtime.run(picture)
     times = []

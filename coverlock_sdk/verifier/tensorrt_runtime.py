@@ -1,6 +1,6 @@
 """TensorRT and TensorRT-RTX: engines that were compiled for this kind of GPU.
 
-Batches are filled up to a few sizes, for each of which TensorRT-RTX records a CUDA graph.
+Batches are padded to a few sizes, and TensorRT-RTX records a CUDA graph for each size.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from coverlock_sdk.errors import EngineError, RuntimeUnavailableError, needs
 
 
 def open_tensorrt(bundle: Bundle, precision: str, threads: int | None) -> TensorRtRuntime:
-    """The first engine of the bundle that belongs on this machine."""
+    """The first engine in the bundle that fits this machine."""
     if bundle.manifest.plugin is not None:
         raise RuntimeUnavailableError(
-            f"{bundle.path} names a plugin that decodes on this machine, so 'tensorrt' has no "
-            "part in it: use 'cpu' or 'auto'"
+            f"{bundle.path} names a plugin that decodes on this machine, and 'tensorrt' cannot "
+            "run it: use 'cpu' or 'auto'"
         )
     engines = bundle.engines("verify", precision)
     if not engines:
@@ -130,7 +130,7 @@ class TensorRtRuntime:
         self._cuda.call("cudaMemcpyAsync", target, source, size, kind, self._stream)
 
     def _context(self, size: int) -> Any:
-        """The execution context of one batch size: what it recorded stays valid."""
+        """The execution context of one batch size; its recordings stay valid."""
         if size not in self._contexts:
             settings = []
             if self._target == "tensorrt-rtx":
@@ -165,7 +165,7 @@ class Cuda:
         self.library = import_module("cuda.bindings.runtime")
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a function by its CUDA name; what does not fit is a ``MemoryError``."""
+        """Call a function by its CUDA name; raises ``MemoryError`` if memory is short."""
         code, *values = getattr(self.library, name)(*arguments)
         if code == self.library.cudaError_t.cudaErrorMemoryAllocation:
             raise MemoryError("the GPU's memory is full")

@@ -1,7 +1,7 @@
 """The production verifier: a bundle, a key and a runtime, and no PyTorch.
 
-It has the methods of what ``wrap`` returns, and both turn logits into verdicts by the same code.
-Both give their networks the same 8-bit pictures.
+It has the same methods as the object that ``wrap`` returns. Both give their networks the same
+8-bit pictures and turn logits into verdicts with the same code.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a ``Verifier`` works: what only some deployments need to change."""
+    """Settings of a ``Verifier`` that only some deployments need to change."""
 
     precision: str = "fp32"
     fpr: float | None = None
     """False-positive rate; None for the bundle's own."""
     threads: int | None = None
-    """Threads of the runtime; None for what OMP_NUM_THREADS says, or all."""
+    """Threads of the runtime; None for OMP_NUM_THREADS if set, otherwise all."""
     max_batch: int = 32
-    """Pictures that run together."""
+    """Largest number of pictures in a batch."""
     max_delay_ms: float = 2.0
     """How long a single picture waits for others."""
     max_queue: int = 256
-    """Single pictures that may wait; one more is refused."""
+    """How many single pictures may wait; more are refused."""
     max_pixels: int = PictureVerifier.max_pixels
     """Larger picture files are refused."""
     audit: PathLike | None = None
-    """File that gets a line for every verdict."""
+    """File to append a line to for every verdict."""
     watermark: Watermark | None = None
-    """The plugin with options, for a bundle that decodes with a plugin: it does not hold them."""
+    """The plugin with its options, for a bundle that decodes with a plugin."""
 
     def __post_init__(self) -> None:
         if self.max_batch < 1 or self.max_queue < 1 or self.max_delay_ms < 0:
@@ -65,9 +65,9 @@ class Settings:
 class Verifier(PictureVerifier):
     """Verifies pictures with a deployed bundle. Safe to share between threads.
 
-    One picture is run together with those of other threads, and ``OverloadedError`` is raised when
-    too many are waiting; many pictures are run as batches of their own. Open it with
-    ``Verifier.open`` and close it when done, or use it in a ``with``.
+    Single pictures run in batches with those of other threads, and ``OverloadedError`` is raised if
+    too many are waiting. Lists of pictures run in separate batches. Open it with ``Verifier.open``,
+    in a ``with`` statement, or close it when done.
     """
 
     bundle: Bundle
@@ -90,9 +90,9 @@ class Verifier(PictureVerifier):
 
         ``runtime`` is "tensorrt", "cuda", "openvino" or "cpu"; "auto" times those that work here
         and takes the fastest for single pictures. ``key`` is a ``Key``, a ``Keyring`` or a key
-        file, and never comes from the bundle. ``trust`` names the files of public keys of which one
-        must have signed it, or "any" for a bundle that needs no check. ``registry`` is that of
-        ``wrap``: a picture must also be one that it remembers.
+        file, and never comes from the bundle. ``trust`` names public key files, one of which must
+        have signed the bundle, or is "any" to skip that check. ``registry`` works as in ``wrap``:
+        only pictures that it remembers are accepted.
         """
         bundle = Bundle.given(bundle, trust)
         lock = bundle_lock(bundle, key, settings.fpr, registry)
@@ -125,7 +125,7 @@ class Verifier(PictureVerifier):
 
     @property
     def runtime(self) -> Runtime:
-        """What runs the graph."""
+        """The runtime of the graph."""
         return self._runner.batcher.runtime
 
     def warm_up(self, batch: int = 1) -> None:
@@ -137,9 +137,9 @@ class Verifier(PictureVerifier):
         self.judge(_some_picture(), "warm-up")  # loads decoders and what searches need
 
     def judge(self, picture: Any, message: Any) -> Verdict:
-        """The verdict on one picture, announced to nobody yet.
+        """The verdict on one picture, not yet reported to listeners.
 
-        The same work is done whatever the verdict, so that time tells a caller nothing.
+        Every verdict takes the same work, so that timing tells a caller nothing.
         """
         given = Given(picture, self.max_pixels)
         [verdict] = self.lock.verify(
@@ -148,20 +148,20 @@ class Verifier(PictureVerifier):
         return verdict
 
     def recognise(self, picture: Any, book: MessageBook) -> Identification:
-        """Which message of a book one picture carries, announced to nobody yet.
+        """Which message of a book one picture carries, not yet reported to listeners.
 
-        The same work is done whatever is found, as in ``judge``.
+        Every answer takes the same work, as in ``judge``.
         """
         given = Given(picture, self.max_pixels)
         [answer] = self.lock.identify(*self._logits(given), book, Looks(self, given), thorough=True)
         return answer
 
     def observe_batches(self, observe: Callable[[int], None]) -> None:
-        """Let ``observe`` know how many pictures run together each time."""
+        """Call ``observe`` with the number of pictures in each batch."""
         self._runner.batcher.observe = observe
 
     def require_audit(self) -> None:
-        """Raise unless the audit log, where there is one, could be written now."""
+        """Raise if there is an audit log and it cannot be written now."""
         if self._audit is not None:
             self._audit.require_writable()
 

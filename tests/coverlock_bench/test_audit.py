@@ -189,7 +189,7 @@ def test_the_page_stands_alone(finished):
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page)
     assert "@import" not in page
     assert page.count("data:image/png;base64,") == len(list((finished[0] / "pictures").iterdir()))
-    assert "981 more pictures are needed" in page
+    assert "needs 981 more pictures" in page
 
 
 def test_the_first_screen_has_no_internal_names(finished):

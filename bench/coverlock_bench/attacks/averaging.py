@@ -1,7 +1,7 @@
-"""Averaging (Yang et al. 2024): what many marked pictures have in common is the mark.
+"""Averaging (Yang et al. 2024): the mark is what many marked pictures have in common.
 
-Marked pictures of the same message are averaged until their contents wash out, and the average of
-natural pictures is subtracted.
+The attack averages marked pictures of the same message until their contents wash out, and
+subtracts the average of natural pictures.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from coverlock_sdk.arrays import Images
 from coverlock_sdk.images.resampling import resample
 
 REFERENCES = 100
-"""Marked pictures of an attacker who has many, as in the paper's section 5."""
+"""How many marked pictures a well-supplied attacker has, as in the paper's section 5."""
 
 
 @dataclass(frozen=True)
 class AveragedResidual(Attack):
-    """Black-box: marked pictures against unrelated natural ones, which anybody has."""
+    """Black-box: compares marked pictures with unrelated natural ones, which anybody has."""
 
     name: ClassVar[str] = "averaging"
 
     naturals: Images = field(repr=False)
-    """Unmarked pictures (N, 3, H, W) of the attacker's own, as many as there are references."""
+    """The attacker's own unmarked pictures (N, 3, H, W), as many as there are references."""
     references: int = REFERENCES
 
     def forge(self, references: Images, targets: Images) -> Images:

@@ -1,7 +1,7 @@
-"""The copy attack (Kutter, Voloshynovskiy, Herrigel 2000): what a denoiser removes is the mark.
+"""The copy attack (Kutter, Voloshynovskiy, Herrigel 2000): takes what a denoiser removes.
 
-The denoiser is the adaptive Wiener filter of that paper: where a neighbourhood varies more than the
-noise does, its detail is kept.
+The denoiser is that paper's adaptive Wiener filter. It keeps the detail of neighbourhoods that
+vary more than the noise.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from coverlock_sdk.errors import needs
 
 @dataclass(frozen=True)
 class DenoisedResidual(Attack):
-    """The difference of marked pictures and their denoised versions, averaged over references."""
+    """Subtracts denoised versions from marked pictures, and averages over the references."""
 
     name: ClassVar[str] = "denoise"
 
     references: int = 1
     window: int = 5
-    """Side of the neighbourhood whose mean and variance decide, in pixels."""
+    """Side of the filter's neighbourhood in pixels."""
     strength: float = 1.0
-    """Factor on the residual: a denoiser finds only part of a mark."""
+    """Factor for the residual, because a denoiser finds only part of a mark."""
 
     def forge(self, references: Images, targets: Images) -> Images:
-        """Add what denoising takes from the first references to every target."""
+        """Add what denoising removes from the first references to every target."""
         marked = first(references, self.references)
         residual = (marked - wiener(marked, self.window)).mean(axis=0)
         return pasted(residual, targets, self.strength)
 
 
 def wiener(images: Images, window: int) -> Images:
-    """``images`` (N, 3, H, W) without their noise, whose variance is the median local one."""
+    """Remove noise from ``images`` (N, 3, H, W); its variance is the median local variance."""
     with needs("the attack 'denoise'", "SciPy", "bench"):
         from scipy.ndimage import uniform_filter
     across = partial(uniform_filter, size=(1, 1, window, window))

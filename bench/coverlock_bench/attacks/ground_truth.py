@@ -14,16 +14,16 @@ from coverlock_sdk.errors import CoverLockError
 
 @dataclass(frozen=True)
 class GroundTruthResidual(OracleAttack):
-    """An oracle: it subtracts the very originals, so no real attacker estimates better."""
+    """An oracle: it subtracts the originals, so no real attacker has a better estimate."""
 
     name: ClassVar[str] = "gt"
 
     sources: int = 1
-    """How many residuals are averaged; the paper's GT@1 and GT@100."""
+    """How many residuals to average; the paper uses GT@1 and GT@100."""
 
     @property
     def references(self) -> int:  # type: ignore[override]
-        """As many released pictures as residuals are averaged."""
+        """The number of released pictures: one per residual."""
         return self.sources
 
     def forge(self, references: Images, targets: Images, *, originals: Images) -> Images:

@@ -1,4 +1,4 @@
-"""Optimisation of the picture: what the decoder's gradients alone can forge."""
+"""Optimises a picture with the decoder's gradients alone."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from coverlock_sdk.errors import needs
 from coverlock_sdk.images.conversion import read
 
 START = 0.7
-"""How much of the budget the search starts with."""
+"""Share of the budget that the search starts with."""
 
 
 @dataclass(frozen=True)
 class Optimisation(NetworkAttack):
-    """Has the decoder with its gradients: moves the target until it reads a released payload."""
+    """Uses the decoder's gradients to change a target until a released payload is read from it."""
 
     name: ClassVar[str] = "optimisation"
     given: ClassVar[Literal["encoder", "decoder"]] = "decoder"
 
     steps: int = 60
     rate: float = 1 / 255
-    """Largest change of a value in the first steps; Adam's learning rate."""
+    """Adam's learning rate: the largest change of a value in the first steps."""
     least_psnr: float = 31.0
-    """The change of the picture that the decoder sees is kept below this."""
+    """Limit on the change of the picture that the decoder sees."""
 
     def require(self, watermark: Watermark) -> None:
-        """Gradients come from a module that returns logits."""
+        """Check that the watermark has a module that returns logits, for its gradients."""
         if watermark.hard_bits or watermark.decoder_module() is None:
             raise NotMeasuredError(
                 f"'{watermark.name}' has no decoder_module() that returns logits, "
@@ -49,11 +49,10 @@ class Optimisation(NetworkAttack):
     def written(
         self, targets: Images, payloads: Bits, watermark: Watermark, released: Images
     ) -> Images:
-        """Targets from which the decoder reads ``payloads``, saved as 8-bit pictures.
+        """Change targets until the decoder reads ``payloads`` from them as 8-bit pictures.
 
-        Some decoders have no gradient where there is no mark at all, so the search starts with the
-        fine detail of a ``released`` picture (3, H, W). Logits are driven to the size that they
-        have there, and no further.
+        Some decoders have no gradient without a mark, so the search starts with the fine detail of
+        a ``released`` picture (3, H, W). It drives logits up to their size in that picture.
         """
         pictures = [read(to_8_bit(target)) for target in targets]
         size = watermark.native_size or pictures[0].size
@@ -93,7 +92,7 @@ class Optimisation(NetworkAttack):
 
 
 def _detail(picture: Images) -> Images:
-    """What a mean over 3 x 3 pixels takes from a picture (3, H, W)."""
+    """The detail that a mean over 3 x 3 pixels removes from a picture (3, H, W)."""
     shifts = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
     mean = sum(np.roll(picture, shift, axis=(1, 2)) for shift in shifts) / np.float32(9)
     return picture - mean

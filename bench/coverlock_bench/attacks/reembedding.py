@@ -1,6 +1,6 @@
-"""Attacks with the vendor's own encoder and decoder, as anyone has of a public library.
+"""Attacks with the vendor's own encoder and decoder, which anyone has if the library is public.
 
-Each works out which payload a target should carry, and lets the encoder put it there.
+Each attack works out which payload a target should carry, and has the encoder embed it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 ANY_FPR = 0.5
-"""The attacker marks and reads, and leaves verification to the vendor."""
+"""The attacker marks and reads; the vendor verifies."""
 
 
 class ByEncoder(NetworkAttack):
-    """Puts the payloads that a subclass works out into targets."""
+    """Embeds the payloads that a subclass works out."""
 
     given: ClassVar[Literal["encoder", "decoder"]] = "encoder"
 
@@ -33,7 +33,7 @@ class ByEncoder(NetworkAttack):
         """The payload (N, bits) that each target should carry."""
 
     def forge(self, references: Images, targets: Images, *, watermark: Watermark) -> Images:
-        """Embed twice: the mark moves the hash, so the second payload is for the marked target."""
+        """Embed twice: marking changes the hash, so the second payload fits the marked target."""
         released, wanted = ([to_8_bit(view) for view in views] for views in (references, targets))
         bare, forged = bare_watermark(watermark), wanted
         for _ in range(2):
@@ -56,9 +56,9 @@ class ReEmbedding(ByEncoder):
 
 @dataclass(frozen=True)
 class ReLocking(ByEncoder):
-    """Knows CoverLock: undoes the lock of a released picture and locks its message anew.
+    """Knows CoverLock: undoes the lock of a released picture and locks its message to the target.
 
-    It assumes that there is no key; where there is one, it reads noise.
+    It assumes that there is no key; against a key, it reads noise.
     """
 
     name: ClassVar[str] = "re-locking"
@@ -76,7 +76,7 @@ class ReLocking(ByEncoder):
 
 
 AGAINST_LOCKS = (ReLocking.name,)
-"""Attacks that mean nothing where there is no CoverLock."""
+"""Attacks that only make sense against CoverLock."""
 
 
 def bare_watermark(watermark: Watermark) -> LockedWatermark:
@@ -85,6 +85,6 @@ def bare_watermark(watermark: Watermark) -> LockedWatermark:
 
 
 def read_payloads(watermark: Watermark, pictures: Sequence[Picture8]) -> Bits:
-    """What the vendor's decoder reads from pictures: (N, bits)."""
+    """The bits (N, bits) that the vendor's decoder reads from pictures."""
     payloads: Bits = (bare_watermark(watermark).decode(list(pictures)) > 0).astype(np.uint8)
     return payloads

@@ -1,4 +1,4 @@
-"""What attacks that lift a residual have in common."""
+"""Helpers for attacks that lift a residual."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def first(pictures: Images, count: int, kind: str = "marked") -> Images:
     if len(pictures) < count:
         raise CoverLockError(
             f"this attack averages over {count} {kind} pictures, but there are {len(pictures)}: "
-            "give more, or lower 'references'"
+            "pass more, or lower 'references'"
         )
     return pictures[:count]
 
 
 def pasted(residual: Images, targets: Images, strength: float = 1.0) -> Images:
-    """Every target with a residual (3, H, W) on it, which is brought to the targets' size."""
+    """Add a residual (3, H, W), resampled to the targets' size, to every target."""
     return np.clip(targets + strength * resample(residual, targets.shape[-2:]), 0.0, 1.0)

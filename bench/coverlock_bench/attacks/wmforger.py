@@ -1,7 +1,7 @@
 """WMForger (Soucek et al. 2025): clean a marked picture until it looks unmarked; paste the rest.
 
 A preference model scores how unmarked a picture looks. Gradient ascent on its score removes what
-the model takes for a mark, and the difference is the stolen residual. One marked picture is enough.
+the model considers a mark, and the difference is the stolen residual. One marked picture is enough.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class PreferenceResidual(Attack):
     name: ClassVar[str] = "wmforger"
 
     model: str = "small"
-    """The one that ships is "small"; "official" is the authors', once imported; or a file."""
+    """"small" ships with the package, "official" is the authors' model once imported; or a file."""
     side: int = 256
-    """Side at which pictures are cleaned: 768 as published is minutes a picture on a CPU."""
+    """Side at which pictures are cleaned: the published 768 takes minutes per picture on a CPU."""
     steps: int = 50
-    """As in the authors' command; their paper takes 500."""
+    """As in the authors' command; their paper uses 500."""
     rate: float | None = None
-    """Of gradient ascent. None is 0.05, as published, for the authors' model, and for others 0.05
-    at 64 pixels and more in proportion: scores are means over a picture, so the gradient of one
-    pixel shrinks as pictures grow."""
+    """Learning rate of the ascent. None means the published 0.05 for the authors' model. For others
+    it means 0.05 at 64 pixels, growing with size: scores are means over a picture, so the gradient
+    of one pixel shrinks as pictures grow."""
     strength: float = 1.0
     references: int = 1
-    """Residuals that are averaged; the authors use one."""
+    """How many residuals to average; the authors use one."""
 
     def forge(self, references: Images, targets: Images) -> Images:
         """Add the stolen residual to every target."""
@@ -47,14 +47,14 @@ class PreferenceResidual(Attack):
         return pasted(residual, targets, self.strength)
 
     def model_digest(self) -> str:
-        """Changes when the file of the preference model does."""
+        """A digest that changes with the file of the preference model."""
         with needs("the attack 'wmforger'", "PyTorch", "torch"):
             from coverlock_bench.preference.weights import preference_file
         with preference_file(self.model) as path:
             return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def residuals(self, references: Images) -> Images:
-        """What cleaning takes from each of ``references``, at their own size."""
+        """What cleaning removes from each of ``references``, at their own size."""
         with needs("the attack 'wmforger'", "PyTorch", "torch"):
             import torch
 

@@ -1,1 +1,1 @@
-"""The audit: what a watermark's forgeability is, measured, told and drawn."""
+"""The audit: measures how forgeable a watermark is, and reports it in words and pictures."""

@@ -1,4 +1,4 @@
-"""Everything that is measured about the security of one watermark, as plain figures."""
+"""Everything that an audit measures about one watermark, as plain figures."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ NONE = Setting("none")
 COVERLOCK = Setting(LOCK)
 SIGNATURE_PICTURES = 20
 SIDES = (256, 512, 1024)
-"""Pixels at which RT of a watermark of any size is measured: transferability may grow with them."""
+"""Sizes at which RT is measured if a watermark takes any size: it may transfer better at some."""
 MOST_AT_A_SIDE = 10
-"""Sources, and targets, of RT at one of these sides: large pictures fill the memory."""
+"""Sources and targets of RT at each of these sizes: large pictures fill the memory."""
 ABSENT = (NotMeasuredError, MissingModelError, CorruptModelError, UnknownNameError)
-"""Errors that leave one cell empty; every other one ends the run."""
+"""Errors that leave one cell empty; all others end the run."""
 
 
 class Assessment:
@@ -56,13 +56,13 @@ class Assessment:
         return curves + 1 + sum(attacks)
 
     def trials(self, defense: Setting) -> Trials:
-        """The trials behind ``defense``, which remember the pictures they have marked."""
+        """The trials behind ``defense``, which remember the pictures that they marked."""
         if defense not in self._trials:
             self._trials[defense] = Trials(self.watermark, defense, self.plan.fpr, self.session)
         return self._trials[defense]
 
     def division(self, collection: Collection) -> Division:
-        """Which pictures of a collection are robbed, and which are forged."""
+        """Which pictures of a collection to steal from, and which to forge."""
         pairs = self.plan.preset.pairs
         return Division.of(collection.pictures, pairs, SEED, collection.naturals)
 
@@ -76,7 +76,7 @@ class Assessment:
         }
 
     def description(self) -> dict[str, Any]:
-        """What the watermark says of itself; a ``card`` maps names to remarks and figures."""
+        """What the watermark says about itself; a ``card`` maps names to remarks and figures."""
         return {
             "name": self.watermark.name,
             "bits": self.watermark.bits,
@@ -86,7 +86,7 @@ class Assessment:
         }
 
     def transferability(self, collection: Collection) -> dict[str, Any]:
-        """RT@s as far as the pictures go."""
+        """RT@s, for every s that there are enough pictures for."""
         preset, pictures = self.plan.preset, collection.pictures
         targets = min(preset.rt_targets, max(len(pictures) // 2, 1))
         messages, sources = preset.rt_messages, preset.rt_sources
@@ -110,7 +110,7 @@ class Assessment:
         if len(pictures) < 2:
             raise NotMeasuredError(
                 f"the photos are too small: {len(pictures)} of {len(collection.pictures)} have "
-                f"{side} pixels a side, and RT@1 needs at least 2"
+                f"{side} pixels per side, and RT@1 needs at least 2"
             )
         curve = transferability_curve(
             self.watermark,
@@ -187,7 +187,7 @@ def _variation(watermark: Watermark, pictures: Sequence[Any]) -> dict[str, Any]:
 
 
 def cell(name: str, rows: list[Row]) -> dict[str, Any]:
-    """A cell of a table: how many pictures were accepted, and what was read from them."""
+    """A table cell: how many pictures were accepted, and what was read from them."""
     return {
         name: rate(sum(row["accepted"] for row in rows), len(rows)),
         "bit_accuracy": float(np.mean([row["matches"] / row["bits"] for row in rows])),
@@ -197,7 +197,7 @@ def cell(name: str, rows: list[Row]) -> dict[str, Any]:
 
 
 def _errors(rows: list[Row]) -> dict[str, float | None]:
-    """Bit errors of the message, and of the two parts it is put together from."""
+    """Bit errors of the message, and of the payload and code that it is computed from."""
     parts = {"message": [row["bits"] - row["matches"] for row in rows]}
     parts |= {part: [row[f"{part}_errors"] for row in rows] for part in ("payload", "hash")}
     bits = sum(row["bits"] for row in rows)
@@ -205,7 +205,7 @@ def _errors(rows: list[Row]) -> dict[str, float | None]:
 
 
 def _or_reason(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What ``measure`` returns, or why that cannot be measured here."""
+    """The result of ``measure``, or why it cannot be measured here."""
     try:
         return measure()
     except ABSENT as error:

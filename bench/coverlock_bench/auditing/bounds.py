@@ -1,4 +1,4 @@
-"""What an invisible change brings a forger who has everything but the key: a bound, not a trial."""
+"""Bounds how far an invisible change takes a forger who has everything but the key."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from coverlock_sdk.locking.bound import additive_bound
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 DECIBELS = 34.0
-"""A change that hardly anybody sees."""
+"""PSNR of a change that hardly anybody sees."""
 
 MOST_PAIRS = 20
 
 
 def invisible_changes(trials: Trials, division: Division) -> dict[str, Any]:
-    """How likely the best change of 34 dB makes each target pass for the nearest marked source."""
+    """Odds that the best change of 34 dB makes a target pass for its nearest marked source."""
     locked = trials.protected
     if not isinstance(locked, LockedWatermark) or locked.keyring is None:
-        raise NotMeasuredError("the bound is about locks with a key")
+        raise NotMeasuredError("the bound is for locks with a key")
     lock, code = locked.lock, locked.lock.hash
     if not isinstance(code, OctaveCode):
         raise NotMeasuredError("the bound needs a linear hash: 'octave'")

@@ -1,4 +1,4 @@
-"""Photos for a measurement: of any size and mode, brought to one size, the unreadable named."""
+"""Photos for a measurement: reads any size and mode, crops to one size, names unreadable files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ SIDE = 256
 
 @dataclass(frozen=True)
 class Collection:
-    """Middle squares of photos, all ``side`` pixels wide, in an order that the seed decides."""
+    """Middle squares of photos, all ``side`` pixels wide, in an order set by the seed."""
 
     name: str
     pictures: list[Picture8]
     side: int
     found: int
-    """Pictures in the folder, of which only as many were read as can be used."""
+    """Pictures in the folder; only as many as needed were read."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Files that were not used, and why: unreadable, or the same picture as another."""
     naturals: list[Picture8] = field(default_factory=list)
-    """Further photos, for attackers who need unmarked pictures of their own."""
+    """More photos, for attackers who need their own unmarked pictures."""
     files: list[Path] = field(default_factory=list)
-    """Where the pictures were read, for those who want them larger."""
+    """Where the pictures came from, to read them again at a larger size."""
 
     def described(self) -> dict[str, Any]:
-        """How many pictures there are, of what size, and which were not used, for a result file."""
+        """Number and size of the pictures, and which were not used, for a result file."""
         return {
             "read": len(self.pictures),
             "found": self.found,
@@ -43,7 +43,7 @@ class Collection:
         }
 
     def squares(self, side: int, limit: int) -> list[Picture8]:
-        """Middle squares of up to ``limit`` photos that have ``side`` pixels or more each way."""
+        """Middle squares of up to ``limit`` photos with at least ``side`` pixels per side."""
         large: list[Path] = []
         for file in self.files:
             if len(large) < limit:
@@ -61,10 +61,10 @@ def collect(
     quiet: bool = True,
     outside: Path | None = None,
 ) -> Collection:
-    """Read up to ``limit`` different photos of ``folder``, and then up to ``naturals`` more.
+    """Read up to ``limit`` different photos from ``folder``, and then up to ``naturals`` more.
 
-    One that cannot be read is left out and named, and so is a copy: no picture may be both stolen
-    from and forged. What lies below ``outside`` is not looked at.
+    Unreadable photos are left out and named, and so are copies, because no picture may be both
+    stolen from and forged. Files below ``outside`` are ignored.
     """
     photos = [photo for photo in find_photos(folder) if not _below(photo, outside)]
     order = np.random.default_rng(seed).permutation(len(photos))

@@ -35,7 +35,7 @@ class Exhibit:
     png: str
     """The file in base 64, so that a page can hold it."""
     tone: str = ""
-    """"good" or "bad", where the picture shows a verdict."""
+    """"good" or "bad" if the picture shows a verdict."""
 
     def content(self) -> bytes:
         """The PNG file."""
@@ -45,7 +45,7 @@ class Exhibit:
 def exhibits(
     assessment: Assessment, collection: Collection
 ) -> tuple[list[Exhibit], dict[str, str]]:
-    """Every picture that can be made, and why each of the others cannot."""
+    """Every picture that can be made, and why the others cannot."""
     makers: dict[str, Callable[[], list[Exhibit]]] = {
         "a forgery with and without the lock": partial(_theft, assessment, collection),
         "residual patterns": partial(_patterns, assessment, collection),
@@ -56,7 +56,7 @@ def exhibits(
     for name in session.steps(list(makers), f"{assessment.watermark.name}: pictures"):
         try:
             kept = session.once(partial(_made, makers[name]), **key, exhibit=name)
-        except ABSENT as error:  # what is missing now may be here the next time
+        except ABSENT as error:  # it may be there the next time
             left_out[name] = str(error)
         else:
             shown += [Exhibit(**fields) for fields in kept]
@@ -87,13 +87,13 @@ def _theft(assessment: Assessment, collection: Collection) -> list[Exhibit]:
         _exhibit("cover", "original", "A picture before it is marked", division.sources[0]),
         _exhibit("source", "theft", "A marked picture", marked),
         _exhibit("target", "theft", "Another picture, never marked", division.targets[0]),
-        _judged("forged", "The same with the residual of the first", forged, seen),
+        _judged("forged", "The same with the first picture's residual", forged, seen),
         _judged("forged-locked", "Again, behind a lock with a key", locked, unseen),
     ]
 
 
 def _judged(name: str, caption: str, picture: Picture8, seen: Outcome) -> Exhibit:
-    """A forgery, with what verification says of it."""
+    """A forgery with its verdict."""
     chance = "no better than chance, " if seen.p_value > 0.01 else ""
     verdict = "accepted" if seen.accepted else f"rejected ({chance}p = {seen.p_value:.1g})"
     tone = "bad" if seen.accepted else "good"
@@ -101,7 +101,7 @@ def _judged(name: str, caption: str, picture: Picture8, seen: Outcome) -> Exhibi
 
 
 def _patterns(assessment: Assessment, collection: Collection) -> list[Exhibit]:
-    """Marked pictures, their residuals, and those averaged over their groups (appendix C)."""
+    """Marked pictures, their residuals, and the mean residuals of their groups (appendix C)."""
     patterns = residual_patterns(assessment.watermark, collection.pictures)
     shown = []
     for group, marked in enumerate(patterns.marked):
@@ -116,7 +116,7 @@ def _patterns(assessment: Assessment, collection: Collection) -> list[Exhibit]:
 
 
 def _residual(name: str, caption: str, residual: Images) -> Exhibit:
-    """A residual around mid-grey, amplified until it shows; the caption says how much."""
+    """A residual around mid-grey, amplified until it is visible; the caption says how much."""
     largest = float(np.quantile(np.abs(residual), 0.995))
     gain = 0.45 / largest if largest > 0 else 1.0
     caption = f"{caption}, amplified {gain:.0f} times"

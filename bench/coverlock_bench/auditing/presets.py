@@ -21,11 +21,11 @@ DEFENSES = ("none", LOCK, KEYLESS)
 
 @dataclass(frozen=True)
 class Preset:
-    """Sizes of a security measurement; where pictures run short, all there are."""
+    """Sizes of a security measurement; if there are too few pictures, it uses all."""
 
     name: str
     pairs: int
-    """Sources, and as many targets."""
+    """Number of sources, and of targets."""
     attacks: dict[str, int]
     """Attacks, and how many targets each forges at most."""
     rt_sources: tuple[int, ...]
@@ -34,12 +34,12 @@ class Preset:
 
     @property
     def pictures(self) -> int:
-        """Pictures after which more would not be used."""
+        """The most pictures that are used."""
         return max(2 * self.pairs, max(self.rt_sources) + self.rt_targets)
 
     @property
     def naturals(self) -> int:
-        """Unmarked pictures beyond those, for attackers who bring their own."""
+        """More, unmarked pictures, for attackers who bring their own."""
         return self.pairs
 
 
@@ -101,7 +101,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run: sizes, attacks, defences, and the false-positive rate they are held to."""
+    """What to run: sizes, attacks, defences and the false-positive rate."""
 
     preset: Preset
     attacks: dict[Setting, int]
@@ -119,7 +119,7 @@ class Plan:
         fpr: float = DEFAULT_FPR,
         distortions: Sequence[str] = (),
     ) -> Plan:
-        """What was named, or else the preset's attacks and the lock with and without a key.
+        """The named attacks and defences; by default, those of the preset and both locks.
 
         Distortions are the paper's six and those of plugins, unless some are named.
         """
@@ -134,11 +134,11 @@ class Plan:
         )
         for role, settings in (("attack", plan.attacks), ("defense", plan.defenses)):
             for setting in settings:
-                plugin_manager().get(role, setting.name)  # says what there is instead
+                plugin_manager().get(role, setting.name)  # the error lists what there is
         return plan
 
     def attacks_on(self, defense: Setting) -> dict[Setting, int]:
-        """The attacks that mean something against a defence: some attack CoverLock itself."""
+        """The attacks that make sense against a defence: some only attack CoverLock itself."""
         return {
             attack: count
             for attack, count in self.attacks.items()
@@ -187,4 +187,4 @@ plan_options = together(
     ),
     click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."),
 )
-"""What says how much is measured; ``Plan.of`` takes them."""
+"""The options that set how much is measured; ``Plan.of`` takes them."""

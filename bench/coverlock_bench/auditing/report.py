@@ -1,4 +1,4 @@
-"""The page of an audit: one HTML file that opens offline and prints."""
+"""The report of an audit: one HTML file that opens offline and prints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def require_packages() -> None:
-    """Say what is missing for a report before anything is measured for it."""
+    """Check what a report needs, before anything is measured for it."""
     for package in ("jinja2", "scipy", "skimage"):
         with needs("an audit", None, "bench,torch"):
             import_module(package)
@@ -76,7 +76,7 @@ def render(document: dict[str, Any], found: Findings, shown: list[Exhibit], comm
 
 
 def _viewer() -> dict[str, str]:
-    """What shows two pictures under a slider: the verify page's own parts."""
+    """The slider that compares two pictures, taken from the verify page."""
     modules = {name: source(name) for name in VIEWER}
     modules["viewers.js"] = (TEMPLATES / "viewers.js").read_text()
     return {

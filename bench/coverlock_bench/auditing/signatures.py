@@ -1,7 +1,7 @@
 """Behavioural signatures of high transferability (section 3.2 and appendix C of the paper).
 
 A watermark that ignores the picture leaves the same residual everywhere, and its decoder's features
-follow the message alone. Both can be seen before any attack is run.
+follow only the message. Both show before any attack is run.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class ResidualPatterns:
     marked: Images
     """The first marked picture of each group (groups, 3, H, W)."""
     single: Images
-    """Its residual."""
+    """The residual of that picture."""
     averaged: Images
     """The mean residual of its group."""
     single_correlation: float
     """Mean correlation of single residuals of different covers."""
     averaged_correlation: float
-    """Mean correlation of the averages of disjoint groups: near 1 when the mark ignores covers."""
+    """Mean correlation of the averages of disjoint groups: near 1 if the mark ignores covers."""
 
 
 @dataclass(frozen=True)
 class FeatureVariation:
-    """How far the decoder's last features follow the cover, and how far the message."""
+    """How much the decoder's last features follow the cover, and how much the message."""
 
     cover: float
-    """Share of the variance when covers vary under one message; with ``message`` it makes 1."""
+    """Share of the variance from covers under one message; adds up to 1 with ``message``."""
     message: float
     layer: str
     """Where the features were taken: the input of this layer of the decoder module."""
@@ -98,7 +98,7 @@ def feature_variation(
     if decoder is None:
         raise MissingModelError(
             f"the watermark '{watermark.name}' has no decoder_module(): "
-            "its features cannot be looked at"
+            "its features cannot be measured"
         )
     if len(pictures) < covers:
         raise NotMeasuredError(
@@ -113,7 +113,7 @@ def feature_variation(
     by_cover: list[Any] = [0.0] * covers
     by_message: list[Any] = [0.0] * messages
     squares, shape = 0.0, ()
-    # Features may be as large as the picture, so only sums are kept.
+    # Features can be as large as the picture, so keep only sums.
     for row, payload in enumerate(payloads):
         marked = embed(watermark, views, np.tile(payload, (covers, 1)))
         for column, feature in enumerate(_features(decoder, name, marked)):
@@ -131,7 +131,7 @@ def feature_variation(
 
 
 def _mean_square(sums: list[npt.NDArray[np.float32]], count: int) -> float:
-    """The squared length of the mean features, averaged over what was held fixed."""
+    """The squared length of the mean features, averaged over the fixed side."""
     lengths = [float(np.square(total / count, dtype=np.float64).sum()) for total in sums]
     return sum(lengths) / len(lengths)
 
@@ -139,7 +139,7 @@ def _mean_square(sums: list[npt.NDArray[np.float32]], count: int) -> float:
 def _features(
     decoder: torch.nn.Module, name: str, images: Images
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """What layer ``name`` is given for each of ``images``."""
+    """The input of layer ``name`` for each of ``images``."""
     import torch
 
     taken: list[npt.NDArray[np.float32]] = []
@@ -169,11 +169,11 @@ def _run(decoder: torch.nn.Module, images: Images) -> None:
 
 
 def _last_feature_layer(decoder: torch.nn.Module, image: Images) -> str:
-    """The layer whose input is the last thing that can be called features.
+    """The layer whose input is the decoder's last features.
 
-    That is the last linear, average-pooling or convolution layer to run; of a linear layer right
-    after pooling it is the pooling, where features become answers. Pooling by a function leaves no
-    layer behind; a watermark for which this choice is wrong names its own in ``feature_layer``.
+    That is the last linear, average-pooling or convolution layer to run, or the pooling right
+    before a last linear layer, where features become answers. Pooling by a function cannot be
+    found. If this choice is wrong for a watermark, it names the layer in ``feature_layer``.
     """
     import torch
     from torch import nn

@@ -1,8 +1,8 @@
 """Trials of one watermark: genuine pictures under distortion, and forgeries by every attack.
 
-Every source carries a message of its own, since some messages are easier to carry than others; it
-is distorted (TPR) and robbed of its residual. For attacks that average, all sources of a seed carry
-one message, as they do when a vendor marks everything with its name.
+Every source carries its own message, because some messages are easier to carry than others. It is
+distorted (for the TPR) and its residual is stolen. For attacks that average, all sources of a seed
+carry one message, as if a vendor marked everything with its name.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Division:
-    """Disjoint pictures of one size: those that are marked and robbed, those that are forged."""
+    """Disjoint pictures of one size: sources to mark and steal from, and targets to forge."""
 
     sources: Sequence[Picture8]
     targets: Sequence[Picture8]
     seed: int
     naturals: Sequence[Picture8]
-    """Unmarked pictures of the attacker's own; the targets, where there are no others."""
+    """The attacker's own unmarked pictures; the targets, if there are no others."""
 
     @classmethod
     def of(
@@ -87,11 +87,11 @@ class Trials:
 
     @property
     def lock(self) -> str:
-        """Changes when the watermark or the defence does."""
+        """A digest that changes with the watermark and the defence."""
         return self._session.fingerprint(self.protected)
 
     def message(self, seed: int, source: int | None = None) -> str | Bits:
-        """The message of a source, or the one that all sources carry for attacks that take many."""
+        """The message of a source, or the shared message for attacks that take many."""
         whose = "all" if source is None else f"source {source}"
         identifier = f"bench, seed {seed}, {whose}"
         if has_key(self.protected):
@@ -101,7 +101,7 @@ class Trials:
     def genuine(
         self, sources: Sequence[Picture8], seed: int, distortions: Mapping[str, Distortion]
     ) -> dict[str, list[Row]]:
-        """What verification says of marked pictures as they are and after each distortion."""
+        """Verdicts on marked pictures as they are, and after each distortion."""
         changes = {CLEAN: None, **distortions}
         rows: dict[str, list[Row]] = {name: [] for name in changes}
         steps = self._session.steps(sources, f"{self.label}: genuine pictures")
@@ -127,17 +127,17 @@ class Trials:
         message: str | Bits,
         changes: Sequence[Callable[[Picture8], Picture8]],
     ) -> list[Row]:
-        """What verification says of a marked source as it is, and after each of ``changes``."""
+        """Verdicts on a marked source as it is, and after each of ``changes``."""
         marked = self.mark(source, message)
         seen = [marked.picture, *(change(marked.picture) for change in changes)]
         clean, *changed = map(asdict, judge(self.protected, seen, message, marked))
         return [clean | similarity(source, marked.picture), *changed]
 
     def forgeries(self, setting: Setting, division: Division, count: int) -> list[Row]:
-        """What verification says of ``count`` targets that ``setting``'s attack has forged.
+        """Verdicts on ``count`` targets that ``setting``'s attack has forged.
 
-        An attack that takes one reference robs another source for every target; one that takes
-        many robs the same sources for all.
+        An attack that takes one reference steals from another source for every target; an attack
+        that takes many steals from the same sources for all targets.
         """
         attack = _attack(setting, division)
         if isinstance(attack, NetworkAttack):
@@ -167,7 +167,7 @@ class Trials:
         return rows
 
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Outcome]:
-        """A marked source, the first target forged from it, and what verification says of that."""
+        """A marked source, the first target forged from it, and the verdict on that target."""
         attack = _attack(setting, division)
         sources = division.sources[: attack.references]
         message = self.message(division.seed)
@@ -182,7 +182,7 @@ class Trials:
         message: str | Bits,
         targets: Sequence[Picture8],
     ) -> list[Row]:
-        """What verification says of ``targets``, all forged from the same sources."""
+        """Verdicts on ``targets``, all forged from the same sources."""
         marked = self._marked(sources, message)
         pictures = forge(attack, marked, sources, targets, self.protected.watermark)
         robbed = self.mark(sources[0], message) if len(sources) == 1 else None
@@ -196,7 +196,7 @@ class Trials:
         return [self.mark(source, message).picture for source in sources]
 
     def mark(self, source: Picture8, message: str | Bits) -> Mark:
-        """A source with its message in it; marked once."""
+        """A source with its message in it; each is marked only once."""
         name = digest(source, message)
         if name not in self._marks:
             if len(self._marks) >= MARKS_IN_MEMORY:
@@ -210,7 +210,7 @@ class Trials:
 
 
 def _attack(setting: Setting, division: Division) -> AnyAttack:
-    """The attack, once it is clear that there are pictures enough for it."""
+    """The attack; raises if there are too few pictures for it."""
     attack = setting.attack(naturals=floats(division.naturals))
     wanted = attack.references
     if wanted > len(division.sources):
@@ -221,13 +221,13 @@ def _attack(setting: Setting, division: Division) -> AnyAttack:
 
 
 def _described(setting: Setting, attack: AnyAttack) -> str:
-    """The attack with its options; a ``repr`` of its own also tells their defaults."""
+    """The attack with its options, and their defaults if it has its own ``repr``."""
     anonymous = type(attack).__repr__ is object.__repr__
     return str(setting) if anonymous else f"{setting} {attack!r}"
 
 
 def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
-    """PSNR in decibels and SSIM between two pictures; equal ones have no PSNR."""
+    """PSNR in decibels and SSIM between two pictures; equal pictures have no PSNR."""
     with needs("SSIM", "scikit-image", "bench"):
         from skimage.metrics import structural_similarity
     psnr = read(original).psnr(read(changed))
@@ -238,12 +238,12 @@ def similarity(original: Picture8, changed: Picture8) -> dict[str, float]:
 
 
 def _described_change(name: str, change: Distortion | None) -> str:
-    """What a distortion does, as far as it says so; a plain function only has its name."""
+    """A description of a distortion; for a plain function, only its name."""
     return repr(change) if change is None or is_dataclass(change) else name
 
 
 def _noise(seed: int, index: int, name: str) -> np.random.Generator:
-    """The randomness of one distortion of one picture, whichever others are measured."""
+    """The random generator for one distortion of one picture, whatever else is measured."""
     six = list(EVALUATION)
     stream = 1 + six.index(name) if name in six else int(digest(name), 16)
     return np.random.default_rng([seed, index, stream])

@@ -1,7 +1,7 @@
-"""What the figures of an audit come to: a verdict, an advice, three tiles, and metrics to gate on.
+"""Turns the figures of an audit into a verdict, advice, three tiles, and metrics for a gate.
 
-The verdict is about the watermark as it is. Attackers differ in what they have beside released
-pictures: nothing, the unmarked originals (which no real attacker has), or the vendor's networks.
+The verdict is about the unprotected watermark. Attackers differ in what else they have besides
+released pictures: nothing, the unmarked originals (no real attacker does), or the networks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coverlock_sdk.plugin_manager import plugin_manager
 
 Figures = dict[str, Any]
 Given = Literal["released", "originals", "decoder", "encoder"]
-"""What an attacker has beside released pictures; "released": nothing."""
+"""What an attacker has besides released pictures; "released" means nothing else."""
 Level = Literal["forgeable", "transferable", "copied", "resisted", "unmeasured"]
 
 OUTSIDE: tuple[Given, ...] = ("released", "originals")
@@ -39,9 +39,9 @@ GIVEN: dict[Given, str] = {
     "encoder": "your encoder and decoder too",
 }
 KINDS = {"asr": OUTSIDE, "asr_given_networks": NETWORKS}
-"""The metrics of success, and the attackers that each is about."""
+"""The metrics of success, and the attackers that each one counts."""
 ARMS = {"": "none", "locked_": LOCK, "keyless_": KEYLESS}
-"""What the name of a metric begins with, and the defence it is about."""
+"""The prefixes of metrics, and the defence that each one stands for."""
 
 ATTACKS = {
     "gt": "pasting the true residual",
@@ -52,7 +52,7 @@ ATTACKS = {
     "wmforger": "WMForger, which learned what marks look like",
     "optimisation": "optimising against your decoder",
     "re-embedding": "copying the bits with your encoder",
-    "re-locking": "undoing the lock and locking anew",
+    "re-locking": "undoing the lock and locking again",
 }
 DEFENSES = {
     "none": "as it is",
@@ -64,12 +64,12 @@ DEFENSES = {
 
 
 def attack_name(setting: str) -> str:
-    """What people call an attack."""
+    """The name of an attack in reports."""
     return _named(setting, ATTACKS)
 
 
 def defense_name(setting: str) -> str:
-    """What people call a defence."""
+    """The name of a defence in reports."""
     return _named(setting, DEFENSES)
 
 
@@ -80,7 +80,7 @@ def _named(setting: str, names: Mapping[str, str]) -> str:
 
 
 def given(setting: str) -> Given:
-    """What an attack has beside released pictures."""
+    """What an attack has besides released pictures."""
     factory = plugin_manager().get("attack", setting.partition(":")[0])
     if not isinstance(factory, type):
         return "released"
@@ -98,7 +98,7 @@ class Tally:
 
     @classmethod
     def of(cls, figures: Figures, defense: str, attackers: Collection[Given]) -> Tally:
-        """The attacks of some kinds of attackers that were measured."""
+        """The attacks that were measured, for some kinds of attackers."""
         cells = value_at(figures["security"], f"{defense}/attacks") or {}
         return cls({n: c["asr"] for n, c in cells.items() if "asr" in c and given(n) in attackers})
 
@@ -122,7 +122,7 @@ class Tally:
 
     @property
     def upper_end(self) -> float:
-        """The largest success rate that the samples leave possible for any of the attacks."""
+        """The largest success rate, for any attack, that the samples do not rule out."""
         return max(float(found["high"]) for found in self.attacks.values())
 
     @property
@@ -149,7 +149,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Findings:
-    """The verdict of an audit in one sentence, what to do in another, and three tiles."""
+    """The verdict of an audit in one sentence, advice in another, and three tiles."""
 
     level: Level
     verdict: str
@@ -298,7 +298,7 @@ _CONDITION = re.compile(r"\s*([^\s<>]+?)\s*(>=|<=|>|<)\s*([0-9.eE+-]+)\s*")
 
 @dataclass(frozen=True)
 class Condition:
-    """A metric, a comparison and a bound; the audit fails where it holds."""
+    """A metric, a comparison and a bound; the audit fails if it holds."""
 
     metric: str
     comparison: str
@@ -314,7 +314,7 @@ class Condition:
         except ValueError:
             raise CoverLockError(
                 f"'{text}' is not a condition: write METRIC, one of > >= < <=, and a number, "
-                "as in locked_asr_high>0.1"
+                "such as locked_asr_high>0.1"
             ) from None
 
     def __str__(self) -> str:
@@ -351,7 +351,7 @@ def omissions(figures: Figures) -> Iterator[tuple[str, str]]:
             if "not_measured" in cell:
                 yield f"{attack_name(attack)}, {where}", cell["not_measured"]
     for count, needed in figures["rt"]["missing"].items():
-        yield f"RT@{count}", f"{needed} more pictures are needed"
+        yield f"RT@{count}", f"needs {needed} more pictures"
     for side, found in figures["rt"].get("sizes", {}).items():
         if "not_measured" in found:
             yield f"RT at {side} pixels", found["not_measured"]

@@ -1,1 +1,1 @@
-"""Image hashes compared: errors, agreement, pictures that are alike, cost, calibration."""
+"""Compares image hashes: errors, agreement, similar pictures, cost and calibration."""

@@ -1,7 +1,7 @@
 """Perceptual hashes in wide use, as baselines: pHash of ``imagehash`` and PDQ of ``pdqhash``.
 
-Both answer with bits of an 8-bit picture, half of them set, and neither has been calibrated,
-so the soft rule has nothing to learn from their confidence.
+Both compute bits from an 8-bit picture, half of them set. Neither has been calibrated, so the
+soft rule cannot use their confidence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from coverlock_sdk.arrays import Images, Logits
 from coverlock_sdk.errors import needs
 
 SIDE = 256
-"""Pictures are brought to this many pixels a side; both hashes go on to 64 by themselves."""
+"""Pictures are resampled to this many pixels per side; both hashes then shrink them to 64."""
 
 
 class PHash(ImageHash):
@@ -30,7 +30,7 @@ class PHash(ImageHash):
         self._imagehash = _package("imagehash")
 
     def logits(self, images: Images) -> Logits:
-        """+1 for a set bit and -1 for any other: pHash tells no more than that."""
+        """+1 for a set bit and -1 otherwise: pHash gives no confidence."""
         from PIL import Image
 
         pictures = [Image.fromarray(to_8_bit(image)) for image in images]
@@ -48,7 +48,7 @@ class Pdq(ImageHash):
         self._pdqhash = _package("pdqhash")
 
     def logits(self, images: Images) -> Logits:
-        """How far each frequency lies above the median of its picture."""
+        """How far each frequency is above the median of its picture."""
         frequencies = np.stack(
             [self._pdqhash.compute_float(to_8_bit(image))[0] for image in images]
         )

@@ -1,8 +1,8 @@
-"""Codes of pictures and of their distorted versions, and how far codes agree.
+"""Codes of pictures and of their distorted versions, and how well codes agree.
 
-A hash that registers is told which part of the original a picture shows, as verification would
-find out; others see the picture as it is. Pictures are squares, because a turned picture of another
-shape is no frame of the original.
+A hash that supports registration is given the part of the original that a picture shows, which
+verification would find; others see the picture as it is. Pictures are squares, because turning
+other shapes does not give a frame of the original.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ PLACED: Mapping[str, Distortion] = {
     "crop-80-anywhere": Crop(0.8, anywhere=True),
     "turn-3": Rotation(3),
 }
-"""Crops that are not centred, and a small turn: what registration is for."""
+"""Off-centre crops and a small turn, which need registration."""
 
 CHANGES: Mapping[str, Distortion] = {**EVALUATION, **HARDER, **PLACED}
 
 LENGTHS = (30, 64, 100, 256)
-"""Payload lengths of the watermarks there are."""
+"""Payload lengths of existing watermarks."""
 
 Codes = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 
 
 class View(NamedTuple):
-    """A picture, and which part of the original it shows."""
+    """A picture, and the part of the original that it shows."""
 
     picture: Picture8
     frame: Frame = WHOLE
@@ -62,7 +62,7 @@ def views_of(
 
 
 def _frame(change: Distortion, square: Picture8, seen: Picture8, rng: np.random.Generator) -> Frame:
-    """The part of ``square`` that ``seen`` shows; a crop is made once more, of coordinates."""
+    """The part of ``square`` that ``seen`` shows; for a crop, found by cropping coordinates."""
     side = len(seen) / len(square)
     if isinstance(change, Rotation):
         middle = ((len(square) - len(seen)) // 2 + len(seen) / 2) / len(square)
@@ -78,7 +78,7 @@ def _frame(change: Distortion, square: Picture8, seen: Picture8, rng: np.random.
 def codes_of(image_hash: ImageHash, views: Sequence[View]) -> Codes:
     """The bits (N, 256) that would lock a message to each picture, without a key.
 
-    A shorter message is locked by the first of them.
+    A shorter message uses the first ones.
     """
     pictures = stacked_views([read(view.picture) for view in views], image_hash.input_size)
     described = describe(image_hash, pictures)
@@ -97,7 +97,7 @@ def every_pair(count: int) -> Counts:
 def agreement(codes: Codes, pairs: Counts) -> dict[str, Any]:
     """How many bits the two pictures of a pair share, and how often enough to be accepted.
 
-    Acceptance is by the hard rule alone: the lock's floors ask for more.
+    Acceptance here is by the hard rule alone; the lock's floors are stricter.
     """
     matches = _matches(codes, pairs)
     return {

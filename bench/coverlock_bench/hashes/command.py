@@ -37,6 +37,6 @@ def hash_command(
 
     photos = find_photos(images)[:count]
     figures = hash_report(hashes, photos, seed)
-    notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
+    notes = [f"left out: {name}, because {reason}" for name, reason in figures["left_out"].items()]
     summary = "\n\n".join(table.markdown(figures) for table in (HASHES, HASH_DISTORTIONS))
     return Measured(settings(photos, seed), figures, summary, tuple(notes))

@@ -1,4 +1,4 @@
-"""What a hash is worth: what distortions do to its bits, and how far pictures differ in them."""
+"""Measures a hash: how distortions change its bits, and how much different pictures agree."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.progress import progress
 
 SIDE = 512
-"""Pixels of the squares that photos are cut to."""
+"""Side of the squares that photos are cut to, in pixels."""
 
 THUMBNAIL = (8, 8)
 TIMINGS = 100
 
 
 def settings(photos: list[Path], seed: int) -> dict[str, Any]:
-    """What a report was made with, for its result file."""
+    """The settings of a report, for its result file."""
     return {
         "photos": len(photos),
         "seed": seed,
@@ -53,7 +53,7 @@ def settings(photos: list[Path], seed: int) -> dict[str, Any]:
 
 
 def hash_report(names: tuple[str, ...], photos: list[Path], seed: int) -> dict[str, Any]:
-    """The figures of each hash named, or of all that work on this machine where none is."""
+    """The figures of the named hashes, or of all that work on this machine."""
     if len(photos) < 2:
         raise PictureError("a hash report compares pictures: give a folder with at least two")
     hashes, left_out = _load(names, photos[0])
@@ -73,7 +73,7 @@ def hash_report(names: tuple[str, ...], photos: list[Path], seed: int) -> dict[s
 
 
 def _load(names: tuple[str, ...], photo: Path) -> tuple[dict[str, ImageHash], dict[str, str]]:
-    """The hashes asked for; of all installed ones those that work, and why the others do not."""
+    """The requested hashes, or all installed ones that work, and why the others do not."""
     if names:
         return {name: load_hash(name) for name in names}, {}
     hashes: dict[str, ImageHash] = {}
@@ -118,10 +118,10 @@ def code_figures(codes: Codes, similar: Counts) -> dict[str, Any]:
 
 
 def similar_pairs(photos: list[Path]) -> Counts:
-    """Each photo with the one most like it, (M, 2), every pair once.
+    """Each photo with its most similar one, (M, 2), every pair once.
 
-    Alike are photos whose 8 x 8 colour thumbnails, less the mean thumbnail of all, have the
-    largest cosine: the same layout of light and colour, whatever any hash says of it.
+    Similarity is the cosine of 8 x 8 colour thumbnails, less the mean thumbnail of all photos: the
+    same layout of light and colour, independent of any hash.
     """
     thumbnails = np.stack([read(photo).view(THUMBNAIL).ravel() for photo in photos])
     centred = thumbnails - thumbnails.mean(axis=0)
@@ -133,7 +133,7 @@ def similar_pairs(photos: list[Path]) -> Counts:
 
 
 def fair_coins() -> dict[str, Any]:
-    """What independent fair bits would show: the best there can be."""
+    """The figures of independent fair bits, which are the best possible."""
     return {
         "mean": 0.5,
         "std": 0.5 / MOST_BITS**0.5,

@@ -11,7 +11,7 @@ SPREAD = "{mean:.3f} ± {std:.3f}"
 
 
 def _hashes_and_coins(figures: Any) -> Iterator[Row]:
-    """Each hash of a report, and fair coins to compare them with in the last row."""
+    """Each hash of a report, with fair coins in the last row for comparison."""
     yield from nested("hash")(figures["hashes"])
     coins = figures["fair_coins"]
     yield {"hash": "fair coins", "different": coins, "similar": coins}

@@ -9,11 +9,11 @@ from pathlib import Path
 from coverlock_sdk import ImageHash
 
 HEAD = "head.safetensors"
-"""A head in the folder of a hash goes before one that ships."""
+"""A head in the folder of a hash takes precedence over the one that ships."""
 
 
 def weight_files(image_hash: ImageHash) -> list[Path]:
-    """The files in the folder of the hash, and those that ship beside its module, by its name."""
+    """The files in the hash's folder, and those with its name that ship beside its module."""
     own = sorted(image_hash.folder.glob("*.safetensors")) if image_hash.folder else []
     beside = Path(inspect.getfile(type(image_hash))).parent / "weights"
     shipped = sorted(beside.glob(f"{image_hash.name}*.safetensors"))
@@ -29,5 +29,5 @@ def weights_of(image_hash: ImageHash) -> dict[str, str]:
 
 
 def bytes_of(image_hash: ImageHash) -> int | None:
-    """The size of the weight files together; None where the hash has none that are known."""
+    """The total size of the weight files; None if no files are known."""
     return sum(file.stat().st_size for file in weight_files(image_hash)) or None

@@ -21,7 +21,7 @@ from coverlock_sdk.verifier.runtimes import RUNTIMES
 from coverlock_sdk.verifier.verifier import Settings
 
 REFERENCE = ("torch", "fp32")
-"""What everything is compared with."""
+"""The baseline of every comparison."""
 HOST = ("host", "-")
 
 
@@ -37,13 +37,13 @@ class Case:
     work: Callable[[], Any]
 
     def __str__(self) -> str:
-        """What pytest calls it."""
+        """The case's name in pytest."""
         runner = f"{self.runtime}-{self.precision}"
         return f"{self.subject.name}-{self.stage}-{runner}-b{self.batch}"
 
 
 class Cases:
-    """All cases of some subjects, and why a runtime has none."""
+    """All cases of some subjects, and why some runtimes have none."""
 
     def __init__(self, batches: tuple[int, ...], precisions: tuple[str, ...], threads: int) -> None:
         self.batches = batches
@@ -52,11 +52,11 @@ class Cases:
         self.all: list[Case] = []
         self.left_out: dict[str, str] = {}
         self.runtimes: dict[str, dict[str, Any]] = {}
-        """What ran each subject: by its name, and that of the runtime with the precision."""
+        """What ran each subject, by the names of the subject, the runtime and the precision."""
         self._verifiers: list[Verifier] = []
 
     def close(self) -> None:
-        """Give the runtimes back."""
+        """Close the runtimes."""
         for verifier in self._verifiers:
             verifier.close()
 
@@ -79,7 +79,7 @@ class Cases:
             self.all.append(Case(subject, "embed", "cpu", "fp32", 1, work))
 
     def _add_torch(self, subject: Subject, batch: int) -> None:
-        """The stages of verification one by one on the host, and all of them with PyTorch."""
+        """The stages of verification one by one on the host, and all together with PyTorch."""
         lock, size = subject.lock.lock, subject.bundle.manifest.graph_size
         files = list(subject.jpegs[:batch])
         decoded = [load_image(file) for file in files]
@@ -100,12 +100,12 @@ class Cases:
 
     def _add_runtime(self, subject: Subject, runtime: str, precision: str) -> None:
         try:
-            # All are open at once, and memory is finite.
+            # All are open at once, which may exceed the memory.
             settings = Settings(precision, threads=self.threads, max_batch=max(self.batches))
             key = subject.lock.keyring
             verifier = Verifier.open(subject.bundle, runtime, key=key, settings=settings)
         except RuntimeUnavailableError as error:
-            # A result file is read elsewhere, where this folder means nothing.
+            # Result files are read on other machines, where this folder means nothing.
             reason = str(error).replace(str(subject.bundle.path), "the bundle")
             self.left_out[f"{subject.name} on {runtime} in {precision}"] = reason
             return

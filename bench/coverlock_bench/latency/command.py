@@ -70,7 +70,7 @@ def latency(
     figures = run_suite(subjects, batches, precisions, clock=clock, **timing)
     config = {"batches": list(batches), "side": side, **timing}
     config["photos"] = min(len(photos), max(batches))
-    notes = [f"left out: {name}, since {reason}" for name, reason in figures["left_out"].items()]
+    notes = [f"left out: {name}, because {reason}" for name, reason in figures["left_out"].items()]
     return Measured(config, figures, LATENCY.markdown(figures), tuple(notes))
 
 
@@ -141,7 +141,7 @@ def _whole(figures: Any) -> Iterator[Row]:
 
 
 LATENCY = Table(
-    "Verifying and embedding on one machine, beside PyTorch",
+    "Verifying and embedding on one machine, compared with PyTorch",
     _whole,
     (
         ("watermark+hash", "{subject}"),
@@ -149,8 +149,8 @@ LATENCY = Table(
         ("batch", "{batch}"),
         ("GFLOP a picture", "{gflop|-:.2f}"),
         ("runtime", "{runtime} {precision}"),
-        ("a batch", "{milliseconds:.1f} ms"),
-        ("pictures a second", "{speed:.1f}"),
+        ("per batch", "{milliseconds:.1f} ms"),
+        ("pictures per second", "{speed:.1f}"),
         ("PyTorch's time to this", "{ratio_to_torch/median|-:.2f} x"),
     ),
 )

@@ -26,7 +26,7 @@ class Subject:
     bundle: Bundle
     lock: LockedWatermark
     jpegs: tuple[bytes, ...]
-    """Picture files as they arrive, one for each of the largest batch."""
+    """Picture files as they arrive, enough for the largest batch."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class Subject:
 
     @cached_property
     def network(self) -> Verification:
-        """The fused graph as it is before export."""
+        """The fused graph before export."""
         from coverlock_export.graphs import Verification
 
         decoder, image_hash = self.lock.watermark.decoder_module(), self.lock.hash

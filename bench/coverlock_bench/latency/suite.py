@@ -20,7 +20,7 @@ from coverlock_sdk.errors import CoverLockError
 
 
 class Turns:
-    """A pytest plugin that takes the cases in turns, so that a slow minute hits all alike."""
+    """A pytest plugin that alternates the cases, so that a slow minute affects all of them."""
 
     def __init__(self, cases: Sequence[Case], turns: int) -> None:
         self.cases = cases
@@ -43,7 +43,7 @@ def test_latency(benchmark: Any, turn: int, column: int, case: Case) -> None:
 
 
 def run_cases(cases: Sequence[Case], turns: int, timer: str) -> tuple[dict[str, Any], Floats]:
-    """What pytest-benchmark says of the processor, and seconds (turns, cases)."""
+    """What pytest-benchmark reports about the processor, and seconds (turns, cases)."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "benchmark.json"
         arguments = [
@@ -51,7 +51,7 @@ def run_cases(cases: Sequence[Case], turns: int, timer: str) -> tuple[dict[str, 
             *("-c", os.devnull, f"--rootdir={folder}"),
             *("--benchmark-quiet", f"--benchmark-timer={timer}", f"--benchmark-json={out}"),
         ]
-        # The standard output is for the result.
+        # Standard output is reserved for the result.
         with redirect_stdout(sys.stderr):
             code = pytest.main(arguments, plugins=[Turns(cases, turns)])
         if code != pytest.ExitCode.OK:

@@ -9,7 +9,7 @@ from torch.nn import functional
 from coverlock_plugins.convnext.network import TINY, ConvNeXtV2, LayerNorm2d, Shape
 
 SMALL = Shape((2, 2, 2, 1), (32, 64, 128, 256))
-"""A third of the published width, and what ships with the package."""
+"""The network that ships with the package: a third of the published width."""
 
 PUBLISHED = TINY
 
@@ -20,7 +20,7 @@ PREFIXES = {
     "pixel_decoder.output_upscaling.0.upsample_block.3.": "norm.",
     "pixel_decoder.linear.": "score.",
 }
-"""What modules are called in the authors' checkpoint, and here."""
+"""Names of modules in the authors' checkpoint, and here."""
 
 
 class PreferenceNetwork(nn.Module):
@@ -36,7 +36,7 @@ class PreferenceNetwork(nn.Module):
         self.score = nn.Linear(last, 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The spatial mean of the mixed features, weighed to one number."""
+        """The spatial mean of the mixed features, weighted to one number."""
         x = self.trunk(2 * images - 1)  # (N, C, H / 32, W / 32)
         x = functional.pad(x, (1, 1, 1, 1), mode="reflect")
         x = functional.gelu(self.norm(self.mix(x)))
@@ -47,7 +47,7 @@ class PreferenceNetwork(nn.Module):
 def lift(network: PreferenceNetwork, images: Tensor, steps: int, rate: float) -> Tensor:
     """Change ``images`` (N, 3, H, W) until they score as unmarked; returns the cleaned pictures.
 
-    Plain gradient ascent on a perturbation that starts at zero, each picture for itself.
+    Plain gradient ascent on a perturbation that starts at zero, separately for each picture.
     """
     change = torch.zeros_like(images, requires_grad=True)
     for _ in range(steps):

@@ -22,7 +22,7 @@ from coverlock_sdk.models.checkpoints import (
 )
 
 OFFICIAL = Path("wmforger", "preference.safetensors")
-"""Where an imported checkpoint of the authors lives, below the cache folder."""
+"""Place of the authors' imported checkpoint, below the cache folder."""
 
 
 @lru_cache(maxsize=2)
@@ -33,7 +33,7 @@ def load_preference(model: str) -> PreferenceNetwork:
 
 
 def preference_file(model: str) -> AbstractContextManager[Path]:
-    """Where the weights of ``model`` are, for as long as the context lasts."""
+    """The file of ``model``'s weights, valid while the context lasts."""
     if model == "small":
         return resources.as_file(resources.files(__package__) / "small.safetensors")
     if model == "official":
@@ -52,7 +52,7 @@ def preference_file(model: str) -> AbstractContextManager[Path]:
 
 
 def shape_of(network: PreferenceNetwork) -> dict[str, str]:
-    """What a weight file says of the network its weights belong to."""
+    """What a weight file says about its network."""
     shape = {"depths": network.shape.depths, "widths": network.shape.widths}
     return {name: " ".join(map(str, sizes)) for name, sizes in shape.items()}
 
@@ -92,6 +92,6 @@ def _load(path: Path) -> PreferenceNetwork:
 
 
 def _fill(network: PreferenceNetwork, weights: dict[str, Tensor], path: Path) -> None:
-    """Load ``weights``, which must be exactly those that the network has."""
+    """Load ``weights``, which must match the network exactly."""
     require_match(weights, network.state_dict(), path, "a preference model")
     network.load_state_dict(weights)

@@ -1,8 +1,8 @@
-"""Content credentials (C2PA) that survive stripping, and that no transplanted mark leads to.
+"""Content credentials (C2PA) that survive stripping, and that transplanted marks do not lead to.
 
-A picture is marked with a locked serial, and its manifest says so in two soft bindings: the lock's
-and a fingerprint. A picture that lost its manifest leads back to it only where both match, where
-the repository remembers that very picture, and where the signer is one that you trust.
+A picture is marked with a locked serial, and its manifest has two soft bindings: the lock's and a
+fingerprint. A picture that lost its manifest leads back to it only if both match, the repository
+remembers that very picture, and you trust the signer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _resolution(repository: str | None = None, trust: str | None = None) -> Rout
 
     if repository is None or trust is None:
         raise ProvenanceError(
-            "name the repository, and the certificates of those who may sign: "
+            "name the repository, and the certificates of trusted signers: "
             "--routes c2pa:repository=FOLDER,trust=FILE"
         )
     return Resolution(Path(repository), Path(trust)).add_to

@@ -1,4 +1,4 @@
-"""Who signs: a chain of certificates and the private key of its first, checked before use."""
+"""The signer: a chain of certificates and the private key of its first, checked before use."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 
-@dataclass(frozen=True, repr=False)  # a private key is not printed
+@dataclass(frozen=True, repr=False)  # never print a private key
 class Credentials:
-    """What a signature is made with."""
+    """What a signer signs with."""
 
     algorithm: str
     """As C2PA names it: es256, ed25519, ps256, ..."""
@@ -30,7 +30,7 @@ class Credentials:
 
     @classmethod
     def load(cls, certificates: Path, private_key: Path) -> Credentials:
-        """Read both files; a chain with a gap, or a key that does not fit, is refused."""
+        """Read both files; refuse a chain with a gap, or a key that does not fit."""
         chain, secret = read_file(certificates), read_file(private_key)
         parsed = _certificates(chain, certificates)
         _check_links(parsed, certificates)
@@ -38,7 +38,7 @@ class Credentials:
 
 
 def trust_anchors(path: Path) -> bytes:
-    """The certificates of those who may sign, from a PEM file."""
+    """The certificates of trusted signers, from a PEM file."""
     content = read_file(path)
     _certificates(content, path)
     return content
@@ -80,7 +80,7 @@ def _name(certificate: Certificate) -> str:
 
 
 def _algorithm(secret: bytes, signer: Certificate, key_path: Path, path: Path) -> str:
-    """How this key signs; one that is not the first certificate's is refused."""
+    """The signature algorithm of this key, which must belong to the first certificate."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 

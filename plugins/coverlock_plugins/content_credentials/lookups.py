@@ -1,8 +1,8 @@
-"""Finding the few manifests that a picture may belong to among all of a repository.
+"""Finds the few manifests in a repository that a picture may belong to.
 
 A fingerprint is the signs of a public code, compared bit by bit. All soft bindings of a manifest
-must match, so a manifest whose fingerprint is too far away needs no second look. The lock verifies
-the handful that is left: thirty bits of payload are then enough for a repository of any size.
+must match, so manifests with distant fingerprints are skipped. The lock verifies the few that are
+left, so thirty bits of payload are enough for a repository of any size.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ TOLERANCE = 0.25
 """The share of its bits in which the fingerprint of a picture may differ from the signed one."""
 
 MOST_CANDIDATES = 64
-"""Nearest entries that are verified, however many are near enough."""
+"""Verify at most this many of the nearest entries."""
 
 
 @dataclass(frozen=True)
 class Shelf:
-    """What look-ups need of entries whose fingerprints and payloads can be compared."""
+    """What look-ups need from entries whose fingerprints and payloads can be compared."""
 
     numbers: npt.NDArray[np.int64]
     fingerprints: Bits
@@ -41,7 +41,7 @@ class Shelf:
 
     @classmethod
     def of(cls, looks: Sequence[Look]) -> Shelf:
-        """The shelf of some entries, all of one watermark, hash and lengths."""
+        """The shelf of entries with the same watermark, hash and lengths."""
         return cls(
             np.array([look.number for look in looks], dtype=np.int64),
             _rows([look.fingerprint for look in looks]),
@@ -67,8 +67,8 @@ class Shelf:
     def bearer(self, payload: Bits, false_positives: float) -> int | None:
         """The number of the entry whose picture carries ``payload`` (bits,), if one does.
 
-        That the decoder reads the payload of another picture is what a transplanted mark looks
-        like. Payloads of locked marks are random, so an unmarked picture seldom shows one.
+        If the decoder reads the payload of another picture, the mark was probably transplanted.
+        Payloads of locked marks are random, so unmarked pictures rarely show one.
         """
         wrong = _distances(np.packbits(payload).tobytes(), self.payloads)
         best = int(np.argmin(wrong))
@@ -87,7 +87,7 @@ class Shelves:
         self._lock = threading.Lock()
 
     def of(self, watermark: str, hash: ImageHash, bits: int) -> Shelf | None:
-        """The shelf of a watermark of so many bits and a hash, with entries that came meanwhile."""
+        """The up-to-date shelf of a watermark with this many bits and a hash."""
         with self._lock:
             new: dict[tuple[str, str, int, int], list[Look]] = {}
             for look in self._repository.looks(after=self._last):
@@ -102,22 +102,22 @@ class Shelves:
 
 
 def byte_length(bits: int) -> int:
-    """How many bytes hold so many bits."""
+    """The number of bytes that hold this many bits."""
     return -(-bits // 8)
 
 
 def most_distance(dimensions: int) -> int:
-    """In how many bits fingerprints by a hash of so many dimensions may differ."""
+    """How many bits may differ between fingerprints by a hash with this many dimensions."""
     return int(TOLERANCE * dimensions)
 
 
 def distance(one: bytes, other: bytes) -> int:
-    """In how many bits two fingerprints differ."""
+    """The number of bits in which two fingerprints differ."""
     return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count()
 
 
 def _distances(one: bytes, many: Bits) -> npt.NDArray[np.int64]:
-    """In how many bits ``one`` differs from each row of ``many``."""
+    """The number of bits in which ``one`` differs from each row of ``many``."""
     differing: npt.NDArray[Any] = many ^ np.frombuffer(one, dtype=np.uint8)
     if differing.shape[1] % 8 == 0:  # in words it is ten times as fast
         differing = differing.view(np.uint64)

@@ -1,7 +1,7 @@
-"""C2PA manifests: signed into pictures, and read back with everything that is wrong with them.
+"""Signs C2PA manifests into pictures, and reads them back with everything that is wrong with them.
 
-The only module that knows the C2PA library. It never goes to the network: neither for manifests
-that live elsewhere nor for revocations.
+Only this module uses the C2PA library. It never uses the network, neither for remote manifests nor
+for revocations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEDIA_TYPES = {
 """Files that hold a manifest, by suffix."""
 
 PARENT_TYPES = {**MEDIA_TYPES, ".heic": "image/heic", ".heif": "image/heif", ".avif": "image/avif"}
-"""Files whose own manifest can become part of the history."""
+"""Files whose manifest can become part of the history."""
 
 STORE_TYPE = "application/c2pa"
 THUMBNAIL, THUMBNAIL_SIDE = "thumbnail.jpg", 256
@@ -45,7 +45,7 @@ TRUSTED = "signingCredential.trusted"
 HARD_BINDINGS = frozenset(
     {"assertion.dataHash.mismatch", "assertion.boxesHash.mismatch", "assertion.bmffHash.mismatch"}
 )
-"""What fails when a picture is not, byte for byte, the one that was signed."""
+"""Checks that fail if a picture is not, byte for byte, the one that was signed."""
 
 _PROBLEMS = {
     **dict.fromkeys(
@@ -61,25 +61,25 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest as it was read: what it says, and what is wrong with it."""
+    """A manifest that was read: what it says, and what is wrong with it."""
 
     id: str
     """Its label, such as ``urn:c2pa:...``."""
     content: dict[str, Any]
     """The active manifest, as C2PA's tools show it."""
     failures: tuple[str, ...]
-    """C2PA's codes for what does not hold, of the active manifest."""
+    """C2PA's codes for the failed checks of the active manifest."""
     trusted: bool
-    """Whether a chain leads from the signer to a trusted certificate."""
+    """Whether the signer's chain leads to a trusted certificate."""
 
     @property
     def signer(self) -> str:
-        """Who signed, by their certificate."""
+        """The signer's name, from their certificate."""
         about = self.content.get("signature_info", {})
         return str(about.get("common_name") or about.get("issuer") or "unknown")
 
     def problem(self, expected: frozenset[str] = frozenset()) -> str | None:
-        """What is wrong with it, in a sentence, apart from what is ``expected`` to fail."""
+        """What is wrong with it, in a sentence, except checks that are ``expected`` to fail."""
         wrong = [code for code in self.failures if code not in expected]
         if not wrong:
             return None
@@ -116,8 +116,8 @@ def sign_picture(
 def read_embedded(picture: bytes, trust: bytes | None = None) -> Manifest | None:
     """The manifest inside a picture file, if there is one.
 
-    ``trust`` holds the certificates of those who may sign, in PEM format. It is None only for what
-    this process has just signed itself.
+    ``trust`` holds the certificates of trusted signers, in PEM format. It is None only for
+    manifests that this process has just signed.
     """
     errors = _c2pa().C2paError
     with _explained("the manifest in the picture cannot be read"):
@@ -128,7 +128,7 @@ def read_embedded(picture: bytes, trust: bytes | None = None) -> Manifest | None
 
 
 def read_store(store: bytes, trust: bytes) -> Manifest:
-    """The active manifest of a manifest store that lies beside no picture."""
+    """The active manifest of a manifest store without its picture."""
     with _explained("the manifest store cannot be read"):
         return _read(STORE_TYPE, store, trust)
 
@@ -177,7 +177,7 @@ def _read(media_type: str | None, content: bytes, trust: bytes | None) -> Manife
 
 @lru_cache(maxsize=8)
 def _context(trust: bytes | None) -> Any:
-    """The library's settings: no network, no thumbnails of its own, and whom to trust."""
+    """The library's settings: no network, no thumbnails of its own, and the trusted signers."""
     settings: dict[str, Any] = {
         "verify": {"remote_manifest_fetch": False, "ocsp_fetch": False},
         "builder": {"thumbnail": {"enabled": False}},

@@ -1,8 +1,8 @@
-"""Where manifests are kept, and found again by serial or by fingerprint.
+"""Stores manifests, and finds them by serial or by fingerprint.
 
-A folder with one SQLite file, which is also the registry of the marked pictures, and one file for
-each manifest store, named by its digest. A store is written before the database tells of it, so
-whatever is found was written whole.
+The repository is a folder with one SQLite file, which is also the registry of marked pictures, and
+one file per manifest store, named by its digest. A store is written before its database entry, so
+every entry has a complete file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS manifests (
 
 @dataclass(frozen=True)
 class Entry:
-    """What the database knows of one manifest."""
+    """What the database knows about one manifest."""
 
     manifest: str
     bindings: SoftBindings
@@ -48,16 +48,16 @@ class Entry:
 
 
 class Look(NamedTuple):
-    """The part of an entry that look-ups go through; there may be millions of entries."""
+    """The part of an entry that look-ups search; there may be millions of entries."""
 
     number: int
-    """Entries are numbered in the order they came, and none ever changes."""
+    """Entries are numbered in the order they arrived, and never change."""
     watermark: str
     hash: str
     key: str | None
     fingerprint: bytes
     payload: bytes
-    """The bits that the decoder read from the signed picture; they tell a transplanted mark."""
+    """The bits that the decoder read from the signed picture; they reveal a transplanted mark."""
 
 
 class ManifestRepository:
@@ -76,7 +76,7 @@ class ManifestRepository:
         with self._connection() as connection:
             connection.execute(_TABLE)
         self.registry = Registry(self._database)
-        """Numbers the pictures that are signed here, and remembers their long codes."""
+        """Gives the pictures signed here their serials, and remembers their long codes."""
 
     def add(self, store: bytes, manifest: str, bindings: SoftBindings, payload: bytes) -> None:
         """Keep the manifest store of a picture whose decoder reads ``payload``, as bytes of bits.
@@ -93,7 +93,7 @@ class ManifestRepository:
             )
 
     def entry(self, by: Literal["number", "manifest", "serial"], value: str | int) -> Entry | None:
-        """The entry of this number, of the manifest with this label, or with this serial."""
+        """The entry with this number, this manifest label, or this serial."""
         with self._connection() as connection:
             row = connection.execute(
                 "SELECT manifest, sha256, serial, watermark, hash, key, fingerprint "
@@ -103,7 +103,7 @@ class ManifestRepository:
         return Entry(row[0], SoftBindings(*row[2:]), row[1]) if row else None
 
     def looks(self, after: int = 0) -> list[Look]:
-        """What look-ups need of all entries that came after the one of this number."""
+        """What look-ups need from all entries after the one with this number."""
         with self._connection() as connection:
             rows = connection.execute(
                 "SELECT number, watermark, hash, key, fingerprint, payload FROM manifests "
@@ -113,12 +113,12 @@ class ManifestRepository:
             return [Look(*row) for row in rows]
 
     def content(self, entry: Entry) -> bytes:
-        """The manifest store of an entry; a file that was altered on disk is refused."""
+        """The manifest store of an entry; a file that was changed on disk is refused."""
         path = self._path(entry.sha256)
         content = read_file(path)
         if hashlib.sha256(content).hexdigest() != entry.sha256:
             raise ProvenanceError(
-                f"{path} was altered since it was added: restore the file of the manifest "
+                f"{path} was changed after it was added: restore the file of the manifest "
                 f"{entry.manifest} from a backup"
             )
         return content
@@ -128,7 +128,7 @@ class ManifestRepository:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection of one's own, so that threads and processes do not share any."""
+        """A new connection, because threads and processes must not share one."""
         with self._explained():
             connection = sqlite3.connect(self._database, timeout=60)
             with contextlib.closing(connection), connection:

@@ -1,9 +1,9 @@
-"""From a picture to its manifest: the one inside it, or else the one that its mark leads to.
+"""Finds the manifest of a picture: the one inside it, or else the one that its mark leads to.
 
 A manifest that is found by the mark counts only if all of its soft bindings match: the lock must
 verify on this very picture, and the picture must look like the one that was signed. The registry
 must also remember the picture by its long code, so a collision of the public fingerprint is not
-enough. A manifest of a signer that nobody trusts never counts.
+enough. A manifest by an untrusted signer never counts.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Match:
-    """A manifest of the repository all of whose soft bindings a picture matches."""
+    """A manifest in the repository whose soft bindings all match a picture."""
 
     verdict: Verdict
     manifest: Manifest
     bindings: SoftBindings
     similarity: float
-    """The share of the signed fingerprint that the picture has, from 0 to 1."""
+    """The share of the signed fingerprint that agrees with the picture, from 0 to 1."""
 
     def to_dict(self) -> dict[str, Any]:
         """The match as plain JSON values, named as C2PA names them in recovered ingredients."""
@@ -69,14 +69,14 @@ class Match:
 
 @dataclass(frozen=True)
 class Resolution:
-    """What is known of where a picture comes from. It is true where there is a manifest."""
+    """Where a picture comes from. It is true if there is a manifest."""
 
     manifest: Manifest | None
     how: Literal["embedded", "mark"] | None
     reason: str
-    """In a sentence, why this manifest, or why none."""
+    """Why this manifest, or why none, in a sentence."""
     match: Match | None = None
-    """How the soft bindings matched, where the mark led to the manifest."""
+    """How the soft bindings matched, if the mark led to the manifest."""
 
     def __bool__(self) -> bool:
         return self.manifest is not None
@@ -106,7 +106,7 @@ class _Near(NamedTuple):
 class Resolver:
     """Finds the manifests of pictures in a repository, with the verifiers of their watermarks.
 
-    ``trust`` holds the certificates of those who may sign, in PEM format.
+    ``trust`` holds the certificates of trusted signers, in PEM format.
     """
 
     def __init__(
@@ -118,12 +118,14 @@ class Resolver:
             _require_key(verifier, shelf)
 
     def resolve(self, picture: str | Path | bytes) -> Resolution:
-        """Find the manifest of a picture file: inside it first, and else by its mark."""
+        """Find the manifest of a picture file: the one inside it, or else by its mark."""
         content = picture if isinstance(picture, bytes) else read_file(picture, MOST_FILE_BYTES)
         try:
             embedded = read_embedded(content, self.trust)
             refused = embedded.problem() if embedded else None
-        except ProvenanceError as error:  # a damaged one must not hide what the mark leads to
+        except (
+            ProvenanceError
+        ) as error:  # a damaged manifest must not hide the one that the mark leads to
             embedded, refused = None, str(error)
         if embedded is not None and refused is None:
             return Resolution(embedded, "embedded", self._of_embedded(embedded, content))
@@ -142,9 +144,9 @@ class Resolver:
         return [LOCK], [fingerprint_algorithm(hash) for hash in hashes]
 
     def look_up(self, algorithm: str, value: bytes) -> list[tuple[str, float]]:
-        """Manifests with this soft binding, the most similar first, and from 0 to 1 how similar.
+        """Manifests with this soft binding and their similarity from 0 to 1, the highest first.
 
-        Whether a picture belongs to them is for whoever asks to find out.
+        This does not check whether any picture belongs to them.
         """
         watermarks, looks = self.algorithms
         if algorithm in watermarks:
@@ -181,19 +183,19 @@ class Resolver:
         return None
 
     def manifest(self, entry: Entry) -> Manifest:
-        """The manifest of an entry, unless somebody altered it."""
+        """The manifest of an entry; raises if it was changed."""
         manifest = read_store(self.repository.content(entry), self.trust)
         if problem := manifest.problem(expected=HARD_BINDINGS | {UNTRUSTED}):
             raise ProvenanceError(problem)
         if manifest.id != entry.manifest or not entry.bindings.are_those_of(manifest.content):
             raise ProvenanceError(
-                f"the repository {self.repository.folder} says otherwise than the signed manifest "
+                f"the repository {self.repository.folder} contradicts the signed manifest "
                 f"{manifest.id}: restore its database from a backup"
             )
         return manifest
 
     def _searched(self) -> Iterator[tuple[PictureVerifier, ImageHash, Shelf]]:
-        """Each verifier with its hash and with what there is for it to find."""
+        """Each verifier with its hash and the entries that it can find."""
         for verifier in self.verifiers:
             hash = verifier.lock.hash
             shelf = hash and self._shelves.of(verifier.watermark_name, hash, verifier.bits)
@@ -207,13 +209,13 @@ class Resolver:
             entry = self.repository.entry("number", number)
             manifest = entry and self.manifest(entry)
             if entry and manifest and manifest.trusted:
-                bits = distance(fingerprint, entry.bindings.fingerprint)  # which is the signed one
+                bits = distance(fingerprint, entry.bindings.fingerprint)  # the signed fingerprint
                 if bits <= most_distance(hash.dimensions):
                     found.append(_Near(manifest, entry.bindings, 1 - bits / hash.dimensions))
         return found
 
     def _of_embedded(self, embedded: Manifest, picture: bytes) -> str:
-        """What to say of a manifest inside a picture; a stranger's may have replaced another."""
+        """What to say about a manifest inside a picture, which may have replaced another."""
         reason = "the picture carries its manifest, and is as it was signed"
         if self.repository.entry("manifest", embedded.id) is not None:
             return reason
@@ -222,11 +224,11 @@ class Resolver:
             return reason
         return (
             f"{reason}; its mark leads to another manifest, {other.manifest.id} by "
-            f"'{other.manifest.signer}', from which it was edited or which it was put in place of"
+            f"'{other.manifest.signer}': it was edited from that one, or has replaced it"
         )
 
     def _refusal(self, picture: bytes) -> str:
-        """Why a picture has no manifest: no mark, or that of another picture."""
+        """Why a picture has no manifest: it has no mark, or that of another picture."""
         for verifier, _, shelf in self._searched():
             decoded, _ = verifier.logits(picture)
             number = shelf.bearer((decoded[0] > 0).astype("uint8"), verifier.fpr)

@@ -1,9 +1,9 @@
-"""The Soft Binding Resolution API of C2PA 2.4: from a soft binding, or a picture, to manifests.
+"""C2PA 2.4's Soft Binding Resolution API: finds manifests by soft binding or by picture.
 
-Only the routes that look up are here: manifests are stored by ``coverlock c2pa sign``, never over
-HTTP. A picture matches only where all soft bindings do. One that looks like no signed picture is
-not verified at all, so answers tell a forger nothing about the lock. Manifests of unknown signers
-are not found. Parameters of the API that make no difference here are ignored.
+It only looks up manifests; ``coverlock c2pa sign`` stores them, never over HTTP. A picture matches
+only if all soft bindings do. A picture unlike every signed one is not verified at all, so
+answers tell a forger nothing about the lock. Manifests by unknown signers are not found. The API's
+parameters that make no difference here are ignored.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ LONGEST_VALUE = 4096
 
 MOST_RESULTS = 100
 NOT_PICTURES = ("audio", "model", "text", "video")
-"""Kinds of assets that the API knows and this service does not."""
+"""Kinds of assets in the API that this service does not support."""
 
-MaxResults = Annotated[int, Query(alias="maxResults", ge=1, description="Most matches wanted.")]
+MaxResults = Annotated[
+    int, Query(alias="maxResults", ge=1, description="Largest number of matches.")
+]
 
 
 class SoftBindingQuery(BaseModel):
     """A soft binding to look up."""
 
-    alg: str = Field(description="A name of C2PA's list of soft-binding algorithms.")
+    alg: str = Field(description="A name from C2PA's list of soft-binding algorithms.")
     value: str = Field(description="The value in base64.")
 
 
@@ -107,7 +109,7 @@ class Resolution:
             responses={
                 **REFUSALS,
                 200: {"description": "The manifest store", "content": {STORE_TYPE: store}},
-                404: {"model": Problem, "description": "There is no such manifest"},
+                404: {"model": Problem, "description": "No manifest has this ID"},
             },
             **guarded,
         )(self.manifest)
@@ -119,7 +121,7 @@ class Resolution:
 
     def by_binding(
         self,
-        alg: Annotated[str, Query(description="A name of C2PA's list of algorithms.")],
+        alg: Annotated[str, Query(description="A name from C2PA's list of algorithms.")],
         value: Annotated[str, Query(description="The value in base64.")],
         max_results: MaxResults = 10,
     ) -> QueryResult:
@@ -142,7 +144,7 @@ class Resolution:
         self,
         request: Request,
         alg: Annotated[
-            str | None, Query(description="One that is supported; all are checked anyway.")
+            str | None, Query(description="A supported algorithm; all are checked anyway.")
         ] = None,
         max_results: MaxResults = 10,
     ) -> QueryResult:
@@ -183,7 +185,7 @@ class Resolution:
         return self.resolver(self.service.deployment)
 
     def _warn_of_others(self) -> None:
-        """Manifests may belong to pictures that other bundles verify."""
+        """Warn about manifests whose pictures no bundle here verifies."""
         own = {(each.watermark_name, each.hash_name) for each in self._now.verifiers}
         kinds = {(look.watermark, look.hash) for look in self._now.repository.looks()}
         for watermark, hash in sorted(kinds - own):

@@ -1,4 +1,4 @@
-"""Marking a picture with a serial, and signing a manifest that says so."""
+"""Marks a picture with a serial, and signs a manifest that says so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Signed:
-    """A signed picture and what is known about it."""
+    """A signed picture, its manifest and its verdict."""
 
     path: Path
     serial: str
@@ -41,7 +41,7 @@ class PictureSigner:
     ) -> None:
         if lock.hash is None or lock.lock.registry is None:
             raise ProvenanceError(
-                "the repository must remember what is signed: open the lock with a key and with "
+                "the repository must remember signed pictures: open the lock with a key and with "
                 "registry=repository.registry"
             )
         self.lock, self.repository, self.credentials = lock, repository, credentials
@@ -50,8 +50,8 @@ class PictureSigner:
     def sign(self, source: Path, out: Path, serial: str) -> Signed:
         """Mark ``source`` with ``serial``, sign it, keep its manifest, and write ``out``.
 
-        The manifest is kept first: a manifest without a picture does no harm, but a picture whose
-        manifest is lost would never resolve.
+        The manifest is stored first: a manifest without a picture does no harm, but a picture
+        without its manifest would never resolve.
         """
         media_type = MEDIA_TYPES.get(out.suffix.lower())
         if media_type is None:
@@ -79,7 +79,7 @@ class PictureSigner:
         return Signed(out, serial, manifest.id, marked.psnr, marked.verdict.p_value)
 
     def _bindings(self, serial: str, content: bytes) -> tuple[SoftBindings, bytes]:
-        """The soft bindings of a marked picture file, and the payload that the decoder reads."""
+        """The soft bindings of a marked picture file, and its payload as the decoder reads it."""
         decoded, described = self.lock.logits([content])
         key = self.lock.lock.keys[0]
         bindings = SoftBindings(

@@ -1,8 +1,8 @@
 """The two soft bindings of a manifest: the locked serial in the mark, and a fingerprint.
 
-Their values are bytes in a format of our own, in base64 as C2PA's tools write them. The lock's
-value is the serial. Nobody reads a serial off a picture without undoing the lock, so a look-up by
-this value comes from somebody who verified the picture.
+Their values are bytes in our own format, in base64 as C2PA's tools write them. The lock's value is
+the serial. Reading a serial off a picture requires undoing the lock, so a look-up by this value
+comes from somebody who verified the picture.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ LOCK = "io.github.coverlock.lock.1"
 
 
 def fingerprint_algorithm(hash: str) -> str:
-    """Our name in that list for fingerprints: each hash is an algorithm of its own."""
+    """Our name in that list for fingerprints: each hash is a separate algorithm."""
     return f"io.github.coverlock.fingerprint.{hash}"
 
 
 def fingerprint_of(code: Logits) -> bytes:
-    """The fingerprint of the picture whose code (1, dimensions) this is."""
+    """The fingerprint of the picture with this code (1, dimensions)."""
     return np.packbits(code > 0).tobytes()
 
 
 @dataclass(frozen=True)
 class SoftBindings:
-    """What a manifest says of the picture that it belongs to."""
+    """What a manifest says about its picture."""
 
     serial: str
-    """The identifier of this picture and no other."""
+    """The identifier of this picture alone."""
     watermark: str
     hash: str
     key: str | None
@@ -53,7 +53,7 @@ class SoftBindings:
         return [LOCK, fingerprint_algorithm(self.hash)]
 
     def assertions(self) -> list[dict[str, Any]]:
-        """The two assertions that a manifest makes of this."""
+        """The two assertions for a manifest."""
         parameters = {"watermark": self.watermark, "hash": self.hash, "key": self.key}
         locked = _about_all(LOCK, self.serial.encode())
         locked["alg-params"] = _encoded(json.dumps(parameters).encode())

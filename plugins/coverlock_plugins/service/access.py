@@ -1,7 +1,7 @@
-"""Who may ask the service, how often, for how much of it, and what they may mark and be told.
+"""Who may call the service, how often, what they may mark, and what they may see.
 
-A p-value tells an attacker how close a forgery came, so callers see accepted or rejected and
-nothing else unless their token says ``detail``.
+A p-value tells an attacker how close a forgery came, so callers see only accepted or rejected,
+unless their token allows ``detail``.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _NAME = r"\A[\w.-]{1,64}\Z"
 
 
 class Caller(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A holder of a token, as the token file knows them: the token itself is not kept."""
+    """A token holder, as recorded in the token file, which does not keep the token itself."""
 
     name: Annotated[str, Meta(pattern=_NAME)]
     sha256: str
     scopes: Annotated[tuple[Scope, ...], Meta(min_length=1)] = ("verify",)
     rate: Annotated[float, Meta(ge=1e-6, le=1e9)] = 10.0
-    """Requests a second, on average."""
+    """Requests per second, on average."""
     burst: Annotated[int, Meta(ge=1, le=10**9)] = 20
-    """Requests that may come at once after a pause."""
+    """Requests allowed at once after a pause."""
     prefixes: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
-    """What identifiers must begin with for this caller to mark them; none means any."""
+    """Prefixes of identifiers that this caller may mark; empty means any."""
 
     def may_mark(self, identifier: str) -> bool:
         """Whether this caller may mark pictures with an identifier."""
@@ -48,16 +48,16 @@ class Caller(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 ANYBODY = Caller("", "")
-"""Who asks a service that knows no tokens, or without a known token."""
+"""The caller if a service has no tokens, or a request has no known token."""
 
 
 class Callers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The callers of a service: what a token file holds."""
+    """The callers of a service, from a token file."""
 
     callers: tuple[Caller, ...]
 
     def holder(self, token: str) -> Caller | None:
-        """Whose token this is. Tokens are random, so looking for their digest leaks nothing."""
+        """The holder of a token. Tokens are random, so looking up their digest leaks nothing."""
         wanted = digest(token)
         return next((caller for caller in self.callers if caller.sha256 == wanted), None)
 
@@ -74,7 +74,7 @@ class Callers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_token(path: Path, name: str, scopes: tuple[Scope, ...], **rights: Any) -> str:
-    """Make the one token of ``name``, with further fields of a ``Caller``; it is kept nowhere."""
+    """Make the only token of ``name``, with more fields of a ``Caller``; it is stored nowhere."""
     if not re.match(_NAME, name):
         raise CoverLockError(f"'{name}' is not a name: use up to 64 letters and digits")
     token = f"clk_{secrets.token_urlsafe(32)}"
@@ -93,7 +93,7 @@ def add_token(path: Path, name: str, scopes: tuple[Scope, ...], **rights: Any) -
 
 
 def digest(token: str) -> str:
-    """What is kept of a token."""
+    """What the file keeps of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -105,27 +105,27 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of the service."""
 
     bytes: Count = 20_000_000
-    """Of a picture file."""
+    """Largest picture file."""
     pixels: Annotated[int, Meta(ge=1, le=MOST_PIXELS)] = 16_000_000
-    """Of a picture: a small file may decode to a very large one. Phones take 12 million."""
+    """Largest picture: a small file can decode to a very large picture. Phones take 12 million."""
     in_flight: Count = 64
-    """Pictures being worked on or waiting; one more is answered 503."""
+    """Pictures in progress or waiting; beyond that, HTTP 503."""
     seconds: Seconds = 10.0
-    """For receiving a picture, and again for answering."""
+    """Time to receive a picture, and the same again to answer."""
     rejections: Count = 100
-    """For one message in 30 days, over all callers (see ``budgets``)."""
+    """Rejections per message in 30 days, across all callers (see ``budgets``)."""
     decode_seconds: Seconds = 5.0
-    """Processor time for decoding a picture, which is stopped then."""
+    """Processor time for decoding a picture, after which decoding is stopped."""
     psnr: float | None = None
-    """Of marked pictures, in decibels; None for the watermark's own."""
+    """Quality of marked pictures in decibels; None for the watermark's own."""
     drain_seconds: Seconds = 5.0
-    """After SIGTERM, during which ``/readyz`` says "draining"."""
+    """Seconds after SIGTERM during which ``/readyz`` says "draining"."""
     counted_in: str = "memory://"
     """Where rates and rejections are counted: redis://HOST:PORT for several services."""
 
     @classmethod
     def chosen(cls, settings: Iterable[str]) -> Limits:
-        """The limits that texts of the form NAME=VALUE change."""
+        """The default limits, changed by texts of the form NAME=VALUE."""
         pairs = (setting.partition("=") for setting in settings)
         chosen = {name.strip(): value.strip() for name, _, value in pairs}
         try:
@@ -138,11 +138,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Deadline:
-    """When the answer to a request is due, known to the caller's side and to the worker's.
+    """When the answer to a request is due, shared by the caller's side and the worker's.
 
     The worker calls ``commit`` before it does anything that outlives the request (a serial, a line
-    of the audit log). Whichever side comes first decides: after a commit the answer is waited for,
-    and after the caller's side gave up nothing can be committed any more.
+    in the audit log). Whichever side comes first decides: after a commit, the caller's side waits
+    for the answer; after the caller's side gave up, nothing can be committed.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -151,14 +151,14 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left; a ``TimeoutError`` when there are none."""
+        """Seconds that are left; raises ``TimeoutError`` if there are none."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
     def commit(self) -> None:
-        """From here on the work is finished and answered, even if that takes longer."""
+        """From here on, finish the work and answer, even if that takes longer."""
         if self.left <= 0 or not self._decided.acquire(blocking=False):
             raise TimeoutError
 

@@ -1,9 +1,9 @@
-"""How often callers may ask, and how many pictures they may have rejected.
+"""Limits on requests and rejections.
 
-Whoever searches for a forgery by asking needs a thousand rejections for one message. So rejections
-are counted for each message: over all callers in 30 days, and for each caller in a day. A budget
-that is spent refills slowly; until then nobody is answered about that message, because even an
-"accepted" would tell the searcher something.
+An attacker who searches for a forgery through the service needs a thousand rejections for one
+message. So the service counts rejections of each message, across all callers in 30 days and per
+caller in a day. A spent budget refills slowly. Until then, nobody gets an answer about that
+message, because even "accepted" would tell the attacker something.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from coverlock_sdk.errors import CoverLockError
 
 DAYS = 30
 SLOTS = 65_536
-"""Messages share this many, so made-up ones cannot fill the memory or push a spent one out."""
+"""Messages share this many budgets: invented ones cannot fill the memory or evict a spent one."""
 
 Rejected = Callable[[], Awaitable[None]]
 
 
 class Budgets:
-    """Counts requests and rejections, in memory or in a Redis that several services share."""
+    """Counts requests and rejections, in memory or in a Redis shared by several services."""
 
     def __init__(self, rejections: int, storage: str = "memory://") -> None:
         self._limiter = SlidingWindowCounterRateLimiter(_opened(storage))  # type: ignore[arg-type]
@@ -56,9 +56,9 @@ class Budgets:
     async def asking(self, caller: Caller, identifier: str | None) -> AsyncIterator[Rejected]:
         """Ask about an identifier, or None for any, while its budget of rejections lasts.
 
-        Call what is yielded when a picture was rejected. Requests that are under way count as if
-        they were rejected, so that many at once gain nothing. Callers who see p-values have no
-        budget: with those they need no rejections to search.
+        Call the yielded function if a picture was rejected. Requests in progress count as
+        rejected, so that sending many at once gains nothing. Callers who see p-values have no
+        budget: they can search without rejections.
         """
         named = hashlib.sha256(canonical(identifier).encode()).digest()
         slot = str(int.from_bytes(named[:8], "big") % SLOTS)
@@ -80,7 +80,7 @@ class Budgets:
             async def rejected() -> None:
                 for item, names in budgets:
                     if not await self._limiter.hit(item, *names):
-                        raise _spent(time.time() + 3600)  # another service was faster
+                        raise _spent(time.time() + 3600)  # another replica was faster
 
             yield rejected
         finally:
@@ -88,7 +88,7 @@ class Budgets:
 
 
 def canonical(identifier: str | None) -> str:
-    """One text for all spellings of an identifier; None is whichever one a picture carries."""
+    """The same text for all spellings of an identifier; None means any identifier."""
     if identifier is None:
         return "any"
     return "id:" + unicodedata.normalize("NFKC", identifier).casefold().strip()
@@ -100,7 +100,7 @@ def _opened(storage: str) -> object:
         return storage_from_string(f"async+{storage}", wrap_exceptions=True, **options)
     except ConfigurationError as error:
         raise CoverLockError(
-            f"limits cannot be kept in '{storage}' ({error}): give the address of a Redis, as in "
+            f"limits cannot be kept in '{storage}' ({error}): pass the address of a Redis, such as "
             "redis://HOST:6379, and install coverlock-sdk[redis]"
         ) from None
 

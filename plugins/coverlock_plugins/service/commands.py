@@ -37,7 +37,7 @@ from coverlock_sdk.verifier.verifier import Settings, Verifier
 
 
 def _chosen_address(context: click.Context, option: click.Parameter, given: str) -> tuple[str, int]:
-    """The host and the port of HOST:PORT, where a host of IPv6 stands in brackets."""
+    """The host and the port of HOST:PORT, with IPv6 hosts in brackets."""
     host, _, port = given.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
         raise click.BadParameter(f"'{given}' is not HOST:PORT, such as 127.0.0.1:8000")
@@ -85,7 +85,7 @@ def open_deployment(
         embedder = Embedder.open(bundles[0], **marking) if embed else None
         create = plugin_manager().create
         added = tuple(create("routes", *parse_setting(setting)) for setting in routes)
-        opened.pop_all()  # the deployment's from now on
+        opened.pop_all()  # the deployment closes them from now on
     return Deployment(tuple(verifiers), callers, books, embedder, remembered, added)
 
 
@@ -154,7 +154,7 @@ def serve(
     host, port = listen
     if not is_loopback(host) and not (options["tokens"] and behind_proxy):
         raise CoverLockError(
-            f"a service on {host} would answer anybody without --tokens, and needs a proxy in "
+            f"without --tokens, a service on {host} would answer anybody, and it needs a proxy in "
             "front that handles TLS and limits connections (examples/deploy has one for nginx): "
             "pass --tokens and --behind-proxy, or use --listen 127.0.0.1:8000"
         )

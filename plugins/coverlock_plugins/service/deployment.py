@@ -1,4 +1,4 @@
-"""What answers requests: bundles, callers and registers, which a reload replaces together."""
+"""What a reload replaces together: bundles, callers and registries."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Routes = Callable[["FastAPI", "Service"], None]
-"""Adds routes to a service, once for each of its processes; a ``CoverLockError`` if it cannot.
+"""Adds routes to a service, once per process; raises ``CoverLockError`` if it cannot.
 
-A route guards itself with ``Depends(service.allow(scope))``, hands its work on a picture to
-``service.process``, and raises a ``RefusalError`` for every answer other than 200.
+A route guards itself with ``Depends(service.allow(scope))``, passes work on a picture to
+``service.process``, and raises ``RefusalError`` for every answer other than 200.
 """
 
 Decode = Callable[[tuple[int, int] | None], Picture]
-"""Gives a picture at a size."""
+"""Returns a picture at a size."""
 
 
 class Finding(NamedTuple):
-    """What a deployment found in a picture; nobody is told of it yet."""
+    """What a deployment found in a picture, not yet reported."""
 
     verifier: Verifier
-    """Whose verdict it is."""
+    """The verifier that reached the verdict."""
     verdict: Verdict
     identifier: Any
-    """The one that was asked about, or the registered one that was found."""
+    """The identifier that was asked about, or the registered one that was found."""
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """The bundles of a service, of which the first marks and all verify, and who may ask.
+    """The bundles of a service (the first marks, all verify) and its callers.
 
-    A picture is accepted if any bundle accepts it. So that this happens to an unmarked picture no
-    more often than with one bundle, each of several is opened at its part of the false-positive
-    rate. All bundles are always asked, so the time of an answer does not tell which one accepts.
+    A picture is accepted if any bundle accepts it. Several bundles share the false-positive rate,
+    so that unmarked pictures pass no more often than with one. All bundles are always asked, so
+    that timing does not show which one accepts.
     """
 
     verifiers: tuple[Verifier, ...]
     callers: Callers | None = None
     books: tuple[MessageBook, ...] = ()
-    """What ``/identify`` chooses from, for each verifier."""
+    """The identifiers that ``/identify`` chooses from, for each verifier."""
     embedder: Embedder | None = None
     registry: Registry | None = None
-    """Numbers and remembers the pictures that are marked."""
+    """Gives marked pictures their serials and remembers them."""
     routes: tuple[Routes, ...] = ()
-    """What plugins add to the service, when it starts."""
+    """Routes that plugins add to the service when it starts."""
 
     @property
     def first(self) -> Verifier:
@@ -75,9 +75,9 @@ class Deployment:
         return self.verifiers[0]
 
     def judge(self, decode: Decode, identifier: str | None) -> Finding:
-        """Whether a picture carries ``identifier``, or with None which registered one it carries.
+        """Whether a picture carries ``identifier``, or for None, which registered one it carries.
 
-        Of several findings it is the accepted or else the most probable one, as the verdict of all.
+        Of several findings, returns the accepted one, or else the most probable one.
         """
         found = []
         for number, verifier in enumerate(self.verifiers):
@@ -94,11 +94,11 @@ class Deployment:
 
 
 FRESH, PATIENCE = 1.0, 3.0
-"""Seconds that an answer holds, because strangers may ask; and seconds to wait for one."""
+"""Seconds that an answer stays valid, because strangers may ask; and seconds to wait for one."""
 
 
 class Readiness:
-    """Rehearses a request; one at a time, and not more often than once a second."""
+    """Rehearses requests, one at a time and at most once per second."""
 
     def __init__(self, decoders: DecodingPool) -> None:
         self._decoders = decoders
@@ -111,7 +111,7 @@ class Readiness:
         self._problem: str | None = None
 
     async def problem(self, deployment: Deployment) -> str | None:
-        """What does not work, if anything: nothing that a stranger should not know."""
+        """What does not work, if anything, in words that strangers may read."""
         async with self._lock:
             if time.monotonic() - self._since >= FRESH:
                 loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""``/embed``: marks a picture and gives it back."""
+"""``/embed``: marks a picture and returns it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from coverlock_sdk.images.isolation import Turns
 from coverlock_sdk.locking.embedding import Marked
 
 KEPT = {"JPEG": "jpg", "MPO": "jpg", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
-"""Formats of pictures that are marked in the same one; all others become PNG."""
+"""Formats that marked pictures keep; all others become PNG."""
 PSNR, WARNING, SERIAL = (f"X-CoverLock-{name}" for name in ("PSNR", "Warning", "Serial"))
 ALIKE = "it is much like a picture that was marked before: a forgery between the two might pass"
-"""Without the name of the other picture, which may be another caller's."""
+"""Leaves out the name of the other picture, which may belong to another caller."""
 MOST_REMEMBERED = 64_000_000
-"""Bytes of marked pictures that are kept for callers who ask again."""
+"""Bytes of marked pictures to keep for repeated requests."""
 
 Format = Literal["png", "jpg", "webp", "tiff", "avif", "keep"]
 Made = tuple[bytes, dict[str, str]]
@@ -65,11 +65,11 @@ def embedding_routes(service: Service) -> APIRouter:
         format: Annotated[Format, Query(description="'keep' is the picture's own.")] = "png",
         quality: Annotated[int | None, Query(ge=1, le=100, description="If lossy.")] = None,
         idempotency_key: Annotated[
-            str | None, Header(max_length=200, description="Asking again gives the same picture.")
+            str | None, Header(max_length=200, description="A repeat returns the same picture.")
         ] = None,
     ) -> Response:
         if service.deployment.embedder is None:
-            raise RefusalError(404, "this service marks no pictures: start it with --embed")
+            raise RefusalError(404, "this service does not mark pictures: start it with --embed")
         caller = request.state.caller
         if not caller.may_mark(id):
             allowed = ", ".join(f"'{prefix}...'" for prefix in caller.prefixes)
@@ -83,7 +83,7 @@ def embedding_routes(service: Service) -> APIRouter:
 
 
 class Marking:
-    """Marks pictures, as many at once as fit into memory; callers take turns by their work."""
+    """Marks as many pictures at once as fit into memory; callers with the least work go first."""
 
     def __init__(self, service: Service) -> None:
         self._metrics = service.metrics
@@ -93,7 +93,7 @@ class Marking:
         self._remembered = Remembered()
 
     def made(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:
-        """The marked picture, or the one that was made for the same idempotency key."""
+        """The marked picture, or the earlier one for the same idempotency key."""
         make = partial(self._marked, wanted, deployment, upload)
         if wanted.key is None:
             return make()
@@ -109,7 +109,7 @@ class Marking:
         size = min(self._most_pixels, max(self._least, image.width * image.height))
         message = wanted.identifier
         with self._turns.turn(upload.caller, upload.deadline.left, size):
-            upload.deadline.commit()  # a serial is issued for a picture that its caller receives
+            upload.deadline.commit()  # issue a serial only if its caller will receive the picture
             start = time.thread_time()
             if registry is not None:
                 note = f"{upload.caller}/{wanted.key}" if wanted.key else upload.request
@@ -131,7 +131,7 @@ class Marking:
 
 
 class Remembered:
-    """Marked pictures by the idempotency key they were asked for with, the latest ones."""
+    """The latest marked pictures, by idempotency key."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -174,5 +174,5 @@ def _require_strength(marked: Marked) -> None:
     if not marked.verdict.accepted:
         raise PictureError(
             "the marked picture would not be accepted: use one with more texture or a larger "
-            "size, or a format without loss"
+            "size, or a lossless format"
         )

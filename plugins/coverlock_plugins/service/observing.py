@@ -1,4 +1,4 @@
-"""What those who run a service see of it: a line of JSON for each event, and counters."""
+"""What operators see of a service: a line of JSON for each event, and counters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADER = b"x-request-id"
 _CHOSEN = re.compile(rb"[\w.-]{1,64}", re.ASCII)
 
 logger = logging.getLogger(__name__)
-"""Gets one line for each request, at level INFO; identifiers of pictures are never in it."""
+"""Gets one line per request, at level INFO, without identifiers of pictures."""
 
 
 class Metrics:
@@ -39,7 +39,7 @@ class Metrics:
         self.work = Counter("work_seconds", "Spent decoding and marking.", ("caller",), **ours)
         self.decoding_wait = Histogram("decoding_wait_seconds", "Wait for a decoder.", **ours)
         self.batches = Histogram("batch_pictures", "Of each batch.", buckets=BATCHES, **ours)
-        self.in_flight = Gauge("in_flight", "Pictures being worked on or waiting.", **ours)
+        self.in_flight = Gauge("in_flight", "Pictures in progress or waiting.", **ours)
 
     def decoded(self, caller: Hashable, waited: float, worked: float) -> None:
         """Count a picture that was decoded."""
@@ -62,7 +62,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_as_json() -> None:
-    """Write everything that is logged in this process to the standard error, as lines of JSON."""
+    """Write this process's log to standard error, as lines of JSON."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -71,10 +71,10 @@ def log_as_json() -> None:
 
 
 class Observed:
-    """ASGI application around another: names each request, and notes what came of it.
+    """ASGI application around another: gives each request an ID, and records its outcome.
 
-    A proxy may choose the name in ``X-Request-ID``. Handlers find it in ``request.state``. While
-    the service drains, every answer asks the client to connect anew, somewhere else.
+    A proxy may set the ID in ``X-Request-ID``. Handlers find it in ``request.state``. While the
+    service drains, every answer asks the client to reconnect, so that it reaches another one.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -82,7 +82,7 @@ class Observed:
         self.service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and note what came of it."""
+        """Pass a request on, and record its outcome."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Answers other than 200: what they mean, and the one shape that all of them have."""
+"""Answers other than 200: what they mean, and their common shape."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 class RefusalError(Exception):
-    """An answer other than 200, raised as soon as it is certain."""
+    """An answer other than 200, raised as soon as it is clear."""
 
     def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ def refusal_of(error: CoverLockError | StorageError) -> RefusalError:
 
 
 def answer_errors(app: FastAPI) -> None:
-    """Let every error of an app be answered as a ``Problem``."""
+    """Answer every error of an app with a ``Problem``."""
 
     async def refuse(request: Request, error: Any) -> Response:
         refusal = error if isinstance(error, RefusalError) else refusal_of(error)

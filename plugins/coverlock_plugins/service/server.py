@@ -1,4 +1,4 @@
-"""The service over HTTP, and how it runs: reload at SIGHUP, drain at SIGTERM, traces if wanted."""
+"""The HTTP service: it reloads on SIGHUP, drains on SIGTERM, and can send traces."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def create_app(service: Service) -> FastAPI:
         title="CoverLock",
         description="Does a picture carry a message?",
         lifespan=service.lifespan,
-        docs_url=None,  # its page loads scripts from another host
+        docs_url=None,  # the docs page would load scripts from another host
         redoc_url=None,
     )
     answer_errors(app)
@@ -60,7 +60,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 def watching_routes(service: Service) -> APIRouter:
-    """The routes for those who run the service."""
+    """The routes for operators."""
     router = APIRouter()
 
     @router.get("/livez", summary="Whether the service is up")
@@ -70,7 +70,7 @@ def watching_routes(service: Service) -> APIRouter:
     @router.get(
         "/readyz",
         summary="Whether the service can decode, verify and record a picture now",
-        responses={503: {"description": "Not now, or not any more; the answer says why"}},
+        responses={503: {"description": "Not ready; the answer says why"}},
     )
     async def ready() -> Any:
         if service.draining:
@@ -79,7 +79,7 @@ def watching_routes(service: Service) -> APIRouter:
             return JSONResponse({"status": "not ready", "error": problem}, 503)
         verifier = service.deployment.first
         manifest = verifier.bundle.manifest
-        return {  # nothing here that a stranger should not know
+        return {  # strangers may read all of this
             "status": "ok",
             "watermark": manifest.watermark,
             "hash": manifest.hash,
@@ -105,7 +105,7 @@ def judging_routes(service: Service) -> APIRouter:
     router = APIRouter()
 
     async def judged(request: Request, id: str | None) -> dict[str, Any]:
-        """What a caller may know of a picture and an identifier, or None for any."""
+        """What a caller may learn about a picture and an identifier, or None for any."""
         caller = request.state.caller
 
         def work(deployment: Deployment, upload: Upload) -> Finding:
@@ -157,7 +157,7 @@ def judging_routes(service: Service) -> APIRouter:
 
 
 def trace(app: FastAPI) -> None:
-    """Send traces of requests where OpenTelemetry's variables say, without identifiers."""
+    """Send traces without identifiers, as OpenTelemetry's variables say."""
     with needs("sending traces", "OpenTelemetry", "otel"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
@@ -171,14 +171,14 @@ def trace(app: FastAPI) -> None:
 
 
 def without_query(span: Any, scope: dict[str, Any]) -> None:
-    """Take the query, which names identifiers, out of a span."""
+    """Remove the query, which names identifiers, from a span."""
     for name in ("http.url", "http.target", "url.full", "url.query"):
-        if name in getattr(span, "attributes", {}):  # one that is not recorded has none
+        if name in getattr(span, "attributes", {}):  # spans that are not recorded have none
             span.set_attribute(name, "" if name == "url.query" else scope["path"])
 
 
 class Server(uvicorn.Server):
-    """At SIGTERM it says for a while that it drains, before it takes no more requests."""
+    """After SIGTERM, reports that it is draining for a while, then takes no more requests."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -192,7 +192,7 @@ class Server(uvicorn.Server):
             log_level="warning",
             access_log=False,  # identifiers are in the query
             server_header=False,
-            proxy_headers=False,  # nothing here depends on what they say
+            proxy_headers=False,  # nothing here depends on them
             timeout_keep_alive=75,  # longer than proxies keep connections, so that they close first
             timeout_graceful_shutdown=int(2 * service.limits.seconds) + 1,
         )
@@ -222,10 +222,10 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(service: Service, bound: socket.socket) -> None:
-    """Serve in this process, which is there for nothing else, until it is told to stop."""
+    """Serve in this process, which does nothing else, until told to stop."""
     warnings.simplefilter("ignore", LossyFormatWarning)  # callers of /embed choose formats
     server = Server(service)
-    gc.freeze()  # what is there by now stays, and need not be looked through again and again
+    gc.freeze()  # objects made so far stay, so the collector need not scan them again
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()

@@ -1,8 +1,8 @@
-"""What the service does with a request, and what guards it.
+"""Handles requests and guards the service.
 
-Each step that could hold the service up has a limit: size of the body, time to send it, pixels,
-time and memory to decode them, pictures in flight, time to answer, requests a second. What is
-beyond a limit is answered at once, and no caller gets so much that others have to wait.
+Each step that could hold up the service has a limit: size of the body, time to send it, pixels,
+time and memory to decode them, pictures in progress, time to answer, requests per second. Requests
+beyond a limit are refused at once, and no caller can make the others wait.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from coverlock_sdk.verifier.verifier import Verifier
 
 logger = logging.getLogger(__name__)
 
-ENVELOPE = 8192  # bytes of a form besides the file in it
+ENVELOPE = 8192  # bytes that a form adds to the file in it
 
 _FILE = {"type": "string", "format": "binary"}
 _FORM = {"type": "object", "properties": {"file": _FILE}, "required": ["file"]}
@@ -55,7 +55,7 @@ BODY = {
 
 @dataclass(frozen=True)
 class Upload:
-    """The body of a request, and until when it must be answered."""
+    """The body of a request, and its deadline."""
 
     content: bytes
     caller: str
@@ -65,21 +65,21 @@ class Upload:
 
     @cached_property
     def source(self) -> dict[str, Any]:
-        """Who sent which file: what ties a line of the audit log to them."""
+        """Names the caller and the file in the audit log."""
         sha256 = hashlib.sha256(self.content).hexdigest()
         return {"caller": self.caller or None, "request": self.request, "sha256": sha256}
 
     def picture(self, size: tuple[int, int] | None) -> Picture:
-        """The picture at ``size``, decoded entirely, so that every picture takes the same steps."""
+        """The picture at ``size``, fully decoded, so that every picture takes the same steps."""
         return self.decoders.picture(self.content, size, self.caller, patience=self.deadline.left)
 
     def image(self) -> tuple[PilImage, str]:
-        """All of the picture, and the format of its file."""
+        """The whole picture, and the format of its file."""
         return self.decoders.image(self.content, self.caller, patience=self.deadline.left)
 
 
 async def received(request: Request, limits: Limits, take: Callable[[int], object]) -> bytes:
-    """The picture file that a request carries; ``take`` makes room for some bytes of it."""
+    """The picture file in a request; ``take`` reserves memory as its bytes arrive."""
     too_large = RefusalError(413, f"a picture file has at most {limits.bytes:,} bytes here")
     announced = request.headers.get("content-length", "")
     is_form = request.headers.get("content-type", "").lower().startswith("multipart/")
@@ -123,21 +123,21 @@ _BEARER = HTTPBearer(auto_error=False)
 
 
 class Service:
-    """What answers requests, and what guards it; ``open`` opens files as they are now."""
+    """Answers requests and enforces limits; ``open`` opens the current files."""
 
     deployment: Deployment
 
     def __init__(self, open: Callable[[], Deployment], limits: Limits) -> None:
         self.limits = limits
         self.draining = False
-        """Whether the service is about to end, and sends its callers elsewhere."""
+        """Whether the service is about to stop and sends callers elsewhere."""
         self.metrics = Metrics()
         self.budgets = Budgets(limits.rejections, limits.counted_in)
         self.places = Turns(limits.in_flight)
         self.buffered = Turns(4 * limits.bytes)
         self._open = open
         self._take_in(open())
-        # A thread waits for the batch of its picture, so that there is one for each.
+        # A thread waits for the batch of its picture, so every picture needs one.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock")
         self.decoders = DecodingPool(
             PROCESSES, limits.decode_seconds, limits.pixels, self.metrics.decoded
@@ -146,23 +146,23 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
-        """Serve; then let what is under way finish, and give everything back."""
+        """Serve; at the end, finish requests in progress and release everything."""
         await self.readiness.problem(self.deployment)  # decoders start before the first caller
         yield
         for close in (self.threads.shutdown, self.decoders.close, self._close):
             await asyncio.to_thread(close)
 
     def reload(self) -> None:
-        """Answer from now on with what files say now; what cannot be used changes nothing."""
+        """Switch to the current files; if any of them cannot be used, change nothing."""
         try:
             self._take_in(self._open())
             logger.warning("reloaded")
         except Exception as error:
             bug = not isinstance(error, CoverLockError)
-            logger.warning("not reloaded, the service goes on as before: %s", error, exc_info=bug)
+            logger.warning("not reloaded, the service continues as before: %s", error, exc_info=bug)
 
     def _take_in(self, deployment: Deployment) -> None:
-        """Use a deployment; the one before is closed when nobody uses it any more."""
+        """Use a deployment; close the previous one once nobody uses it."""
         self.deployment = deployment
         self._close = weakref.finalize(deployment, _close_all, deployment.verifiers)
         for verifier in deployment.verifiers:
@@ -172,7 +172,7 @@ class Service:
             turns.shared = callers is not None and len(callers.callers) > 1
 
     def allow(self, scope: Scope) -> Callable[..., Awaitable[None]]:
-        """A dependency that lets through callers with ``scope``, as often as they may ask."""
+        """A dependency that admits callers with ``scope``, within their rate."""
 
         async def check(
             request: Request,
@@ -195,24 +195,24 @@ class Service:
     async def process(
         self, request: Request, work: Callable[[Deployment, Upload], Result]
     ) -> Result:
-        """Receive a picture file and let a thread work on it, or raise a ``RefusalError``."""
+        """Receive a picture file and have a thread work on it, or raise a ``RefusalError``."""
         name = request.state.caller.name
-        with contextlib.ExitStack() as held:  # what the picture holds until it is done
+        with contextlib.ExitStack() as held:  # memory held until the picture is done
             content = await received(
                 request,
                 self.limits,
                 lambda size: held.enter_context(self.buffered.turn(name, 0, size)),
             )
-            # Only now: a slow sender keeps nobody waiting.
+            # Only now, so that slow senders keep nobody waiting.
             held.enter_context(self.places.turn(name, 0))
             held.enter_context(self.metrics.in_flight.track_inprogress())
             deadline = Deadline(self.limits.seconds)
             upload = Upload(content, name, request.state.request_id, deadline, self.decoders)
             loop = asyncio.get_running_loop()
             job = loop.run_in_executor(self.threads, work, self.deployment, upload)
-            kept = held.pop_all()  # for as long as it is worked on, even after an answer
+            kept = held.pop_all()  # until the work ends, even after an answer
             job.add_done_callback(lambda _: kept.close())
-        with contextlib.suppress(TimeoutError):  # the worker may see first that it is late
+        with contextlib.suppress(TimeoutError):  # the worker may notice the timeout first
             done, _ = await asyncio.wait([job], timeout=self.limits.seconds)
             if done or not deadline.give_up():
                 return await job
@@ -221,7 +221,7 @@ class Service:
 
 
 def _log_failure(job: asyncio.Future[Any]) -> None:
-    """Log what went wrong with a picture that nobody waits for any more."""
+    """Log what went wrong with a picture after its caller was answered."""
     expected = (TimeoutError, RefusalError, PictureError, MessageError, OverloadedError)
     error = None if job.cancelled() else job.exception()
     if error is not None and not isinstance(error, expected):
@@ -241,7 +241,7 @@ def named_once(
     if len(request.query_params.getlist("id")) != 1:
         raise RefusalError(400, "name the identifier once, by ?id=")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in id):
-        raise RefusalError(400, "an identifier has no control characters")
+        raise RefusalError(400, "an identifier must not contain control characters")
     return id
 
 

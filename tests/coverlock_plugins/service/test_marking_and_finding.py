@@ -102,7 +102,7 @@ def test_the_format_may_be_chosen_or_kept(service, photos):
         ({"id": "a", "format": "gif"}, 400, "format: Input should be 'png'"),
         ({"id": "a", "quality": 0}, 400, "greater than or equal to 1"),
         ({"id": "a", "quality": "high"}, 400, "quality"),
-        ({"id": "a", "quality": 50}, 422, "without loss"),
+        ({"id": "a", "quality": 50}, 422, "lossless"),
     ],
 )
 def test_what_cannot_be_marked_is_refused(service, photos, query, status, complaint):

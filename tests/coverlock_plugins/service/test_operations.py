@@ -47,7 +47,7 @@ def test_a_reload_takes_in_tokens_keys_and_bundles(tmp_path, photos, caplog):
         assert ask(client, picture, token=old, id="alice").status_code == 401
         (tmp_path / "bundle" / "verify.onnx").write_bytes(b"damaged")
         service.reload()
-        assert "not reloaded, the service goes on as before" in caplog.text
+        assert "not reloaded, the service continues as before" in caplog.text
         assert "SHA-256" in caplog.text
         assert ask(client, picture, token=new, id="alice").json() == {"accepted": True}
         tokens.write_text("{")

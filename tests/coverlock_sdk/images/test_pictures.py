@@ -212,7 +212,7 @@ def test_a_picture_never_starts_another_program(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)
     attack = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\nshowpage\n%%EOF\n"
-    with pytest.raises(PictureError, match="in none of the formats") as caught:
+    with pytest.raises(PictureError, match="not in a format that can be read") as caught:
         read(attack)
     assert not started.exists()
     assert "gs" not in str(caught.value)
@@ -220,7 +220,7 @@ def test_a_picture_never_starts_another_program(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["BMP", "DDS", "TGA", "PPM", "ICNS", "PCX", "JPEG2000"])
 def test_formats_that_nobody_asked_for_are_not_opened(kind, pixels):
-    with pytest.raises(PictureError, match="in none of the formats.*: save it as PNG$"):
+    with pytest.raises(PictureError, match="not in a format that can be read.*: save it as PNG$"):
         read(encoded(pixels, kind))
 
 
@@ -238,7 +238,7 @@ def test_the_most_pixels_of_a_file_are_a_setting(tmp_path, additive):
     content = (tmp_path / "p.png").read_bytes()
     for source in (tmp_path / "p.png", content):
         assert read(source, max_pixels=90_000).size == (300, 300)
-        with pytest.raises(PictureError, match="too large: .* 89,999 in all"):
+        with pytest.raises(PictureError, match="too large: .* 89,999 in total"):
             read(source, max_pixels=89_999)
     lock = NoDefense().protect(additive)
     lock.max_pixels = 89_999
