@@ -65,7 +65,7 @@ PARTS = (
     Part(
         "headline",
         f"{STUDY} headline {SYSTEMS} -d none -d coverlock -d coverlock:registry={{work}}/marked.db "
-        "--groups 150 --images {eval}/coco --work {work}/headline.sqlite",
+        "--groups 40 --images {eval}/coco --work {work}/headline.sqlite",
     ),
     Part(
         "lengths",
