@@ -133,6 +133,7 @@ PLACES = {
     "hash": ("hash", "coverlock_bench.hashes.tables:HASHES"),
     "hash-distortions": ("hash", "coverlock_bench.hashes.tables:HASH_DISTORTIONS"),
     "headline": ("headline", "experiments.headline:HEADLINE"),
+    "headline-mbrs": ("headline-mbrs", "experiments.headline:HEADLINE"),
     "interventions": ("interventions", "experiments.tables:INTERVENTIONS"),
     "lengths": ("lengths", "experiments.headline:HEADLINE"),
     "lengths-robustness": ("lengths", "experiments.headline:ROBUSTNESS"),
