@@ -30,7 +30,7 @@ from coverlock_sdk.progress import progress
 PHOTOS = 6
 SIDE = 512
 CLEAN = 42.0
-"""PSNR at which nobody sees a mark on smooth water or sky, and every photo still verifies."""
+"""PSNR of the marks: faint on smooth water and sky, and all six photos still verify."""
 IDENTIFIER = "demo-studio"
 
 TILE = 256

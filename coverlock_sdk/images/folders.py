@@ -96,7 +96,7 @@ def is_hidden(relative: PurePath) -> bool:
 
 
 def _sorted_out(folder: Path, deep: bool) -> tuple[list[Path], int]:
-    """The pictures in a folder, and how many other files it has; raises if there are none."""
+    """The pictures in a folder, and how many other files it has; a folder needs a picture."""
     entries = folder.rglob("*") if deep else folder.iterdir()
     shown = sorted(path for path in entries if not is_hidden(path.relative_to(folder)))
     files = [path for path in shown if not path.is_dir()]

@@ -188,7 +188,7 @@ class Lock:
     ) -> list[Verdict]:
         """Whether each picture carries its message under one of the keys.
 
-        ``thorough`` does the same work for every verdict, so that timing does not reveal it.
+        ``thorough`` takes the same steps for every verdict, so that timing reveals little.
         """
         return [
             self._verify(_Seen(row, decoded[row], descriptions[row], looks, thorough), message)
@@ -376,7 +376,7 @@ class Lock:
         return Identification(None, self._rejected(NEARLY_EMPTY)) if faint else answer
 
     def _nearest(self, seen: _Seen, book: MessageBook) -> Identification:
-        """The message that fits the whole picture best; every message takes the same work."""
+        """The message that fits the whole picture best; every message takes the same steps."""
         found: list[tuple[Reading, Any]] = []
         for key in self.keys:
             rows: Sequence[int] = range(len(book))

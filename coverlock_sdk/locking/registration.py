@@ -190,7 +190,7 @@ def families(aspect: float = 1.0) -> tuple[Family, ...]:
 
 LEFT, LEFT_TURNED = 2, 1
 """How many frames, unturned and turned, are compared in all bands. The numbers are fixed, so that
-timing does not show what was found."""
+timing shows little of what was found."""
 
 
 @dataclass(frozen=True)

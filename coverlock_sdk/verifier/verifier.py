@@ -139,7 +139,8 @@ class Verifier(PictureVerifier):
     def judge(self, picture: Any, message: Any) -> Verdict:
         """The verdict on one picture, not yet reported to listeners.
 
-        Every verdict takes the same work, so that timing tells a caller nothing.
+        Every verdict tries the same keys, salts and frames, so its timing says little about how
+        close a rejected picture came.
         """
         given = Given(picture, self.max_pixels)
         [verdict] = self.lock.verify(
@@ -150,7 +151,7 @@ class Verifier(PictureVerifier):
     def recognise(self, picture: Any, book: MessageBook) -> Identification:
         """Which message of a book one picture carries, not yet reported to listeners.
 
-        Every answer takes the same work, as in ``judge``.
+        Every answer takes the same steps, as in ``judge``.
         """
         given = Given(picture, self.max_pixels)
         [answer] = self.lock.identify(*self._logits(given), book, Looks(self, given), thorough=True)

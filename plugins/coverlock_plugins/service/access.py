@@ -151,7 +151,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left; raises ``TimeoutError`` if there are none."""
+        """Seconds until the deadline; a ``TimeoutError`` once it has passed."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
