@@ -19,7 +19,7 @@ from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import parse_setting
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.verdict import Floors
 from coverlock_sdk.plugin_manager import plugin_manager
 
 LOCK = "coverlock"

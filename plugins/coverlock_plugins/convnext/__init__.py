@@ -21,7 +21,7 @@ from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import stacked_views
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, NoDefense
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.statistics import Rule
 from coverlock_sdk.models.assets import cache_folder
 from coverlock_sdk.plugin_calls import working_size
 

@@ -24,7 +24,7 @@ from coverlock_sdk.images.picture import LUMA
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR, CoverLock
 from coverlock_sdk.locking.embedding import ROUNDS
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.statistics import Rule
 
 SIDE, BLOCK = 256, 32
 GRID = SIDE // BLOCK
