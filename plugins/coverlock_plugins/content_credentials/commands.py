@@ -23,7 +23,7 @@ from coverlock_sdk.cli.options import (
 )
 from coverlock_sdk.cli.output import process
 from coverlock_sdk.images.codecs import write_file
-from coverlock_sdk.images.folders import Found, Source, make_writable, output_paths, search
+from coverlock_sdk.images.folders import FoundPictures, Source, make_writable, output_paths, search
 
 SIGNED = {"path": "signed picture", "serial": "serial", "manifest": "manifest", "psnr": "PSNR dB"}
 RESOLVED = {
@@ -93,7 +93,7 @@ def sign(
         serial = kept.registry.issue(identifier, str(source.path))
         return {"accepted": True, **asdict(signer.sign(source.path, targets[source], serial))}
 
-    process(Found(list(targets), found.skipped), work, SIGNED, as_json)
+    process(FoundPictures(list(targets), found.skipped), work, SIGNED, as_json)
 
 
 @c2pa.command(epilog=EXIT_CODES)
