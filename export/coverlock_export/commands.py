@@ -108,7 +108,8 @@ def export(
     "--precision",
     "precisions",
     multiple=True,
-    help="Precision to build; all by default. Repeatable.",
+    show_default="all in the bundle",
+    help="Precision to build. Repeatable.",
 )
 @click.option(
     "--batches",

@@ -32,7 +32,9 @@ from coverlock_sdk.errors import needs
 @registry_option
 @runtime_option
 @trust_option
-@click.option("--workers", type=click.IntRange(1), help="Number of actors.")
+@click.option(
+    "--workers", type=click.IntRange(1), show_default="one per core", help="Number of actors."
+)
 @click.option(
     "--root",
     "roots",
