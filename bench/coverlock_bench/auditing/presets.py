@@ -177,7 +177,7 @@ plan_options = together(
         "attacks",
         multiple=True,
         show_default="those of the preset",
-        help=SETTINGS,
+        help=f"Attack{SETTINGS}",
     ),
     click.option(
         "-d",

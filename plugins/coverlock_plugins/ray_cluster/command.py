@@ -33,7 +33,7 @@ from coverlock_sdk.errors import needs
 @runtime_option
 @trust_option
 @click.option(
-    "--workers", type=click.IntRange(1), show_default="one per core", help="Number of actors."
+    "--workers", type=click.IntRange(1), show_default="all cores but one", help="Number of actors."
 )
 @click.option(
     "--root",
