@@ -28,7 +28,7 @@ def test_a_walker_who_may_be_rejected_often_finds_the_smallest_change(share):
 def test_rejections_are_what_a_walker_pays():
     reached = study.walk(half_space, START, 0.5, seed=0)
     assert min(norm for spent, norm in reached if spent <= 20) > 1.5
-    service = study.Service(lambda change: False, most=3)
+    service = study.CountingService(lambda change: False, most=3)
     assert not service(START)
     assert not service(START)
     with pytest.raises(study.RejectedTooOftenError):
