@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from coverlock_sdk.hookspecs import hookimpl
+from coverlock_sdk import hookimpl
 
 
 @hookimpl

@@ -17,13 +17,12 @@ from coverlock_bench.measurement import images_option, watermark_option
 from coverlock_bench.photos import Picture8, find_photos, load_squares
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.trial import TRANSPLANT, forge
-from coverlock_sdk import CoverLock, Key, NoDefense, Verdict
+from coverlock_sdk import CoverLock, Key, LockedWatermark, NoDefense, Verdict
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.cli.output import answer_table
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.codecs import save_image
 from coverlock_sdk.locking.keys import KEY_BYTES
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.locking.verdict import CHANCE
 from coverlock_sdk.progress import progress
 

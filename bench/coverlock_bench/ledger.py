@@ -23,10 +23,9 @@ import click
 import numpy as np
 
 from coverlock_bench.photos import to_float
-from coverlock_sdk import Key, ProtectedWatermark, Watermark
+from coverlock_sdk import CoverLockError, Key, LockedWatermark, ProtectedWatermark, Watermark
 from coverlock_sdk.cli import INTERRUPTED
-from coverlock_sdk.errors import CoverLockError, WeakMarkWarning
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.errors import WeakMarkWarning
 from coverlock_sdk.plugin_calls import decode, embed, working_size
 from coverlock_sdk.progress import progress
 from coverlock_sdk.testing import natural_pictures

@@ -8,6 +8,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from coverlock_sdk import (
+    CoverLockError,
     Defense,
     Key,
     Watermark,
@@ -17,9 +18,8 @@ from coverlock_sdk import (
 )
 from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import AnyAttack
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.loading import parse_setting
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.verdict import Floors
 from coverlock_sdk.plugin_manager import plugin_manager
 
 LOCK = "coverlock"

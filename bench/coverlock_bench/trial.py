@@ -14,13 +14,19 @@ import numpy as np
 
 from coverlock_bench.attacks.ground_truth import GroundTruthResidual
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
-from coverlock_sdk import NetworkAttack, OracleAttack, ProtectedWatermark, Verdict, Watermark
+from coverlock_sdk import (
+    LockedWatermark,
+    NetworkAttack,
+    OracleAttack,
+    ProtectedWatermark,
+    Verdict,
+    Watermark,
+)
 from coverlock_sdk.arrays import Bits, Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.errors import PluginError, WeakMarkWarning
 from coverlock_sdk.frames import WHOLE
 from coverlock_sdk.images.distortions import Distortion
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 CLEAN = "clean"
 TRANSPLANT = GroundTruthResidual(sources=1)

@@ -30,7 +30,7 @@ from coverlock_sdk.hashing.views import OPPONENT, SIDE, tapered_cosines
 from coverlock_sdk.images.resampling import resample, resample_matrix
 from coverlock_sdk.locking.bound import agreement, passing, spectra
 from coverlock_sdk.locking.hardening import MARGIN
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.verdict import Floors
 
 PARTS = 4
 """Parts of a change's energy that are dealt to the bands."""

@@ -46,10 +46,10 @@ from coverlock_sdk import ImageHash, load_hash
 from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.locking.code_maps import SALTS, CodeMap, Rotation, code_map
 from coverlock_sdk.locking.hardening import MARGIN, MOST_COST
 from coverlock_sdk.locking.keys import Key
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.secret_rotations import SALTS, CodeMap, SecretRotation, code_map
+from coverlock_sdk.locking.verdict import Floors
 from experiments.kept_rows import kept_rows
 
 UNSEEN = 300
@@ -471,7 +471,7 @@ class Study:
         if salts == SALTS:
             return code_map(self.key, name, bits, self.bands)
         rotations = tuple(
-            Rotation.of(self.key, f"{band}/{name}", size, salts)
+            SecretRotation.of(self.key, f"{band}/{name}", size, salts)
             for band, size in enumerate(self.bands)
         )
         pads = self.rng.integers(2, size=(salts, bits), dtype=np.uint8)

@@ -27,9 +27,10 @@ from coverlock_sdk.arrays import Floats
 from coverlock_sdk.frames import WHOLE
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.loading import load_watermark
-from coverlock_sdk.locking.code_maps import LongCode
 from coverlock_sdk.locking.readings import Reading
 from coverlock_sdk.locking.registry import LEAST_LIKENESS
+from coverlock_sdk.locking.secret_rotations import LongCode
+from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.progress import progress
 from experiments.forger_edits import code_of
 from experiments.forgers import SIDE, Released, Vendor
@@ -133,7 +134,7 @@ def judged(
         seen = moved @ directions
         bits = lock.code_of(seen, terms, salt) ^ terms.message
         reading = Reading.of(odds, seen, bits, code, terms.key, WHOLE, tries)
-        if not lock._verdict(reading, 1).accepted:
+        if not Verdict.on(reading, lock.fpr, lock.rule, lock.floors, 1):
             return False
         return not remembered or bool(long.likeness(moved[None], record).min() >= LEAST_LIKENESS)
 

@@ -40,9 +40,9 @@ from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.resampling import resample_matrix
-from coverlock_sdk.locking.code_maps import code_map
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
+from coverlock_sdk.locking.secret_rotations import code_map
 from coverlock_sdk.plugin_calls import hash_logits, working_size
 
 BUDGETS = (40.0, 34.0, 28.0)

@@ -3,7 +3,7 @@
 A picture is described by inner products with tapered cosines in the coordinates of the *original*
 frame. For a part of that frame they are taken over what is left of it, so a crop hardly moves them.
 Each band is whitened by a matrix that was computed, not trained: the inverse root of how photos
-vary plus what distortions do. Nothing here is secret; a key rotates the result (``code_maps``).
+vary plus what distortions do. Nothing here is secret; a key rotates the result (``locking``).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.hashing.views import SIDE
-from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors
+from coverlock_sdk.locking.verdict import DEFAULT_FLOORS, Floors
 
 SHARES = 8
 """Steps in which a forger's budget is split between bands. More steps are slower and tighter."""

@@ -15,9 +15,9 @@ from coverlock_sdk.locking.embedding import ROUNDS, Binder
 from coverlock_sdk.locking.keys import as_keyring
 from coverlock_sdk.locking.lock import Lock
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors
 from coverlock_sdk.locking.registry import Registry, as_registry
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.statistics import Rule
+from coverlock_sdk.locking.verdict import DEFAULT_FLOORS, Floors
 from coverlock_sdk.plugin_calls import Networks
 
 DEFAULT_FPR = 1e-6

@@ -19,13 +19,13 @@ from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.errors import CoverLockError, MessageError
 from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.hashing.views import View, rows_of
-from coverlock_sdk.locking.code_maps import CodeMap, code_map, split_bands
 from coverlock_sdk.locking.identification import Identification, MessageBook, as_bits
 from coverlock_sdk.locking.keys import Key, Keyring, codeword, require_text
-from coverlock_sdk.locking.readings import DEFAULT_FLOORS, Floors, Reading
+from coverlock_sdk.locking.readings import Reading
 from coverlock_sdk.locking.registration import WHOLE_WEIGHT, PayloadTarget, Placed, Search
-from coverlock_sdk.locking.statistics import check_fpr, corrected
-from coverlock_sdk.locking.verdict import RULES, Rule, Verdict
+from coverlock_sdk.locking.secret_rotations import CodeMap, code_map, split_bands
+from coverlock_sdk.locking.statistics import RULES, Rule, check_fpr
+from coverlock_sdk.locking.verdict import DEFAULT_FLOORS, Floors, Verdict
 
 if TYPE_CHECKING:
     from coverlock_sdk.locking.picture_verifier import Looks
@@ -388,7 +388,7 @@ class Lock:
                 readings = self._read(seen, self.terms(book.messages[row], key))
                 found += [(reading, book.labels[row]) for reading in readings]
         comparisons = len(book) * len(self.keys)
-        best, label = min(found, key=lambda each: self._p_value(each[0], comparisons))
+        best, label = min(found, key=lambda each: each[0].corrected(self.rule, comparisons))
         verdict = self._judged([best], comparisons)
         return Identification(label if verdict else None, verdict)
 
@@ -415,9 +415,6 @@ class Lock:
 
     # Judging
 
-    def _p_value(self, reading: Reading, comparisons: float) -> float:
-        return corrected(reading.p_value(self.rule), comparisons * reading.tries)
-
     def _judged(self, readings: Sequence[Reading], comparisons: int) -> Verdict:
         """The first verdict that accepts, or else the one with the lowest p-value.
 
@@ -425,33 +422,11 @@ class Lock:
         """
         verdicts: list[Verdict] = []
         for reading in readings:
-            verdicts.append(self._verdict(reading, comparisons))
-            if verdicts[-1]:
-                return verdicts[-1]
+            verdict = Verdict.on(reading, self.fpr, self.rule, self.floors, comparisons)
+            if verdict:
+                return verdict
+            verdicts.append(verdict)
         return min(verdicts, key=lambda verdict: verdict.p_value)
-
-    def _verdict(self, reading: Reading, comparisons: int) -> Verdict:
-        p_value = self._p_value(reading, comparisons)
-        agreement, floor = self.floors.tightest(reading, self.rule)
-        likeness = reading.likeness
-        accepted = p_value <= self.fpr and agreement >= floor
-        reason = None
-        if accepted and likeness is not None and not likeness.accepted:
-            accepted, reason = False, "it is not the picture that the registry remembers"
-        return Verdict(
-            accepted=accepted,
-            p_value=p_value,
-            matches=int(reading.matches.sum()),
-            bits=self.bits,
-            fpr=self.fpr,
-            rule=self.rule,
-            agreement=agreement,
-            floor=floor,
-            likeness=None if likeness is None else likeness.least,
-            frame=reading.frame if accepted else None,
-            key_id=reading.key.id if accepted and reading.key else None,
-            reason=reason,
-        )
 
     def _rejected(self, reason: str) -> Verdict:
         return Verdict(False, 1.0, 0, self.bits, self.fpr, self.rule, reason=reason)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from coverlock_sdk.arrays import Floats, Logits
 from coverlock_sdk.frames import Frame, straightened
 from coverlock_sdk.hashing.views import Frames, View, rows_of
-from coverlock_sdk.locking.code_maps import CodeMap, split_bands
+from coverlock_sdk.locking.secret_rotations import CodeMap, split_bands
 from coverlock_sdk.threads import one_thread
 
 STEP = 0.004

@@ -24,9 +24,9 @@ from coverlock_sdk.errors import RegistryError
 from coverlock_sdk.files import make_private
 from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.hashing.views import View
-from coverlock_sdk.locking.code_maps import LongCode, split_bands
 from coverlock_sdk.locking.keys import Key, require_text
 from coverlock_sdk.locking.registration import Search
+from coverlock_sdk.locking.secret_rotations import LongCode, split_bands
 
 LEAST_LIKENESS = 0.88
 """The share of each band of the long code that must agree: a cosine of about 0.93."""

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from coverlock_sdk.errors import MessageError
+
+Rule = Literal["hard", "soft"]
+RULES: tuple[Rule, ...] = get_args(Rule)
 
 MAX_WEIGHT = 64
 

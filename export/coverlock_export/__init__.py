@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from coverlock_sdk.hookspecs import hookimpl
+from coverlock_sdk import hookimpl
 
 
 @hookimpl

@@ -19,6 +19,7 @@ from torch import nn
 from coverlock_export.graphs import OPSET, Embedding, Verification, export_graph, serialise
 from coverlock_export.parity import Run, Trial, hold_to_limits, measured_parity
 from coverlock_export.precision import to_fp16, to_int8
+from coverlock_sdk import CoverLockError, ImageHash, LockedWatermark, Watermark
 from coverlock_sdk.arrays import Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import (
     INPUT,
@@ -31,10 +32,8 @@ from coverlock_sdk.bundles.bundle import (
     seal,
 )
 from coverlock_sdk.bundles.bundle_lock import digest_of, pinned_plugin
-from coverlock_sdk.contract import ImageHash, Watermark
-from coverlock_sdk.errors import BundleError, CoverLockError, PluginError
+from coverlock_sdk.errors import BundleError, PluginError
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import embed
 from coverlock_sdk.progress import progress, working
 from coverlock_sdk.verifier.onnx_runtime import cpu_session

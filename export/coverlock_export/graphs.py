@@ -16,7 +16,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.images.resampling import resample_matrix
 
 

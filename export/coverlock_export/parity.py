@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk import LockedWatermark, Settings, Verifier
 from coverlock_sdk.arrays import Bits, Descriptions, Logits, Pixels
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.images.conversion import read
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import working_size
 from coverlock_sdk.progress import progress
-from coverlock_sdk.verifier.verifier import Settings, Verifier
 
 Run = Callable[[Pixels], tuple[Logits, Descriptions]]
 

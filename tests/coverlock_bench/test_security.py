@@ -12,7 +12,7 @@ from coverlock_bench.trial import judge, mark
 from coverlock_sdk import CoverLock, Watermark
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.errors import CoverLockError, MissingModelError
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.verdict import Floors
 from coverlock_sdk.plugin_manager import plugin_manager
 from tests.conftest import plugin_of
 

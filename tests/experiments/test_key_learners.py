@@ -3,9 +3,9 @@ import pytest
 
 from coverlock_sdk import ImageHash
 from coverlock_sdk.hashing.octave import OctaveCode
-from coverlock_sdk.locking.code_maps import CodeMap, Rotation, code_map
 from coverlock_sdk.locking.hardening import Wanted, least_change
 from coverlock_sdk.locking.keys import Key
+from coverlock_sdk.locking.secret_rotations import CodeMap, SecretRotation, code_map
 from coverlock_sdk.testing import natural_pictures
 from experiments import key_learners as learners
 
@@ -23,7 +23,9 @@ def rng():
 @pytest.fixture(scope="module")
 def small_map(rng):
     """Three salts over forty dimensions: small enough to be learned in no time."""
-    rotations = tuple(Rotation.of(KEY, f"{band}/small", size, 3) for band, size in enumerate(BANDS))
+    rotations = tuple(
+        SecretRotation.of(KEY, f"{band}/small", size, 3) for band, size in enumerate(BANDS)
+    )
     return CodeMap(rotations, rng.integers(2, size=(3, 32), dtype=np.uint8), BANDS)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from coverlock_sdk.hookspecs import hookimpl
+from coverlock_sdk import hookimpl
 
 
 @hookimpl

@@ -10,10 +10,10 @@ from coverlock_sdk.calibration import MAX_CONFIDENCE
 from coverlock_sdk.frames import Frame
 from coverlock_sdk.hashing import octave, views
 from coverlock_sdk.hashing.octave import OctaveCode
-from coverlock_sdk.locking import readings, registration
-from coverlock_sdk.locking.code_maps import code_map
+from coverlock_sdk.locking import registration, verdict
 from coverlock_sdk.locking.keys import PUBLIC_SECRET
 from coverlock_sdk.locking.lock import FAINT, PROMISING, Lock
+from coverlock_sdk.locking.secret_rotations import code_map
 from coverlock_sdk.locking.statistics import MAX_WEIGHT
 
 OCTAVE = {
@@ -47,7 +47,7 @@ def lock_settings(lock: Lock) -> dict[str, Any]:
             "odds": floors.odds,
             "bandForger": floors.band_forger,
             "bandOdds": [floors.odds_in_band(count) for count in counts],
-            "steps": readings.STEPS,
+            "steps": verdict.STEPS,
         },
         "octave": OCTAVE if isinstance(lock.hash, OctaveCode) else None,
         "registration": registration_settings(),

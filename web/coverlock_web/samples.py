@@ -8,9 +8,8 @@ from typing import Any
 
 from PIL import Image
 
+from coverlock_sdk import LockedWatermark, NoDefense
 from coverlock_sdk.images.codecs import encode_image, load_image
-from coverlock_sdk.locking.coverlock import NoDefense
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 IDENTIFIER = "acme-photos"
 """What the samples are marked for."""

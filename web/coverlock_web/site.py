@@ -12,12 +12,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from coverlock_sdk import LockedWatermark
 from coverlock_sdk.bundles.bundle import MANIFEST, OUTPUTS, Bundle
 from coverlock_sdk.bundles.bundle_lock import bundle_lock
 from coverlock_sdk.errors import BundleError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.locking.lock import Lock
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_web.inlining import inlined, source
 from coverlock_web.lock_settings import lock_numbers, lock_settings
 from coverlock_web.runtime import BINARY, MODULE, RUNTIME, VERSION

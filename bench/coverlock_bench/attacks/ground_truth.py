@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from coverlock_sdk import OracleAttack
+from coverlock_sdk import CoverLockError, OracleAttack
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import CoverLockError
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
-from coverlock_sdk import NetworkAttack, NoDefense, Watermark, wrap
+from coverlock_sdk import LockedWatermark, NetworkAttack, NoDefense, Watermark, wrap
 from coverlock_sdk.arrays import Bits, Images
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 ANY_FPR = 0.5
 """The attacker marks and reads; the vendor verifies."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.resampling import resample
 
 

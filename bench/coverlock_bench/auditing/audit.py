@@ -19,8 +19,8 @@ from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import FOLDER
 from coverlock_bench.results import result_document, write_document
 from coverlock_bench.settings import named_watermark
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.cli.options import json_option
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.images.codecs import write_file
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.plugin_calls import working_size

@@ -10,11 +10,11 @@ import numpy as np
 from coverlock_bench.auditing.trials import Division, Trials
 from coverlock_bench.ledger import NotMeasuredError
 from coverlock_bench.photos import Picture8
+from coverlock_sdk import LockedWatermark
 from coverlock_sdk.arrays import Logits
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.locking.bound import additive_bound
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 DECIBELS = 34.0
 """PSNR of a change that hardly anybody sees."""

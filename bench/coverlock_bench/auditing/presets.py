@@ -10,9 +10,9 @@ import click
 
 from coverlock_bench.attacks.reembedding import AGAINST_LOCKS
 from coverlock_bench.settings import KEYLESS, LOCK, Setting
+from coverlock_sdk import load_distortion
 from coverlock_sdk.cli.options import together
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
-from coverlock_sdk.loading import load_distortion
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.plugin_manager import BUILTIN, plugin_manager
 

@@ -19,12 +19,8 @@ from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import Measured, images_option, measurement, work_option
 from coverlock_bench.settings import named_watermark
 from coverlock_bench.tables import Columns, Row, Table, value_at
-from coverlock_sdk.errors import (
-    CorruptModelError,
-    CoverLockError,
-    MissingModelError,
-    UnknownNameError,
-)
+from coverlock_sdk import CoverLockError
+from coverlock_sdk.errors import CorruptModelError, MissingModelError, UnknownNameError
 from coverlock_sdk.plugin_manager import plugin_manager
 
 Figures = dict[str, Any]

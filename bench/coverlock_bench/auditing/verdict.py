@@ -20,8 +20,7 @@ from coverlock_bench.rt import rt_of
 from coverlock_bench.settings import KEYLESS, LOCK
 from coverlock_bench.tables import value_at
 from coverlock_bench.trial import CLEAN
-from coverlock_sdk import NetworkAttack, OracleAttack
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk import CoverLockError, NetworkAttack, OracleAttack
 from coverlock_sdk.images.distortions import EVALUATION
 from coverlock_sdk.plugin_manager import plugin_manager
 

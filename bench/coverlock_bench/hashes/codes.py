@@ -20,9 +20,9 @@ from coverlock_sdk.frames import WHOLE, Frame
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, HARDER, Crop, Distortion, Rotation
 from coverlock_sdk.images.picture import stacked_views
-from coverlock_sdk.locking.code_maps import code_map
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.lock import MOST_BITS
+from coverlock_sdk.locking.secret_rotations import code_map
 from coverlock_sdk.locking.statistics import hard_threshold
 from coverlock_sdk.plugin_calls import describe
 

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from coverlock_bench.latency.subjects import MESSAGE, Subject
-from coverlock_sdk import Verifier
+from coverlock_sdk import Embedder, Settings, Verifier
 from coverlock_sdk.arrays import Pixels
 from coverlock_sdk.bundles.signing import ANYONE
-from coverlock_sdk.embedder import Embedder
 from coverlock_sdk.errors import RuntimeUnavailableError
 from coverlock_sdk.images.codecs import load_image
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.verifier.runtimes import RUNTIMES
-from coverlock_sdk.verifier.verifier import Settings
 
 REFERENCE = ("torch", "fp32")
 """The baseline of every comparison."""

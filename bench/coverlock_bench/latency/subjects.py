@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from coverlock_sdk import Keyring, LockedWatermark, wrap
 from coverlock_sdk.arrays import Logits, Pixels
 from coverlock_sdk.bundles.bundle import Bundle
-from coverlock_sdk.locking.coverlock import wrap
-from coverlock_sdk.locking.keys import Keyring
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.plugin_calls import fixed_size
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from coverlock_bench.latency.cases import Case
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.arrays import Floats
-from coverlock_sdk.errors import CoverLockError
 
 
 class Turns:

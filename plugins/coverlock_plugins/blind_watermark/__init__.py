@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_plugins.blind_watermark.blocks import AllBlocks
+from coverlock_sdk import Calibration, Watermark, hookimpl
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import PictureError, needs
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.hookspecs import Register
 
 Votes = npt.NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coverlock_sdk.errors import CoverLockError
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk import CoverLockError, hookimpl
+from coverlock_sdk.hookspecs import Register
 
 if TYPE_CHECKING:
     import click

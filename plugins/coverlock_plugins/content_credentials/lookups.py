@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coverlock_plugins.content_credentials.repository import Look, ManifestRepository
+from coverlock_sdk import ImageHash
 from coverlock_sdk.arrays import Bits
-from coverlock_sdk.contract import ImageHash
 from coverlock_sdk.locking.statistics import corrected, hard_p_value
 
 TOLERANCE = 0.25

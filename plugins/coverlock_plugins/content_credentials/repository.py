@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple
 
 from coverlock_plugins.content_credentials import ProvenanceError
 from coverlock_plugins.content_credentials.soft_bindings import SoftBindings
+from coverlock_sdk import Registry
 from coverlock_sdk.documents import read_file
 from coverlock_sdk.files import make_private, write_atomically
-from coverlock_sdk.locking.registry import Registry
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS manifests (

@@ -41,9 +41,7 @@ from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.scaling.job import MOST_FILE_BYTES
 
 if TYPE_CHECKING:
-    from coverlock_sdk.contract import ImageHash
-    from coverlock_sdk.locking.picture_verifier import PictureVerifier
-    from coverlock_sdk.locking.verdict import Verdict
+    from coverlock_sdk import ImageHash, PictureVerifier, Verdict
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from coverlock_sdk.images.codecs import write_file
 
 if TYPE_CHECKING:
     from coverlock_plugins.content_credentials.credentials import Credentials
-    from coverlock_sdk.locking.locked_watermark import LockedWatermark
+    from coverlock_sdk import LockedWatermark
 
 
 @dataclass(frozen=True)

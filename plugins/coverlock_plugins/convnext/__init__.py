@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from coverlock_sdk.contract import Defense, ProtectedWatermark, Watermark
-from coverlock_sdk.errors import CoverLockError, MissingModelError, needs
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk import (
+    CoverLockError,
+    Defense,
+    LockedWatermark,
+    NoDefense,
+    ProtectedWatermark,
+    Watermark,
+    hookimpl,
+)
+from coverlock_sdk.errors import MissingModelError, needs
+from coverlock_sdk.hookspecs import Register
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.picture import stacked_views
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, NoDefense
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
+from coverlock_sdk.locking.statistics import Rule
 from coverlock_sdk.models.assets import cache_folder
 from coverlock_sdk.plugin_calls import working_size
 

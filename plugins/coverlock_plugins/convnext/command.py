@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from coverlock_plugins.convnext import install_filter
+from coverlock_sdk import load_watermark
 from coverlock_sdk.errors import needs
-from coverlock_sdk.loading import load_watermark
 from coverlock_sdk.progress import step_progress
 from coverlock_training.options import training_options
 

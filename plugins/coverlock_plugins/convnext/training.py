@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from coverlock_plugins.convnext.classifier import Classifier, Scores, scores
+from coverlock_sdk import CoverLockError, Watermark
 from coverlock_sdk.arrays import Images
-from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError, PictureError
+from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import draw_training_distortion
 from coverlock_sdk.images.folders import HELD_OUT, split

@@ -6,7 +6,8 @@ from functools import partial
 
 from coverlock_plugins.dinov2.hash import VARIANTS, Dinov2Hash
 from coverlock_plugins.dinov2.sources import Dinov2Weights, import_file
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk import hookimpl
+from coverlock_sdk.hookspecs import Register
 
 
 @hookimpl

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coverlock_sdk import Calibration, CoverLockError, ImageHash
 from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.contract import Differentiable, Gradient, ImageHash
+from coverlock_sdk.contract import Differentiable, Gradient
 from coverlock_sdk.documents import DocumentError, parsed, read_file
-from coverlock_sdk.errors import CorruptModelError, CoverLockError, MissingModelError, needs
+from coverlock_sdk.errors import CorruptModelError, MissingModelError, needs
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.models.assets import cache_folder, require_recorded, writing_to
 

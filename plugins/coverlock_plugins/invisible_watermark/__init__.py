@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from coverlock_sdk import Calibration, Watermark, hookimpl
 from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import PictureError, needs
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.hookspecs import Register
 
 LEAST_PIXELS = 256 * 256
 """The library refuses pictures with fewer."""

@@ -16,15 +16,21 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from coverlock_sdk import (
+    Calibration,
+    CoverLock,
+    Defense,
+    ImageHash,
+    LockedWatermark,
+    Watermark,
+    hookimpl,
+)
 from coverlock_sdk.arrays import Images, Logits
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.contract import Defense, ImageHash, Watermark
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.hookspecs import Register
 from coverlock_sdk.images.picture import LUMA
-from coverlock_sdk.locking.coverlock import DEFAULT_FPR, CoverLock
+from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.embedding import ROUNDS
-from coverlock_sdk.locking.locked_watermark import LockedWatermark
-from coverlock_sdk.locking.verdict import Rule
+from coverlock_sdk.locking.statistics import Rule
 
 SIDE, BLOCK = 256, 32
 GRID = SIDE // BLOCK

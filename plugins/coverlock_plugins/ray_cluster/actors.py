@@ -22,7 +22,7 @@ import ray
 
 from coverlock_plugins.ray_cluster.inputs import Shard, find_shards
 from coverlock_plugins.ray_cluster.results import WRITERS, Results, terms
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.scaling.job import Row, VerificationJob
 from coverlock_sdk.verifier.audit_log import AuditLog
 

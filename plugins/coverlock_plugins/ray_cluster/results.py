@@ -18,9 +18,9 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from coverlock_plugins.ray_cluster.inputs import asked_again, content_of, local_path, resolved
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.bundles.bundle import MANIFEST, Bundle
 from coverlock_sdk.documents import DocumentError, parsed
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.frames import Frame
 from coverlock_sdk.locking.lock import Lock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coverlock_sdk.hookspecs import hookimpl
+from coverlock_sdk import hookimpl
 
 if TYPE_CHECKING:
     import click

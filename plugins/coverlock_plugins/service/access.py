@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.documents import DocumentError, parsed, read_file
-from coverlock_sdk.errors import CoverLockError
 from coverlock_sdk.files import write_atomically
 from coverlock_sdk.images.picture import MOST_PIXELS
 

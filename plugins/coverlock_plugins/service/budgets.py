@@ -23,7 +23,7 @@ from limits.storage import storage_from_string
 
 from coverlock_plugins.service.access import Caller
 from coverlock_plugins.service.refusals import RefusalError
-from coverlock_sdk.errors import CoverLockError
+from coverlock_sdk import CoverLockError
 
 DAYS = 30
 SLOTS = 65_536

@@ -13,6 +13,7 @@ import msgspec
 
 from coverlock_plugins.service.access import SCOPES, Callers, Limits, Scope, add_token
 from coverlock_plugins.service.deployment import Deployment
+from coverlock_sdk import CoverLockError, Embedder, Registry, Settings, Verifier
 from coverlock_sdk.addresses import is_loopback
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.cli.options import (
@@ -26,14 +27,11 @@ from coverlock_sdk.cli.options import (
     runtime_option,
     trust_option,
 )
-from coverlock_sdk.embedder import Embedder
-from coverlock_sdk.errors import CoverLockError, needs
+from coverlock_sdk.errors import needs
 from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.locking.identification import read_identifiers
-from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.plugin_manager import plugin_manager
 from coverlock_sdk.verifier.runtimes import AUTO
-from coverlock_sdk.verifier.verifier import Settings, Verifier
 
 
 def _chosen_address(context: click.Context, option: click.Parameter, given: str) -> tuple[str, int]:

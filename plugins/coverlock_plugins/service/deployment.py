@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PIL import Image
 
 from coverlock_plugins.service.access import Callers
-from coverlock_sdk.embedder import Embedder
+from coverlock_sdk import Embedder, Registry, Verdict, Verifier
 from coverlock_sdk.images.isolation import DecodingPool
 from coverlock_sdk.images.picture import Picture
 from coverlock_sdk.locking.identification import MessageBook
-from coverlock_sdk.locking.registry import Registry
-from coverlock_sdk.locking.verdict import Verdict
-from coverlock_sdk.verifier.verifier import Verifier
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

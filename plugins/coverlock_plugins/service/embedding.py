@@ -17,11 +17,11 @@ from coverlock_plugins.service.access import Deadline
 from coverlock_plugins.service.deployment import Deployment
 from coverlock_plugins.service.refusals import REFUSALS, RefusalError
 from coverlock_plugins.service.service import BODY, Identifier, Service, Upload
+from coverlock_sdk import Marked
 from coverlock_sdk.errors import PictureError
 from coverlock_sdk.images.conversion import Given
 from coverlock_sdk.images.folders import FORMATS, KEEP
 from coverlock_sdk.images.isolation import Turns
-from coverlock_sdk.locking.embedding import Marked
 
 KEPT = {"JPEG": "jpg", "MPO": "jpg", "WEBP": "webp", "TIFF": "tiff", "AVIF": "avif"}
 """Formats that marked pictures keep; all others become PNG."""

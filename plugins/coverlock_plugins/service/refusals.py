@@ -13,7 +13,8 @@ from limits.errors import StorageError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
+from coverlock_sdk import CoverLockError
+from coverlock_sdk.errors import MessageError, OverloadedError, PictureError
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,8 @@ from coverlock_plugins.service.embedding import embedding_routes
 from coverlock_plugins.service.observing import Observed
 from coverlock_plugins.service.refusals import REFUSALS, RefusalError, answer_errors
 from coverlock_plugins.service.service import BODY, Identifier, Service, Upload
-from coverlock_sdk.errors import CoverLockError, LossyFormatWarning, needs
+from coverlock_sdk import CoverLockError
+from coverlock_sdk.errors import LossyFormatWarning, needs
 from coverlock_sdk.images.conversion import Given
 
 TRACES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")

@@ -32,10 +32,10 @@ from coverlock_plugins.service.budgets import Budgets
 from coverlock_plugins.service.deployment import Deployment, Readiness
 from coverlock_plugins.service.observing import Metrics
 from coverlock_plugins.service.refusals import RefusalError
-from coverlock_sdk.errors import CoverLockError, MessageError, OverloadedError, PictureError
+from coverlock_sdk import CoverLockError, Verifier
+from coverlock_sdk.errors import MessageError, OverloadedError, PictureError
 from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
 from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.verifier.verifier import Verifier
 
 logger = logging.getLogger(__name__)
 

@@ -22,11 +22,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from coverlock_plugins.steganogan import legacy, network
+from coverlock_sdk import Calibration, Watermark, hookimpl
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, needs
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.hookspecs import Register
 from coverlock_sdk.models.assets import Asset
 
 if TYPE_CHECKING:

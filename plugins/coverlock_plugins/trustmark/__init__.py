@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from coverlock_plugins.onnx_graphs import PublishedGraphs, Signature
+from coverlock_sdk import Watermark, hookimpl
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.contract import Watermark
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.hookspecs import Register
 from coverlock_sdk.images.resampling import resample
 from coverlock_sdk.models.assets import PublishedFile
 

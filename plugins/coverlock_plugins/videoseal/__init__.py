@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from coverlock_sdk import Watermark, hookimpl
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.contract import Watermark
 from coverlock_sdk.errors import CorruptModelError, needs
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.hookspecs import Register
 from coverlock_sdk.models.assets import PublishedFile, PublishedFiles
 
 BITS = 256

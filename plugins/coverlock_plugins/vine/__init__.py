@@ -18,11 +18,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from coverlock_plugins.networks.watermark import card_of, run
+from coverlock_sdk import Calibration, CoverLockError, Watermark, hookimpl
 from coverlock_sdk.arrays import Bits, Images, Logits
-from coverlock_sdk.calibration import Calibration
-from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import CoverLockError, needs
-from coverlock_sdk.hookspecs import Register, hookimpl
+from coverlock_sdk.errors import needs
+from coverlock_sdk.hookspecs import Register
 from coverlock_sdk.models.assets import cache_folder
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.hashing.views import SIDE
 from coverlock_sdk.locking.bound import SHARES, additive_bound, agreement, passing, spectra, splits
-from coverlock_sdk.locking.code_maps import split_bands
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.secret_rotations import split_bands
+from coverlock_sdk.locking.verdict import Floors
 from coverlock_sdk.testing import natural_pictures
 
 

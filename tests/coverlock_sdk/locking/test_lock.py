@@ -24,7 +24,7 @@ from coverlock_sdk.errors import (
 )
 from coverlock_sdk.images.picture import LUMA
 from coverlock_sdk.locking.lock import Lock
-from coverlock_sdk.locking.readings import Floors
+from coverlock_sdk.locking.verdict import Floors
 from tests.conftest import AdditiveMark
 
 RULES = ["hard", "soft"]

@@ -1,5 +1,5 @@
 // From codes of a picture to the numbers whose signs lock a message: the public map of
-// coverlock_sdk/locking/code_maps.py, as one matrix (bits, dimensions) per band.
+// coverlock_sdk/locking/secret_rotations.py, as one matrix (bits, dimensions) per band.
 
 import { product } from "./matrices.js";
 

@@ -1,5 +1,5 @@
 // What one picture shows in one frame, and how closely that must agree:
-// coverlock_sdk/locking/readings.py and calibration.py, for the soft rule.
+// coverlock_sdk/locking/readings.py, verdict.py and calibration.py, for the soft rule.
 
 import { matchedSum, roundHalfEven, softPValue, softTail, softWeights, sum } from "./statistics.js";
 

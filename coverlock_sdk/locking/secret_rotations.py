@@ -38,7 +38,7 @@ SHARPNESS = 1.2
 that training holds out."""
 
 
-class Rotation(NamedTuple):
+class SecretRotation(NamedTuple):
     """The secret rotation of one band, and its turns."""
 
     signs: npt.NDArray[np.float32]  # (rounds, width) of -1 and 1
@@ -47,7 +47,7 @@ class Rotation(NamedTuple):
     places: npt.NDArray[np.int64]  # (width,): the order in which numbers are taken
 
     @classmethod
-    def of(cls, key: Key, context: str, dimensions: int, salts: int) -> Rotation:
+    def of(cls, key: Key, context: str, dimensions: int, salts: int) -> SecretRotation:
         """Derive the rotation from ``key`` for ``context``; the width is the next power of two."""
         width = 1 << (dimensions - 1).bit_length()
         flips = _signs(key, f"signs/{context}", ROUNDS * width).reshape(ROUNDS, width)
@@ -89,7 +89,7 @@ class Rotation(NamedTuple):
 class CodeMap:
     """How one message is locked under one key: rotations, salts and pads."""
 
-    rotations: tuple[Rotation, ...]
+    rotations: tuple[SecretRotation, ...]
     pads: Bits  # (salts, bits)
     bands: tuple[int, ...]
     """Dimensions of each band of the code."""
@@ -159,7 +159,7 @@ def code_map(key: Key | None, context: str, bits: int, bands: tuple[int, ...]) -
         stream = _stream(key, f"pads/{context}", salts * width).reshape(salts, width)
         pads = np.unpackbits(stream, axis=1)[:, :bits]
     rotations = tuple(
-        Rotation.of(key or PUBLIC_KEY, f"{band}/{context}", dimensions, salts)
+        SecretRotation.of(key or PUBLIC_KEY, f"{band}/{context}", dimensions, salts)
         for band, dimensions in enumerate(bands)
     )
     return CodeMap(rotations, pads, bands)
@@ -172,7 +172,7 @@ class LongCode:
     Hardening never uses its directions.
     """
 
-    rotations: tuple[Rotation, ...]
+    rotations: tuple[SecretRotation, ...]
     bands: tuple[int, ...]
     """Dimensions of each band of the code."""
     widths: tuple[int, ...]
@@ -183,7 +183,7 @@ class LongCode:
     def of(cls, key: Key, bands: tuple[int, ...]) -> LongCode:
         """The map of ``key``."""
         rotations = tuple(
-            Rotation.of(key, f"{band}/registry", size, 1) for band, size in enumerate(bands)
+            SecretRotation.of(key, f"{band}/registry", size, 1) for band, size in enumerate(bands)
         )
         return cls(rotations, bands, tuple(len(rotation.places) for rotation in rotations))
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coverlock_sdk import Key
-from coverlock_sdk.locking.code_maps import SALTS, LongCode, code_map
+from coverlock_sdk.locking.secret_rotations import SALTS, LongCode, code_map
 
 BANDS = (192, 320, 512)
 KEY = Key(b"0123456789abcdef0123456789abcdef", id="golden")
