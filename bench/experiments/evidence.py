@@ -70,7 +70,7 @@ PARTS = (
     Part(
         "headline",
         f"{STUDY} headline {SYSTEMS} -d none -d coverlock -d coverlock:registry={{work}}/marked.db "
-        "--groups 40 --images {eval}/coco --work {work}/headline.sqlite",
+        "--groups 100 --images {eval}/coco --work {work}/headline.sqlite",
     ),
     Part(
         "lengths",
@@ -86,7 +86,9 @@ PARTS = (
     Part("hash", f"{TOOL} bench hash --images {{eval}}/coco --count 200"),
     Part(
         "transferability",
-        f"{STUDY} transferability {SYSTEMS} -w hidden -w rivagan-trained --images {{eval}}/coco",
+        f"{STUDY} transferability {SYSTEMS} -w hidden -w rivagan-trained --images {{eval}} "
+        "--sources 1 --sources 10 --sources 100 --sources 1000 "
+        "--work {work}/transferability.sqlite",
     ),
     Part("calibration", f"{STUDY} calibration -w mbrs --images {{eval}}/coco"),
     Part(
@@ -96,9 +98,12 @@ PARTS = (
     Part("key-learners", f"{STUDY} key-learners --images {{train}}/coco"),
     Part(
         "white-box",
-        f"{STUDY} white-box -w mbrs --hash octave --hash dinov2-s --images {{eval}}/coco",
+        f"{STUDY} white-box -w mbrs --hash octave --hash dinov2-s --images {{eval}}/coco "
+        "--work {work}/white-box.sqlite",
     ),
     Part("walkers", f"{STUDY} walkers --images {{eval}}/coco"),
+    Part("standing", f"{STUDY} standing -w mbrs --images {{eval}}/coco"),
+    Part("speed", f"{STUDY} speed --images {{eval}}/coco --work {{work}}/speed"),
     Part(
         "interventions",
         f"{STUDY} interventions {{train}}/coco --images {{eval}}/coco --bf16 "
