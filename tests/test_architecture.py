@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import coverlock_sdk
 from coverlock_sdk import load_hash
 from tests.toy_bundle import write_toy_bundle
 
@@ -32,6 +33,12 @@ BUILT_ON_IT = (
 )
 MUST_NOT = (*BUILT_ON_IT, "torch", "onnx.")
 HEAVY = ("torch", "onnxruntime", "numpy", "PIL", "pluggy", "click", "safetensors")
+
+PLUGIN_ROOMS = {*ROOMS[: ROOMS.index("locking")], "cli.options"}
+"""What watermarks and hashes may use besides the names that ``coverlock_sdk`` exports."""
+
+USES_ALL_ROOMS = ("service", "ray_cluster", "content_credentials", "mhdw", "convnext")
+"""Plugins that are more than a watermark or a hash; they are released with the SDK."""
 
 OPTIONAL_PACKAGES = (
     *("torch", "onnx", "onnxruntime", "matplotlib", "scipy", "skimage", "fastapi"),
@@ -72,6 +79,12 @@ def running(node: ast.AST) -> Iterator[ast.AST]:
         yield from running(child)
 
 
+def prefixes(name: str) -> list[str]:
+    """The packages around a module or a name, without the SDK itself."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(2, len(parts))]
+
+
 def own_imports(file: Path, known: dict[str, Path]) -> set[str]:
     """The modules of the SDK that a module imports, which imports nothing that is built on it."""
     ours = {name for name in imports(file) if name.startswith(("coverlock_", "experiments"))}
@@ -98,6 +111,20 @@ def test_rooms_import_in_one_direction():
         if name != SDK
         for other in own_imports(file, known) - {SDK}
         if ROOMS.index(name.split(".")[1]) < ROOMS.index(other.split(".")[1])
+    ]
+    assert wrong == []
+
+
+def test_watermarks_and_hashes_keep_out_of_the_later_rooms():
+    plugins = ROOT / "plugins" / "coverlock_plugins"
+    public = {SDK, *(f"{SDK}.{name}" for name in coverlock_sdk.__all__)}
+    doors = public | {f"{SDK}.{room}" for room in PLUGIN_ROOMS}
+    wrong = [
+        f"{file.relative_to(plugins)} imports {name}"
+        for file in sorted(plugins.rglob("*.py"))
+        if file.relative_to(plugins).parts[0] not in USES_ALL_ROOMS
+        for name in imports(file)
+        if name.startswith(SDK) and not {name, *prefixes(name)} & doors
     ]
     assert wrong == []
 

@@ -72,7 +72,7 @@ class Arm:
 )
 @json_option
 def demo(images: Path | None, watermark: str, out: Path, as_json: bool) -> None:
-    """Paste residuals of up to six photos onto the others, with and without the lock.
+    """Mark photos and paste each residual onto the others, with and without the lock.
 
     The lock uses a new key, made for this run.
     """

@@ -31,15 +31,17 @@ watermarks_option = click.option(
     "watermarks",
     multiple=True,
     required=True,
-    help="NAME or NAME:OPTION=VALUE,... May be repeated.",
+    help="NAME or NAME:OPTION=VALUE,... Repeatable.",
 )
-hash_option = click.option("--hash", default=DEFAULT_HASH, show_default=True)
-seed_option = click.option("--seed", default=0, show_default=True)
+hash_option = click.option("--hash", default=DEFAULT_HASH, show_default=True, help="Image hash.")
+seed_option = click.option(
+    "--seed", default=0, show_default=True, help="Seed of everything that is drawn at random."
+)
 side_option = click.option(
     "--side", default=512, show_default=True, help="Side of the JPEG files, in pixels."
 )
 count_option = click.option(
-    "--count", type=click.IntRange(2), help="How many photos to use; otherwise all."
+    "--count", type=click.IntRange(2), show_default="all", help="How many photos to use."
 )
 out_option = click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="Result file (JSON)."

@@ -26,6 +26,7 @@ STUDIES = {
     "siege": "experiments.siege:siege_command",
     "kinds": "experiments.kinds.compare:kinds_command",
     "draw": "experiments.kinds.draw:draw_command",
+    "filter": "experiments.filter:filter_command",
     "octave": "experiments.octave:octave_command",
     "tables": "experiments.tables:tables_command",
 }

@@ -307,7 +307,7 @@ def reach(code: OctaveCode) -> Floats:
     return np.asarray(moved.T @ np.linalg.solve(norms, moved))
 
 
-class Forger:
+class CodeForger:
     """Passes pictures of his own off as genuine, and is judged by the true map."""
 
     def __init__(self, codes: Logits, locked: CodeMap, code: ImageHash) -> None:
@@ -480,7 +480,7 @@ class Study:
     def told(self, counts: Sequence[int], bits: int = 64) -> dict[str, Any]:
         """One salt, learned from pictures of which the attacker knows that they share it."""
         locked = self.map(bits)
-        forger = Forger(self.mine, locked, self.code)
+        forger = CodeForger(self.mine, locked, self.code)
         pool = int(1.15 * max(counts) * locked.salts)
         chunks = []
         for start in range(0, pool, 10000):
@@ -506,13 +506,13 @@ class Study:
 
     def hidden(self, locked: CodeMap, counts: Sequence[int]) -> dict[str, Any]:
         """All salts, learned from pictures of which the attacker knows the identifier only."""
-        forger, figures = Forger(self.mine, locked, self.code), {}
+        forger, figures = CodeForger(self.mine, locked, self.code), {}
         for count in counts:
             pictures = released(drawn(self.theirs, count, self.rng), locked)
             figures[str(count)] = self._hidden(pictures, locked.salts, forger)
         return figures
 
-    def _hidden(self, pictures: Released, salts: int, forger: Forger) -> dict[str, Any]:
+    def _hidden(self, pictures: Released, salts: int, forger: CodeForger) -> dict[str, Any]:
         seen = self.space.whitened(pictures.codes)
         labels = hidden(seen, pictures.bits, self.bands, salts, self.rng)
         learned = [
@@ -524,7 +524,7 @@ class Study:
     def originals(self, locked: CodeMap, counts: Sequence[int]) -> dict[str, Any]:
         """The same beside the originals, from what hardening has added."""
         assert isinstance(self.code, OctaveCode)
-        forger, figures = Forger(self.mine, locked, self.code), {}
+        forger, figures = CodeForger(self.mine, locked, self.code), {}
         for count in counts:
             pictures = released(drawn(self.theirs, count, self.rng), locked)
             changes = hardened(pictures, locked, self.code, self.seed)
@@ -544,7 +544,7 @@ class Study:
         return figures
 
     def _originals(
-        self, pictures: Released, changes: Logits, labels: Labels, forger: Forger
+        self, pictures: Released, changes: Logits, labels: Labels, forger: CodeForger
     ) -> dict[str, Any]:
         assert isinstance(self.code, OctaveCode)
         learned = [
@@ -589,7 +589,7 @@ class Study:
             released(codes[row : row + 1], self.map(64, name=f"id/{row}")) for row in range(count)
         ]
         pictures = Released(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-        forger = Forger(self.mine, self.map(64, name="id/0"), self.code)
+        forger = CodeForger(self.mine, self.map(64, name="id/0"), self.code)
         found = self._hidden(pictures, SALTS, forger)
         return {str(count): {name: found[name] for name in ("plain", "steered") if name in found}}
 

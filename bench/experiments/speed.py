@@ -28,7 +28,7 @@ import numpy as np
 from coverlock_bench.measurement import Measured, images_option, measurement, number_option
 from coverlock_bench.photos import find_photos, jpeg_files
 from coverlock_bench.tables import Table
-from coverlock_export.exporting import Request, export_bundle
+from coverlock_export.exporting import ExportRequest, export_bundle
 from coverlock_sdk import CoverLock, Embedder, Verifier, wrap
 from coverlock_sdk.errors import CoverLockError, needs
 from coverlock_sdk.images.codecs import load_image
@@ -45,7 +45,7 @@ BATCH = 8
 PLAIN_SERVICE = """
 import sys
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, ExportRequest
 from coverlock_sdk import Key, Verifier
 
 verifier = Verifier.open(sys.argv[1], "cpu", key=sys.argv[3], trust="any")
@@ -56,7 +56,7 @@ def readyz():
     return "ready"
 
 @app.post("/verify")
-async def verify(id: str, request: Request):
+async def verify(id: str, request: ExportRequest):
     from starlette.concurrency import run_in_threadpool
     content = await request.body()
     return {"accepted": (await run_in_threadpool(verifier.verify, content, id)).accepted}
@@ -298,7 +298,7 @@ def speed(images: Path | None, turns: int, rounds: int, pictures: int, work: Pat
         generate_key(key)
     if not bundle.exists():
         lock = wrap("mbrs", key=key)
-        request = Request(lock, photos[:64], precisions=("fp32", "int8"))
+        request = ExportRequest(lock, photos[:64], precisions=("fp32", "int8"))
         export_bundle(request, bundle)
     files = list(jpeg_files(photos, BATCH, SIDE))
     with ExitStack() as stack:

@@ -55,7 +55,7 @@ class RejectedTooOftenError(Exception):
 
 
 @dataclass
-class Service:
+class CountingService:
     """Answers about changes of one picture, and counts what it rejects."""
 
     accepts: Accepts
@@ -77,7 +77,7 @@ class Service:
 def walk(accepts: Accepts, start: Floats, share: float, seed: int) -> list[tuple[int, float]]:
     """The norms of the smallest accepted changes, each with the rejections spent before it."""
     rng = np.random.default_rng(seed)
-    service = Service(accepts, max(REJECTIONS))
+    service = CountingService(accepts, max(REJECTIONS))
     reached = [(0, float(np.linalg.norm(start)))]
     place, width = start, 0.1 * float(np.linalg.norm(start))
 

@@ -42,12 +42,12 @@ def keygen(path: Path, identifier: str | None, rotate: bool, as_json: bool) -> N
 @click.command()
 @click.argument("bundle", type=_path)
 @path_option("--key", "private_key", required=True, help="Private key in PEM format.")
-@click.option("--new-key", is_flag=True, help="Make that key first, with its public key beside it.")
+@click.option("--new-key", is_flag=True, help="Make that key first, and its public key beside it.")
 @json_option
 def sign(bundle: Path, private_key: Path, new_key: bool, as_json: bool) -> None:
     """Sign a BUNDLE, so that verifiers know who exported it.
 
-    Verifiers need the public key: ``Verifier.open(bundle, trust="release.pub")``.
+    Give verifiers the public key; they pass it as --trust.
     """
     opened = Bundle.open(bundle)  # before making a key that would sign nothing
     made, told = {}, []

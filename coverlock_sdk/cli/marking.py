@@ -36,7 +36,14 @@ from coverlock_sdk.cli.options import (
 from coverlock_sdk.cli.output import Row, logged, report, row_of
 from coverlock_sdk.embedder import Embedder
 from coverlock_sdk.errors import PictureError
-from coverlock_sdk.images.folders import FORMATS, KEEP, Found, make_writable, output_paths, search
+from coverlock_sdk.images.folders import (
+    FORMATS,
+    KEEP,
+    FoundPictures,
+    make_writable,
+    output_paths,
+    search,
+)
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.locking.locked_watermark import LockedWatermark
 from coverlock_sdk.scaling.pool import in_processes
@@ -189,7 +196,7 @@ def embed(
         version = marker.bundle.manifest.version if isinstance(marker, Embedder) else None
         hash_name = networks.hash.name if networks.hash else None
         rows = logged(rows, audit, identifier, networks.watermark.name, hash_name, version)
-        report(Found(list(targets), found.skipped), rows, COLUMNS, as_json, marking=True)
+        report(FoundPictures(list(targets), found.skipped), rows, COLUMNS, as_json, marking=True)
 
 
 def _is_newer(target: Path, source: Path) -> bool:

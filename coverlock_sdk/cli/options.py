@@ -79,7 +79,7 @@ watermark_option = click.option(
     "-w",
     "--watermark",
     help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE. "
-    "'hash=NAME' among them locks it with another image hash.",
+    "Add hash=NAME to lock with another image hash.",
 )
 bundle_option = path_option("--bundle", help="Exported bundle, instead of a plugin.")
 key_option = path_option(
@@ -105,8 +105,8 @@ audit_option = path_option(
 )
 registry_option = path_option(
     "--registry",
-    help="File that remembers marked pictures, made by 'embed'. It gives them serials, and "
-    "verification accepts only pictures that it remembers.",
+    help="Registry file. 'embed' creates it and gives each picture a serial; verification then "
+    "accepts only pictures in it.",
 )
 fpr_option = click.option(
     "--fpr",
@@ -120,7 +120,12 @@ psnr_option = click.option(
     show_default="the watermark's own",
     help=f"PSNR of marked pictures, 20 to {MOST_PSNR} decibels.",
 )
-workers_option = click.option("--workers", type=click.IntRange(1), help="Number of processes.")
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    show_default="one, this process",
+    help="Number of processes.",
+)
 
 verifier_options = together(
     watermark_option,

@@ -27,7 +27,7 @@ from coverlock_sdk.errors import (
     UnknownNameError,
 )
 from coverlock_sdk.frames import Frame
-from coverlock_sdk.images.folders import Found, Source
+from coverlock_sdk.images.folders import FoundPictures, Source
 from coverlock_sdk.locking.verdict import CHANCE
 from coverlock_sdk.progress import progress
 from coverlock_sdk.verifier.audit_log import AuditLog
@@ -78,13 +78,13 @@ def _strict(value: Any) -> Any:
 
 
 def process(
-    found: Found, work: Callable[[Source], Row], columns: dict[str, str], as_json: bool
+    found: FoundPictures, work: Callable[[Source], Row], columns: dict[str, str], as_json: bool
 ) -> NoReturn:
     """Do ``work`` on every picture, report the results, and exit with a code for scripts."""
     report(found, each(found, work), columns, as_json)
 
 
-def each(found: Found, work: Callable[[Source], Row]) -> Iterator[Row]:
+def each(found: FoundPictures, work: Callable[[Source], Row]) -> Iterator[Row]:
     """Do ``work`` on every picture; one that fails is reported and does not stop the others.
 
     ``work`` returns what to report, including ``accepted``.
@@ -108,7 +108,7 @@ def row_of(file: str, work: Callable[[], Row]) -> Row:
 
 
 def report(
-    found: Found,
+    found: FoundPictures,
     rows: Iterable[Row],
     columns: dict[str, str],
     as_json: bool,

@@ -29,7 +29,7 @@ from coverlock_sdk.images.conversion import opened, read
 from coverlock_sdk.images.picture import MAX_PIXELS
 
 
-class Request(msgspec.Struct):
+class DecodingRequest(msgspec.Struct):
     """A request, as a line of JSON; a picture file of ``length`` bytes follows it."""
 
     length: int
@@ -44,7 +44,7 @@ class Request(msgspec.Struct):
     """Whether to return the whole picture: its own size, depth, transparency and metadata."""
 
 
-class Answer(msgspec.Struct):
+class DecodingAnswer(msgspec.Struct):
     """An answer, as a line of JSON; pixels follow it unless it has an error."""
 
     size: tuple[int, int] = (0, 0)
@@ -62,7 +62,7 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
     sink.write(b"\n")
     sink.flush()
     while line := source.readline():
-        request = msgspec.json.decode(line, type=Request)
+        request = msgspec.json.decode(line, type=DecodingRequest)
         content = source.read(request.length)
         start = time.process_time()
         _end_after(request.seconds)
@@ -80,9 +80,9 @@ def _end_after(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _answer(content: bytes, request: Request) -> tuple[Answer, bytes]:
+def _answer(content: bytes, request: DecodingRequest) -> tuple[DecodingAnswer, bytes]:
     """The picture with any warnings, or the sentence of its error."""
-    answer, pixels = Answer(), b""
+    answer, pixels = DecodingAnswer(), b""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -97,13 +97,13 @@ def _answer(content: bytes, request: Request) -> tuple[Answer, bytes]:
     return answer, pixels
 
 
-def _view(content: bytes, request: Request) -> tuple[Answer, bytes]:
+def _view(content: bytes, request: DecodingRequest) -> tuple[DecodingAnswer, bytes]:
     seen_at = request.size if request.at_a_fraction else None
     seen = read(content, request.max_pixels, seen_at).resampled(request.size)
-    return Answer(seen.size, aspect=seen.aspect), seen.pixels.tobytes()
+    return DecodingAnswer(seen.size, aspect=seen.aspect), seen.pixels.tobytes()
 
 
-def _everything(content: bytes, request: Request) -> tuple[Answer, bytes]:
+def _everything(content: bytes, request: DecodingRequest) -> tuple[DecodingAnswer, bytes]:
     picture, restore = opened(content, request.max_pixels)
     image = restore(picture)
     info = {
@@ -111,7 +111,7 @@ def _everything(content: bytes, request: Request) -> tuple[Answer, bytes]:
         for name, value in image.info.items()
     }
     with open_image(io.BytesIO(content)) as file:
-        answer = Answer(picture.size, image.mode, format=file.format or "", info=info)
+        answer = DecodingAnswer(picture.size, image.mode, format=file.format or "", info=info)
     return answer, image.tobytes()
 
 
@@ -130,8 +130,8 @@ def warm_up() -> None:
             Image.new(mode, (64, 64)).save(file, format=kind, icc_profile=profile, exif=exif)
             pictures.append(file.getvalue())
     for content in pictures:
-        _answer(content, Request(0, 0.0, MAX_PIXELS, (32, 32), at_a_fraction=True))
-        _answer(content, Request(0, 0.0, MAX_PIXELS, all_of_it=True))
+        _answer(content, DecodingRequest(0, 0.0, MAX_PIXELS, (32, 32), at_a_fraction=True))
+        _answer(content, DecodingRequest(0, 0.0, MAX_PIXELS, all_of_it=True))
 
 
 def confine(memory: int) -> None:

@@ -30,7 +30,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPictures:
     """The pictures that were found, and how many other files lay beside them."""
 
     pictures: list[Source]
@@ -43,7 +43,7 @@ def find_pictures(arguments: Iterable[str]) -> list[Source]:
     return search(arguments).pictures
 
 
-def search(arguments: Iterable[str]) -> Found:
+def search(arguments: Iterable[str]) -> FoundPictures:
     """The pictures that ``arguments`` name, and how many files of folders were skipped."""
     sources: list[Source] = []
     skipped = 0
@@ -61,7 +61,7 @@ def search(arguments: Iterable[str]) -> Found:
             sources += [Source(p, Path(p.name)) for p in matched]
         else:
             sources.append(Source(path, Path(path.name)))
-    return Found(sources, skipped)
+    return FoundPictures(sources, skipped)
 
 
 def pictures_in(folder: Path, deep: bool = True) -> list[Path]:

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from coverlock_sdk.errors import CoverLockError, OverloadedError, PictureError
-from coverlock_sdk.images.decoding_process import Answer, Request
+from coverlock_sdk.images.decoding_process import DecodingAnswer, DecodingRequest
 from coverlock_sdk.images.picture import MAX_PIXELS, MAX_SIDE, Picture
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ class DecodingPool:
 
     def _asked(
         self, content: bytes, caller: Hashable, patience: float, wanted: dict[str, Any]
-    ) -> tuple[Answer, bytes]:
+    ) -> tuple[DecodingAnswer, bytes]:
         """Have a free process decode a picture when it is the turn of ``caller``."""
-        request = Request(len(content), self.seconds, self.max_pixels, **wanted)
+        request = DecodingRequest(len(content), self.seconds, self.max_pixels, **wanted)
         asked = time.monotonic()
         with self._turns.turn(caller, patience):
             waited = time.monotonic() - asked
@@ -127,7 +127,7 @@ class _Decoder:
         self._memory = memory
         self._process: Any = None
 
-    def ask(self, content: bytes, request: Request) -> tuple[Answer, bytes]:
+    def ask(self, content: bytes, request: DecodingRequest) -> tuple[DecodingAnswer, bytes]:
         """The process's answer about a picture, and the pixels."""
         if self._process is None:
             self._start()
@@ -138,7 +138,7 @@ class _Decoder:
                 to.write(content)
                 to.flush()
                 line = out.readline(1_000_000 + 3 * len(content))
-                answer = msgspec.json.decode(line, type=Answer)
+                answer = msgspec.json.decode(line, type=DecodingAnswer)
                 length = 0 if answer.error else _length(answer, request)
                 pixels = out.read(length)
                 if len(pixels) < length:
@@ -195,7 +195,7 @@ class _Decoder:
 _PIXEL_BYTES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "I;16": 2}  # every mode that may come back
 
 
-def _length(answer: Answer, request: Request) -> int:
+def _length(answer: DecodingAnswer, request: DecodingRequest) -> int:
     """How many bytes of pixels an answer announces; raises if that is impossible."""
     rows, columns = answer.size
     fits = answer.size == request.size if request.size else rows * columns <= request.max_pixels

@@ -17,7 +17,7 @@ import numpy as np
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.errors import CoverLockError, PluginError, UnregisteredWarning
 from coverlock_sdk.images.picture import Picture
-from coverlock_sdk.locking.hardening import MOST_COST, Hardener, Wanted, hardener_of
+from coverlock_sdk.locking.hardening import MOST_COST, Hardener, WantedCode, hardener_of
 from coverlock_sdk.locking.lock import FAINT, Lock, Terms
 from coverlock_sdk.locking.verdict import Verdict
 from coverlock_sdk.plugin_calls import Networks
@@ -185,7 +185,7 @@ class Binder:
         """
         picture, code_map = work.original, work.terms.code_map
         energy = picture.energy_of(residual) + picture.rounding
-        wanted = Wanted(
+        wanted = WantedCode(
             code_map.directions(work.salt),
             2 * (work.code ^ code_map.pads[work.salt]).astype(np.float32) - 1,
             energy * (10 ** (1.1 * MOST_COST / 10) - 1),

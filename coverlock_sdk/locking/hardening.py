@@ -38,7 +38,7 @@ ENOUGH = 0.65
 """The search stops at this share of the largest change allowed."""
 
 
-class Wanted(NamedTuple):
+class WantedCode(NamedTuple):
     """The code that a picture should have, and the largest change allowed for it."""
 
     directions: Logits
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
     """The largest norm of the change."""
 
 
-Hardener = Callable[[Images, Wanted], Images]
+Hardener = Callable[[Images, WantedCode], Images]
 """Returns what to add to a marked picture (3, H, W), at its own size or at the code's."""
 
 
@@ -62,7 +62,7 @@ def hardener_of(image_hash: ImageHash) -> Hardener | None:
 
 
 @one_thread
-def least_change(code: OctaveCode, view: Images, wanted: Wanted) -> Images:
+def least_change(code: OctaveCode, view: Images, wanted: WantedCode) -> Images:
     """The change (3, 128, 128), at the code's size, that gives bits their margins."""
     directions, signs, mean_square = wanted
     shown = code.logits(resample(view, code.input_size)[None])[0] @ directions
@@ -76,7 +76,7 @@ def least_change(code: OctaveCode, view: Images, wanted: Wanted) -> Images:
 
 
 def change_along_gradients(
-    hashed: Differentiable, size: tuple[int, int], view: Images, wanted: Wanted
+    hashed: Differentiable, size: tuple[int, int], view: Images, wanted: WantedCode
 ) -> Images:
     """A change that pushes a network's numbers, for the whole picture and for crops of it."""
     change, drift = np.zeros_like(view), np.zeros_like(view)
@@ -91,7 +91,7 @@ def change_along_gradients(
 
 
 def _push(
-    hashed: Differentiable, size: tuple[int, int], view: Images, wanted: Wanted, area: float
+    hashed: Differentiable, size: tuple[int, int], view: Images, wanted: WantedCode, area: float
 ) -> Images:
     """A step along the gradient, on the middle of a picture."""
     rows, columns = (

@@ -71,7 +71,7 @@ class Placed(NamedTuple):
     row: int
 
 
-class Target(Protocol):
+class SearchTarget(Protocol):
     """The expected signs of a code's numbers, for each salt or each registry record."""
 
     signs: list[Logits]
@@ -200,7 +200,7 @@ class Search:
     image_hash: Any
     """A hash that supports registration."""
     view: View
-    target: Target
+    target: SearchTarget
 
     @one_thread
     def best(self, least_weight: float = 0.0) -> list[Placed]:

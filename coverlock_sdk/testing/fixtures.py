@@ -33,7 +33,7 @@ Photos = Callable[[int, tuple[int, int]], Pixels]
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedPhotos:
     """Pictures as they were, as they were saved after marking, and what is read from them."""
 
     originals: Pixels
@@ -85,7 +85,7 @@ def loaded(watermark: Any) -> Watermark:
 
 
 @pytest.fixture(scope="session")
-def marked(loaded: Watermark, photos: Photos) -> Marked:
+def marked(loaded: Watermark, photos: Photos) -> MarkedPhotos:
     """Eight marked pictures; skipped while what the methods return cannot be used."""
     try:
         return mark(loaded, photos(8, plugin_calls.working_size(loaded)))
@@ -94,7 +94,7 @@ def marked(loaded: Watermark, photos: Photos) -> Marked:
 
 
 @pytest.fixture(scope="session")
-def legible(loaded: Watermark, marked: Marked) -> Watermark:
+def legible(loaded: Watermark, marked: MarkedPhotos) -> Watermark:
     """The watermark, once its payload can be read with the right sign."""
     if marked.accuracy < CHANCE or not payload_matters(loaded, marked):
         pytest.skip("the payload cannot be read at all: repair that first")
@@ -107,17 +107,17 @@ def promise(kept: bool | np.bool_, otherwise: str) -> None:
         pytest.fail(otherwise, pytrace=False)
 
 
-def mark(watermark: Watermark, originals: Pixels, payloads: Bits | None = None) -> Marked:
+def mark(watermark: Watermark, originals: Pixels, payloads: Bits | None = None) -> MarkedPhotos:
     """Pictures of the watermark's size marked, rounded to 8 bits and read again."""
     if payloads is None:
         payloads = random_payloads(watermark, len(originals))
     images = plugin_calls.embed(watermark, as_floats(originals), payloads)
     pictures = np.rint(np.clip(np.moveaxis(images, 1, -1), 0, 1) * 255).astype(np.uint8)
     logits = plugin_calls.decode(watermark, as_floats(pictures))
-    return Marked(originals, payloads, pictures, logits)
+    return MarkedPhotos(originals, payloads, pictures, logits)
 
 
-def payload_matters(watermark: Watermark, marked: Marked) -> bool:
+def payload_matters(watermark: Watermark, marked: MarkedPhotos) -> bool:
     """Whether the opposite payload gives another picture."""
     inverted = mark(watermark, marked.originals[:1], 1 - marked.payloads[:1])
     return not np.array_equal(inverted.pictures, marked.pictures[:1])

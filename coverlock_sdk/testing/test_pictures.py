@@ -15,7 +15,7 @@ from coverlock_sdk.plugin_calls import working_size
 from coverlock_sdk.testing.fixtures import *  # noqa: F403
 from coverlock_sdk.testing.fixtures import (
     MIN_ACCURACY,
-    Marked,
+    MarkedPhotos,
     Photos,
     promise,
     random_payloads,
@@ -45,12 +45,12 @@ def locked(legible: Watermark) -> LockedWatermark:
 
 
 @pytest.fixture
-def locked_pictures(locked: LockedWatermark, marked: Marked) -> Any:
+def locked_pictures(locked: LockedWatermark, marked: MarkedPhotos) -> Any:
     """Three pictures that carry a message of all ones under the lock."""
     return locked.embed(list(marked.originals[:3]), np.ones(locked.bits))
 
 
-def test_greyscale(legible: Watermark, unlocked: LockedWatermark, marked: Marked) -> None:
+def test_greyscale(legible: Watermark, unlocked: LockedWatermark, marked: MarkedPhotos) -> None:
     """A greyscale picture stays one and keeps most of the payload."""
     images = [Image.fromarray(original).convert("L") for original in marked.originals[:4]]
     payloads = random_payloads(legible, len(images))
@@ -94,7 +94,7 @@ def test_lock_accepts(locked: LockedWatermark, locked_pictures: Any) -> None:
     )
 
 
-def test_lock_rejects(locked: LockedWatermark, locked_pictures: Any, marked: Marked) -> None:
+def test_lock_rejects(locked: LockedWatermark, locked_pictures: Any, marked: MarkedPhotos) -> None:
     """Another message is not accepted, and neither is an unmarked picture."""
     message, other = np.ones(locked.bits), np.arange(locked.bits) % 2
     for claim, verdicts in (

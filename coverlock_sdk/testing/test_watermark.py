@@ -24,7 +24,7 @@ from coverlock_sdk.testing.fixtures import *  # noqa: F403
 from coverlock_sdk.testing.fixtures import (
     CHANCE,
     MIN_ACCURACY,
-    Marked,
+    MarkedPhotos,
     Photos,
     as_floats,
     mark,
@@ -42,7 +42,7 @@ THREADS = 8
 
 
 @pytest.fixture(scope="session")
-def repeatable(loaded: Watermark, marked: Marked) -> Watermark:
+def repeatable(loaded: Watermark, marked: MarkedPhotos) -> Watermark:
     """The watermark, once it answers the same question the same way."""
     if any(_change(loaded, marked, method) > TOLERANCES[method] for method in METHODS):
         pytest.skip("the watermark is not deterministic: repair that first")
@@ -90,7 +90,7 @@ def test_answers(loaded: Watermark, photos: Photos, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_arguments_are_left_alone(loaded: Watermark, marked: Marked, method: str) -> None:
+def test_arguments_are_left_alone(loaded: Watermark, marked: MarkedPhotos, method: str) -> None:
     """Neither method writes into the arrays it is given."""
     given: dict[str, AnyArray] = {"images": as_floats(marked.originals[:2])}
     if method == "embed":
@@ -105,7 +105,7 @@ def test_arguments_are_left_alone(loaded: Watermark, marked: Marked, method: str
     )
 
 
-def test_any_size(loaded: Watermark, marked: Marked, photos: Photos) -> None:
+def test_any_size(loaded: Watermark, marked: MarkedPhotos, photos: Photos) -> None:
     """With ``native_size = None``, pictures of odd sizes come back as large as they were."""
     if loaded.native_size is not None:
         pytest.skip("this watermark has a size of its own")
@@ -124,7 +124,7 @@ def test_any_size(loaded: Watermark, marked: Marked, photos: Photos) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_same_question_same_answer(loaded: Watermark, marked: Marked, method: str) -> None:
+def test_same_question_same_answer(loaded: Watermark, marked: MarkedPhotos, method: str) -> None:
     """Determinism: verification must not depend on luck."""
     change = _change(loaded, marked, method)
     promise(
@@ -136,7 +136,7 @@ def test_same_question_same_answer(loaded: Watermark, marked: Marked, method: st
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_batch_equals_one_by_one(repeatable: Watermark, marked: Marked, method: str) -> None:
+def test_batch_equals_one_by_one(repeatable: Watermark, marked: MarkedPhotos, method: str) -> None:
     """What becomes of a picture does not depend on its neighbours, nor on their order."""
     ask = partial(_ask, repeatable, marked, method)
     alone = np.concatenate([ask([row]) for row in range(4)])
@@ -150,7 +150,7 @@ def test_batch_equals_one_by_one(repeatable: Watermark, marked: Marked, method: 
     )
 
 
-def test_threads(repeatable: Watermark, marked: Marked) -> None:
+def test_threads(repeatable: Watermark, marked: MarkedPhotos) -> None:
     """Eight threads at once get what one alone gets."""
 
     def answers_to(row: int) -> dict[str, Images]:
@@ -173,7 +173,7 @@ def test_threads(repeatable: Watermark, marked: Marked) -> None:
 # Whether it carries its payload
 
 
-def test_payload_matters(loaded: Watermark, marked: Marked) -> None:
+def test_payload_matters(loaded: Watermark, marked: MarkedPhotos) -> None:
     """Another payload gives another picture."""
     promise(
         payload_matters(loaded, marked),
@@ -182,7 +182,7 @@ def test_payload_matters(loaded: Watermark, marked: Marked) -> None:
     )
 
 
-def test_payload_can_be_read(loaded: Watermark, marked: Marked) -> None:
+def test_payload_can_be_read(loaded: Watermark, marked: MarkedPhotos) -> None:
     """``decode`` returns logits of the payload: above 0 for a 1, below for a 0."""
     if not payload_matters(loaded, marked):
         pytest.skip("embed ignores its payloads: see test_payload_matters")
@@ -192,7 +192,7 @@ def test_payload_can_be_read(loaded: Watermark, marked: Marked) -> None:
     )
 
 
-def _cause(marked: Marked) -> str:
+def _cause(marked: MarkedPhotos) -> str:
     if marked.logits.min() >= 0:
         return (
             "decode returned no negative value: return logits, not probabilities; log(p / (1 - p)) "
@@ -207,7 +207,7 @@ def _cause(marked: Marked) -> str:
 
 
 @pytest.mark.parametrize("content", ["random", "zeros", "ones"])
-def test_bit_accuracy(legible: Watermark, marked: Marked, content: str) -> None:
+def test_bit_accuracy(legible: Watermark, marked: MarkedPhotos, content: str) -> None:
     """Whatever the payload, it is read from a clean 8-bit picture."""
     payloads = random_payloads(legible, 8)
     if content != "random":
@@ -220,7 +220,7 @@ def test_bit_accuracy(legible: Watermark, marked: Marked, content: str) -> None:
     )
 
 
-def test_imperceptibility(marked: Marked) -> None:
+def test_imperceptibility(marked: MarkedPhotos) -> None:
     """The mark is no more than a faint noise."""
     pairs = zip(marked.originals, marked.pictures, strict=True)
     psnr = np.mean([Picture(original).psnr(Picture(picture)) for original, picture in pairs])
@@ -235,7 +235,7 @@ def test_imperceptibility(marked: Marked) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_modules(legible: Watermark, marked: Marked, method: str) -> None:
+def test_modules(legible: Watermark, marked: MarkedPhotos, method: str) -> None:
     """``encoder_module()`` and ``decoder_module()`` answer as ``embed`` and ``decode`` do."""
     torch = pytest.importorskip("torch")
     name = {"embed": "encoder_module", "decode": "decoder_module"}[method]
@@ -269,12 +269,12 @@ def test_feature_layer(loaded: Watermark) -> None:
     )
 
 
-def _change(watermark: Watermark, marked: Marked, method: str) -> float:
+def _change(watermark: Watermark, marked: MarkedPhotos, method: str) -> float:
     """How much an answer changes when the same is asked again."""
     return _apart(method, *(_ask(watermark, marked, method, [0, 1]) for _ in range(2)))
 
 
-def _ask(watermark: Watermark, marked: Marked, method: str, rows: Any) -> Images:
+def _ask(watermark: Watermark, marked: MarkedPhotos, method: str, rows: Any) -> Images:
     """What one method answers about some rows of the marked pictures."""
     if method == "decode":
         return plugin_calls.decode(watermark, as_floats(marked.pictures[rows]))

@@ -76,10 +76,10 @@ def export(
     if version is not None and not 0 < len(version) <= LONGEST_VERSION:
         raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")
     with needs("an export", None, "export,cpu"):
-        from coverlock_export.exporting import Request, export_bundle
+        from coverlock_export.exporting import ExportRequest, export_bundle
     lock = open_lock(watermark, hash, key_file, fpr)
     photos = [source.path for source in find_pictures([images])]
-    request = Request(lock, photos, precisions, force, count, version=version)
+    request = ExportRequest(lock, photos, precisions, force, count, version=version)
     bundle = export_bundle(request, out)
     parity = bundle.manifest.parity
     if as_json:
@@ -108,7 +108,8 @@ def export(
     "--precision",
     "precisions",
     multiple=True,
-    help="Precision to build; all by default. Repeatable.",
+    show_default="all in the bundle",
+    help="Precision to build. Repeatable.",
 )
 @click.option(
     "--batches",

@@ -50,7 +50,7 @@ _PACKAGES = ("coverlock-sdk", "torch", "onnx", "onnxscript", "numpy")
 
 
 @dataclass(frozen=True)
-class Request:
+class ExportRequest:
     """What to export: a lock, in which precisions, and photos to calibrate and check it on."""
 
     lock: LockedWatermark
@@ -82,7 +82,7 @@ class Request:
         return self.lock.hash
 
 
-def export_bundle(request: Request, out: Path) -> Bundle:
+def export_bundle(request: ExportRequest, out: Path) -> Bundle:
     """Build a bundle in ``out``. It appears whole, after its graphs passed, or not at all."""
     if "fp32" not in request.precisions:
         raise BundleError("the fp32 graph is the master of the others: export it too")
@@ -123,7 +123,7 @@ def export_bundle(request: Request, out: Path) -> Bundle:
     return Bundle.open(out)
 
 
-def _split(request: Request) -> tuple[list[Path], list[Path]]:
+def _split(request: ExportRequest) -> tuple[list[Path], list[Path]]:
     """Photos for calibration and, apart from them, for the parity gate."""
     if len(request.photos) < LEAST_PHOTOS:
         raise BundleError(
@@ -136,7 +136,7 @@ def _split(request: Request) -> tuple[list[Path], list[Path]]:
     return shuffled[:cut], shuffled[cut : cut + request.count]
 
 
-def _network(request: Request, decoder: nn.Module | None) -> Verification:
+def _network(request: ExportRequest, decoder: nn.Module | None) -> Verification:
     """The hash of a request behind the preprocessing of its graphs, beside the ``decoder``."""
     image_hash = request.hash.module()
     if image_hash is None:
@@ -145,7 +145,7 @@ def _network(request: Request, decoder: nn.Module | None) -> Verification:
 
 
 def _precisions(
-    request: Request, network: Verification, calibration: list[Path]
+    request: ExportRequest, network: Verification, calibration: list[Path]
 ) -> Iterator[tuple[str, onnx.ModelProto]]:
     """The graphs that were asked for, each with its precision."""
     name = f"'{request.lock.watermark.name}' with '{request.hash.name}'"
@@ -173,7 +173,7 @@ def _torch_answers(network: nn.Module) -> Run:
 
 
 def _manifest(
-    request: Request, graphs: dict[str, dict[str, str]], plugin: HostPlugin | None
+    request: ExportRequest, graphs: dict[str, dict[str, str]], plugin: HostPlugin | None
 ) -> Manifest:
     lock, watermark, image_hash = request.lock, request.lock.watermark, request.hash
     return Manifest(
@@ -201,7 +201,7 @@ def _manifest(
     )
 
 
-def _example(request: Request) -> torch.Tensor:
+def _example(request: ExportRequest) -> torch.Tensor:
     return torch.zeros(1, *request.size, 3, dtype=torch.uint8)
 
 

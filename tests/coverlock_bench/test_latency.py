@@ -7,7 +7,7 @@ pytest.importorskip("pytest_benchmark")
 from coverlock_bench.latency.command import LATENCY, run_suite
 from coverlock_bench.latency.subjects import Subject
 from coverlock_bench.photos import jpeg_files
-from coverlock_export.exporting import Request, export_bundle
+from coverlock_export.exporting import ExportRequest, export_bundle
 from coverlock_sdk import wrap
 from tests.conftest import saved_pictures
 from tests.coverlock_export.test_exporting import ExportableMark
@@ -18,7 +18,7 @@ def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("latency")
     photos = sorted(saved_pictures(folder / "photos", 32, (128, 128), seed=5).iterdir())
     lock = wrap(ExportableMark(), hash="octave")
-    request = Request(lock, photos, precisions=["fp32"], count=4)
+    request = ExportRequest(lock, photos, precisions=["fp32"], count=4)
     bundle = export_bundle(request, folder / "bundle")
     return Subject(bundle, lock, jpeg_files(photos, 4, side=160))
 

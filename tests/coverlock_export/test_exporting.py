@@ -8,7 +8,7 @@ from PIL import Image
 from torch import nn
 
 from coverlock_export.exporting import (
-    Request,
+    ExportRequest,
     export_bundle,
     export_encoder,
 )
@@ -128,8 +128,8 @@ def lock():
     return wrap(ExportableMark())
 
 
-def request_for(lock, folder, **changes) -> Request:
-    return Request(lock, sorted(folder.iterdir()), **changes)
+def request_for(lock, folder, **changes) -> ExportRequest:
+    return ExportRequest(lock, sorted(folder.iterdir()), **changes)
 
 
 @pytest.fixture(scope="module")

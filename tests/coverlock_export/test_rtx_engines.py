@@ -11,7 +11,7 @@ pytest.importorskip("tensorrt_rtx", reason="pip install 'coverlock-sdk[rtx]'")
 pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
-from coverlock_export.exporting import Request, export_bundle
+from coverlock_export.exporting import ExportRequest, export_bundle
 from coverlock_export.tensorrt import compile_bundle
 from coverlock_plugins.dinov2 import hash as dinov2
 from coverlock_plugins.dinov2.hash import Dinov2Hash
@@ -76,7 +76,7 @@ def test_an_engine_is_built_of_every_exported_graph(watermark, image_hash, tmp_p
     for number, picture in enumerate(natural_pictures(40, lock.watermark.native_size, seed=5)):
         Image.fromarray(picture).save(photos / f"{number:02}.png")
     # The gate is about real photos and has tests of its own; what is asked here is NVIDIA's word.
-    request = Request(lock, sorted(photos.iterdir()), force=True, count=4)
+    request = ExportRequest(lock, sorted(photos.iterdir()), force=True, count=4)
     bundle = export_bundle(request, tmp_path / "bundle")
     graphs = {name: list(files) for name, files in bundle.manifest.graphs.items()}
     assert graphs["verify"] == ["fp32", "fp16", "int8"]

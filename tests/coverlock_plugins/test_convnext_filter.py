@@ -15,11 +15,11 @@ from coverlock_plugins.convnext import ConvNeXtFilter, find_filter  # noqa: E402
 from coverlock_plugins.convnext.classifier import Classifier, load_classifier  # noqa: E402
 from coverlock_plugins.convnext.training import FilterRecipe, train_filter  # noqa: E402
 from coverlock_sdk import Watermark, hookimpl, load_defense  # noqa: E402
-from coverlock_sdk.cli import build_cli  # noqa: E402
 from coverlock_sdk.errors import CorruptModelError  # noqa: E402
 from coverlock_sdk.models.checkpoints import write_weights  # noqa: E402
 from coverlock_sdk.plugin_manager import plugin_manager  # noqa: E402
 from coverlock_sdk.testing import natural_pictures  # noqa: E402
+from experiments.__main__ import studies  # noqa: E402
 from tests.conftest import plugin_of, saved_pictures  # noqa: E402
 
 SMALL: dict[str, Any] = {"depths": [1, 1], "widths": [8, 16]}
@@ -128,9 +128,9 @@ def test_a_filter_of_another_watermark_is_refused(additive, tmp_path):
 def test_the_command_trains_and_installs(photos, tmp_path, monkeypatch):
     monkeypatch.setenv("COVERLOCK_MODELS", str(tmp_path / "models"))
     plugin_manager().add("grey-corner", plugin_of(GreyCorner)())
-    arguments = ["train", "filter", "grey-corner", str(photos), "--run", str(tmp_path / "run")]
+    arguments = ["filter", "grey-corner", str(photos), "--run", str(tmp_path / "run")]
     sizes = ["--pictures", "4", "--validation", "2", "--steps", "2", "--batch", "2"]
-    result = CliRunner().invoke(build_cli(), [*arguments, *sizes])
+    result = CliRunner().invoke(studies, [*arguments, *sizes])
     assert result.exit_code == 0, result.output
     installed = find_filter("grey-corner")
     assert installed.is_relative_to(tmp_path / "models")

@@ -51,14 +51,14 @@ def lock():
 
 @pytest.fixture(scope="session")
 def bundle(lock, tmp_path_factory):
-    from coverlock_export.exporting import Request, export_bundle
+    from coverlock_export.exporting import ExportRequest, export_bundle
 
     folder = tmp_path_factory.mktemp("export")
     photos = []
     for number, picture in enumerate(natural_pictures(32, (256, 256), seed=2)):
         photos.append(folder / f"{number}.png")
         Image.fromarray(picture).save(photos[-1])
-    request = Request(lock, photos, precisions=("fp32",))
+    request = ExportRequest(lock, photos, precisions=("fp32",))
     export_bundle(request, folder / "bundle")
     return folder / "bundle"
 

@@ -17,7 +17,8 @@ from coverlock_sdk.cli.options import Trusted, open_lock, trust_option
 )
 @click.option(
     "--watermark",
-    help="NAME:OPTION=VALUE,... that marks the samples; the bundle's own by default.",
+    show_default="the bundle's own",
+    help="Watermark that marks the samples, as NAME or NAME:OPTION=VALUE,...",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @trust_option

@@ -52,7 +52,7 @@ TONES = {"bad": "red", "good": "green", "unknown": "yellow"}
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with code 1 if this holds, for example 'locked_asr_high>0.1'. May be repeated.",
+    help="Exit with code 1 if this holds, for example 'locked_asr_high>0.1'. Repeatable.",
 )
 @json_option
 def audit(

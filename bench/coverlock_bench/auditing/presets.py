@@ -161,7 +161,7 @@ def _of_plugins() -> list[str]:
     return [name for plugin in plugins for name in plugin.registered.get("distortion", ())]
 
 
-SETTINGS = "NAME or NAME:OPTION=VALUE,... May be repeated; "
+SETTINGS = ", as NAME or NAME:OPTION=VALUE,... Repeatable."
 plan_options = together(
     click.option(
         "--preset",
@@ -171,19 +171,28 @@ plan_options = together(
         help="How much to measure. A small network on one core takes about three minutes (smoke), "
         "an hour (standard) or a night (full).",
     ),
-    click.option("-a", "--attack", "attacks", multiple=True, help=f"{SETTINGS}default: all."),
+    click.option(
+        "-a",
+        "--attack",
+        "attacks",
+        multiple=True,
+        show_default="those of the preset",
+        help=f"Attack{SETTINGS}",
+    ),
     click.option(
         "-d",
         "--defense",
         "defenses",
         multiple=True,
-        help=f"{SETTINGS}default: {', '.join(DEFENSES)}.",
+        show_default=", ".join(DEFENSES),
+        help=f"Defence{SETTINGS}",
     ),
     click.option(
         "--distortion",
         "distortions",
         multiple=True,
-        help="NAME. May be repeated; default: the paper's six, and those of plugins.",
+        show_default="the paper's six, and those of plugins",
+        help="Distortion by name. Repeatable.",
     ),
     click.option("--fpr", default=DEFAULT_FPR, show_default=True, help="False-positive rate."),
 )

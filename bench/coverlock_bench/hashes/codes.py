@@ -42,7 +42,7 @@ Codes = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 
 
-class View(NamedTuple):
+class FramedView(NamedTuple):
     """A picture, and the part of the original that it shows."""
 
     picture: Picture8
@@ -51,13 +51,13 @@ class View(NamedTuple):
 
 def views_of(
     square: Picture8, seed: Sequence[int], changes: Mapping[str, Distortion] = CHANGES
-) -> list[View]:
+) -> list[FramedView]:
     """A square picture as it is, and under each of ``changes``."""
-    seen = [View(square)]
+    seen = [FramedView(square)]
     for number, (name, change) in enumerate(changes.items()):
         picture = distorted(square, name, change, np.random.default_rng([*seed, number]))
         frame = _frame(change, square, picture, np.random.default_rng([*seed, number]))
-        seen.append(View(picture, frame))
+        seen.append(FramedView(picture, frame))
     return seen
 
 
@@ -75,7 +75,7 @@ def _frame(change: Distortion, square: Picture8, seen: Picture8, rng: np.random.
     return WHOLE
 
 
-def codes_of(image_hash: ImageHash, views: Sequence[View]) -> Codes:
+def codes_of(image_hash: ImageHash, views: Sequence[FramedView]) -> Codes:
     """The bits (N, 256) that would lock a message to each picture, without a key.
 
     A shorter message uses the first ones.

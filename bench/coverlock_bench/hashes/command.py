@@ -22,7 +22,11 @@ from coverlock_bench.photos import find_photos
     images_option,
     seed_option,
     click.option(
-        "--hash", "hashes", multiple=True, help="May be repeated; default: all that are installed."
+        "--hash",
+        "hashes",
+        multiple=True,
+        show_default="all that are installed",
+        help="Image hash. Repeatable.",
     ),
     count_option,
 )

@@ -14,7 +14,7 @@ from coverlock_bench.hashes.codes import (
     LENGTHS,
     Codes,
     Counts,
-    View,
+    FramedView,
     agreement,
     codes_of,
     every_pair,
@@ -81,7 +81,7 @@ def _load(names: tuple[str, ...], photo: Path) -> tuple[dict[str, ImageHash], di
     for name in plugin_manager().names("hash"):
         try:
             image_hash = load_hash(name)
-            codes_of(image_hash, [View(_square(photo))])
+            codes_of(image_hash, [FramedView(_square(photo))])
         except CoverLockError as error:
             left_out[name] = str(error)
         else:
@@ -146,7 +146,7 @@ def fair_coins() -> dict[str, Any]:
 
 def _milliseconds(hashes: Mapping[str, ImageHash], photos: list[Path]) -> dict[str, float]:
     """The median time for one 8-bit picture, resampling included."""
-    view = View(read(photos[0]).to_bytes())
+    view = FramedView(read(photos[0]).to_bytes())
     works = [partial(codes_of, image_hash, [view]) for image_hash in hashes.values()]
     medians = 1000 * np.median(seconds_in_turns(works, TIMINGS), axis=0)
     return dict(zip(hashes, map(float, medians), strict=True))

@@ -34,8 +34,21 @@ CLOCKS = {"cpu": "time.process_time", "wall": "time.perf_counter"}
     images_option,
     side_option,
     click.argument("bundles", nargs=-1, required=True, type=click.Path(path_type=Path)),
-    click.option("--batch", "batches", multiple=True, type=int, default=(1, 8, 32)),
-    click.option("--precision", "precisions", multiple=True, default=("fp32", "fp16", "int8")),
+    click.option(
+        "--batch",
+        "batches",
+        multiple=True,
+        type=int,
+        default=(1, 8, 32),
+        help="Pictures per batch. Repeatable.",
+    ),
+    click.option(
+        "--precision",
+        "precisions",
+        multiple=True,
+        default=("fp32", "fp16", "int8"),
+        help="Precision of the graph. Repeatable.",
+    ),
     number_option("--turns", 5, "Passes over all cases."),
     number_option("--threads", 1, "Threads of every runtime."),
     click.option(

@@ -19,7 +19,7 @@ from coverlock_sdk import CoverLockError
 from coverlock_sdk.arrays import Floats
 
 
-class Turns:
+class TakingTurns:
     """A pytest plugin that alternates the cases, so that a slow minute affects all of them."""
 
     def __init__(self, cases: Sequence[Case], turns: int) -> None:
@@ -53,7 +53,7 @@ def run_cases(cases: Sequence[Case], turns: int, timer: str) -> tuple[dict[str, 
         ]
         # Standard output is reserved for the result.
         with redirect_stdout(sys.stderr):
-            code = pytest.main(arguments, plugins=[Turns(cases, turns)])
+            code = pytest.main(arguments, plugins=[TakingTurns(cases, turns)])
         if code != pytest.ExitCode.OK:
             raise CoverLockError(f"the latency suite failed (pytest's exit code {int(code)})")
         document = json.loads(out.read_text())

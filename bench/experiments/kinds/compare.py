@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from coverlock_bench.hashes.codes import View, agreement, codes_of, every_pair, views_of
+from coverlock_bench.hashes.codes import FramedView, agreement, codes_of, every_pair, views_of
 from coverlock_bench.measurement import FOLDER, Measured, measurement, seed_option
 from coverlock_bench.photos import Picture8, load_squares
 from coverlock_bench.tables import Columns, Row, Table, below
@@ -52,7 +52,7 @@ def kind_report(
 
 def _figures(image_hash: ImageHash, squares: Sequence[Picture8], seed: int) -> dict[str, Any]:
     """How far different pictures agree, and the share of bits that each distortion flips."""
-    codes = codes_of(image_hash, [View(square) for square in squares])
+    codes = codes_of(image_hash, [FramedView(square) for square in squares])
     found = agreement(codes, every_pair(len(codes)))
     flipped = []
     for index, square in enumerate(squares[:DISTORTED]):

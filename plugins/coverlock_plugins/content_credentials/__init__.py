@@ -38,11 +38,11 @@ def register_routes(register: Register) -> None:
 
 
 def _resolution(repository: str | None = None, trust: str | None = None) -> Routes:
-    from coverlock_plugins.content_credentials.routes import Resolution
+    from coverlock_plugins.content_credentials.routes import ResolutionRoutes
 
     if repository is None or trust is None:
         raise ProvenanceError(
             "name the repository, and the certificates of trusted signers: "
             "--routes c2pa:repository=FOLDER,trust=FILE"
         )
-    return Resolution(Path(repository), Path(trust)).add_to
+    return ResolutionRoutes(Path(repository), Path(trust)).add_to

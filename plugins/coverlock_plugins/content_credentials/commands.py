@@ -23,7 +23,8 @@ from coverlock_sdk.cli.options import (
 )
 from coverlock_sdk.cli.output import process
 from coverlock_sdk.images.codecs import write_file
-from coverlock_sdk.images.folders import Found, Source, make_writable, output_paths, search
+from coverlock_sdk.images.folders import FoundPictures, Source, make_writable, output_paths, search
+from coverlock_sdk.loading import parse_setting
 
 SIGNED = {"path": "signed picture", "serial": "serial", "manifest": "manifest", "psnr": "PSNR dB"}
 RESOLVED = {
@@ -93,13 +94,21 @@ def sign(
         serial = kept.registry.issue(identifier, str(source.path))
         return {"accepted": True, **asdict(signer.sign(source.path, targets[source], serial))}
 
-    process(Found(list(targets), found.skipped), work, SIGNED, as_json)
+    process(FoundPictures(list(targets), found.skipped), work, SIGNED, as_json)
 
 
 @c2pa.command(epilog=EXIT_CODES)
 @sources_argument
 @repository_option
 @path_option("--trust", required=True, help="Certificates that you trust, in PEM format.")
+@click.option(
+    "-w",
+    "--watermark",
+    "watermarks",
+    multiple=True,
+    metavar="NAME:OPTION=VALUE,...",
+    help="Options of a watermark, if pictures were signed with any. Repeatable.",
+)
 @key_option
 @fpr_option
 @path_option("--save", help="Folder for the manifest stores that marks led to, as NAME.c2pa.")
@@ -108,6 +117,7 @@ def resolve(
     sources: tuple[str, ...],
     repository: Path,
     trust: Path,
+    watermarks: tuple[str, ...],
     key_file: Path | None,
     fpr: float | None,
     save: Path | None,
@@ -121,7 +131,10 @@ def resolve(
     """
     kept = ManifestRepository(repository)
     kinds = sorted({(look.watermark, look.hash) for look in kept.looks()})
-    locks = [open_lock(watermark, hash, key_file, fpr) for watermark, hash in kinds]
+    settings = {parse_setting(watermark)[0]: watermark for watermark in watermarks}
+    if unused := sorted(settings.keys() - {name for name, _ in kinds}):
+        raise click.UsageError(f"no picture in {repository} was signed with {', '.join(unused)}")
+    locks = [open_lock(settings.get(name, name), hash, key_file, fpr) for name, hash in kinds]
     resolver = Resolver(kept, locks, trust_anchors(trust))
     if save:
         make_writable({save})

@@ -60,7 +60,7 @@ _PROBLEMS = {
 
 
 @dataclass(frozen=True)
-class Manifest:
+class SignedManifest:
     """A manifest that was read: what it says, and what is wrong with it."""
 
     id: str
@@ -113,7 +113,7 @@ def sign_picture(
     return signed.getvalue(), store
 
 
-def read_embedded(picture: bytes, trust: bytes | None = None) -> Manifest | None:
+def read_embedded(picture: bytes, trust: bytes | None = None) -> SignedManifest | None:
     """The manifest inside a picture file, if there is one.
 
     ``trust`` holds the certificates of trusted signers, in PEM format. It is None only for
@@ -127,7 +127,7 @@ def read_embedded(picture: bytes, trust: bytes | None = None) -> Manifest | None
             return None
 
 
-def read_store(store: bytes, trust: bytes) -> Manifest:
+def read_store(store: bytes, trust: bytes) -> SignedManifest:
     """The active manifest of a manifest store without its picture."""
     with _explained("the manifest store cannot be read"):
         return _read(STORE_TYPE, store, trust)
@@ -162,12 +162,12 @@ def _thumbnail(picture: bytes) -> bytes:
     return file.getvalue()
 
 
-def _read(media_type: str | None, content: bytes, trust: bytes | None) -> Manifest:
+def _read(media_type: str | None, content: bytes, trust: bytes | None) -> SignedManifest:
     with _c2pa().Reader(media_type, io.BytesIO(content), None, _context(trust)) as reader:
         document = json.loads(reader.json())
     found = document["validation_results"]["activeManifest"]
     failures = [entry["code"] for entry in found["failure"]]
-    return Manifest(
+    return SignedManifest(
         id=document["active_manifest"],
         content=document["manifests"][document["active_manifest"]],
         failures=tuple(code for code in failures if trust is not None or code != UNTRUSTED),

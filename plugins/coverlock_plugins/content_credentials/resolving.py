@@ -24,7 +24,7 @@ from coverlock_plugins.content_credentials.lookups import (
 from coverlock_plugins.content_credentials.manifests import (
     HARD_BINDINGS,
     UNTRUSTED,
-    Manifest,
+    SignedManifest,
     read_embedded,
     read_store,
 )
@@ -49,7 +49,7 @@ class Match:
     """A manifest in the repository whose soft bindings all match a picture."""
 
     verdict: Verdict
-    manifest: Manifest
+    manifest: SignedManifest
     bindings: SoftBindings
     similarity: float
     """The share of the signed fingerprint that agrees with the picture, from 0 to 1."""
@@ -69,7 +69,7 @@ class Match:
 class Resolution:
     """Where a picture comes from. It is true if there is a manifest."""
 
-    manifest: Manifest | None
+    manifest: SignedManifest | None
     how: Literal["embedded", "mark"] | None
     reason: str
     """Why this manifest, or why none, in a sentence."""
@@ -96,7 +96,7 @@ class Resolution:
 class _Near(NamedTuple):
     """A manifest by a trusted signer whose fingerprint is within reach."""
 
-    manifest: Manifest
+    manifest: SignedManifest
     bindings: SoftBindings
     similarity: float
 
@@ -180,7 +180,7 @@ class Resolver:
                 return Match(found.verdict, *near[found.label])
         return None
 
-    def manifest(self, entry: Entry) -> Manifest:
+    def manifest(self, entry: Entry) -> SignedManifest:
         """The manifest of an entry; raises if it was changed."""
         manifest = read_store(self.repository.content(entry), self.trust)
         if problem := manifest.problem(expected=HARD_BINDINGS | {UNTRUSTED}):
@@ -212,7 +212,7 @@ class Resolver:
                     found.append(_Near(manifest, entry.bindings, 1 - bits / hash.dimensions))
         return found
 
-    def _of_embedded(self, embedded: Manifest, picture: bytes) -> str:
+    def _of_embedded(self, embedded: SignedManifest, picture: bytes) -> str:
         """What to say about a manifest inside a picture, which may have replaced another."""
         reason = "the picture carries its manifest, and is as it was signed"
         if self.repository.entry("manifest", embedded.id) is not None:

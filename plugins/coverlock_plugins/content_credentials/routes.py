@@ -64,7 +64,7 @@ class QueryResult(BaseModel):
     matches: list[QueryMatch]
 
 
-class Resolution:
+class ResolutionRoutes:
     """The routes of the API, for the manifests of one repository."""
 
     def __init__(self, repository: Path, trust: Path) -> None:

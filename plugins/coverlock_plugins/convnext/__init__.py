@@ -33,8 +33,6 @@ from coverlock_sdk.models.assets import cache_folder
 from coverlock_sdk.plugin_calls import working_size
 
 if TYPE_CHECKING:
-    import click
-
     from coverlock_plugins.convnext.classifier import Classifier
 
 
@@ -119,7 +117,7 @@ def find_filter(watermark: str) -> Path:
         return path
     raise MissingModelError(
         f"there is no filter for the watermark '{watermark}': train one with "
-        f"'coverlock train filter {watermark} PHOTOS --run RUN'"
+        f"'python -m experiments filter {watermark} PHOTOS --run RUN'"
     )
 
 
@@ -136,12 +134,3 @@ def install_filter(written: Path, watermark: str) -> Path:
 def register_defenses(register: Register) -> None:
     """Offer the defence under its name."""
     register(ConvNeXtFilter)
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    """Add ``coverlock train filter``."""
-    from coverlock_plugins.convnext.command import train_filter
-    from coverlock_training.commands import train
-
-    train.add_command(train_filter)

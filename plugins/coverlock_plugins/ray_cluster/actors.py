@@ -13,7 +13,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from coverlock_plugins.ray_cluster.inputs import Shard, find_shards
 from coverlock_plugins.ray_cluster.results import WRITERS, Results, terms
 from coverlock_sdk import CoverLockError
 from coverlock_sdk.scaling.job import Row, VerificationJob
-from coverlock_sdk.verifier.audit_log import AuditLog
 
 PAUSES = (0, 1, 10, 60)
 """Seconds before each try of a shard: where an actor died, a node may be going away."""
@@ -38,7 +36,6 @@ def verify_on_ray(
     out: str | Path,
     actors: int | None = None,
     roots: Sequence[str] = (),
-    audit: Path | None = None,
 ) -> dict[str, int]:
     """Verify what ``sources`` name and write the results to ``out``, a folder or URI.
 
@@ -52,15 +49,10 @@ def verify_on_ray(
         names.update(f"{shard.name}\n\n".encode())
     results = Results(out, {**terms(job, bundle, lock), "pictures": names.hexdigest()})
     left = [(n, shard) for n, shard in enumerate(shards) if not results.is_done(n)]
-    log = AuditLog(audit, bundle.manifest.version) if audit else None
-    about = job.message, bundle.manifest.watermark, bundle.manifest.hash
-    job = replace(job.alone(), digests=log is not None)
+    job = job.alone()
     with ThreadPoolExecutor(WRITERS) as pool:
         writing: deque[Future[None]] = deque()
         for number, rows in _judged(job, left, actors):
-            if log:
-                for row in rows:
-                    log.row_reached(row, *about)
             writing.append(pool.submit(results.write, number, rows))
             if len(writing) > 2 * WRITERS:
                 writing.popleft().result()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from coverlock_sdk.cli import EXIT_CODES
 from coverlock_sdk.cli.options import (
-    audit_option,
     fpr_option,
     json_option,
     key_option,
@@ -34,14 +32,15 @@ from coverlock_sdk.errors import needs
 @registry_option
 @runtime_option
 @trust_option
-@click.option("--workers", type=click.IntRange(1), help="Number of actors.")
+@click.option(
+    "--workers", type=click.IntRange(1), show_default="all cores but one", help="Number of actors."
+)
 @click.option(
     "--root",
     "roots",
     multiple=True,
     help="Another folder or URI whose pictures Parquet rows may name. Repeatable.",
 )
-@audit_option
 @json_option
 def ray(
     sources: tuple[str, ...],
@@ -49,7 +48,6 @@ def ray(
     identifier: str | None,
     workers: int | None,
     roots: tuple[str, ...],
-    audit: Path | None,
     as_json: bool,
     **opening: Any,
 ) -> None:
@@ -62,7 +60,7 @@ def ray(
     job = open_job(identifier, **opening)
     with needs("this command", "Ray", "ray"):
         from coverlock_plugins.ray_cluster.actors import verify_on_ray
-    counts = verify_on_ray(job, sources, out, workers, roots, audit)
+    counts = verify_on_ray(job, sources, out, workers, roots)
     document = {"results": out, "counts": counts}
     answer(document, as_json, counted(counts), f"results are in {out}")
     finish(counts)

@@ -17,7 +17,7 @@ def test_a_folder_is_signed_stripped_and_resolved(photos, tmp_path):
     signing = ["--cert", certificates / "chain.pem", "--key", certificates / "key.pem", *kept]
     resolving = ["--trust", certificates / "root.pem", *kept, "--save", tmp_path / "found"]
 
-    target = ["-o", tmp_path / "signed", "--id", "order", "-w", "additive"]
+    target = ["-o", tmp_path / "signed", "--id", "order", "-w", "additive:bits=32"]
     signed = run_json("c2pa", "sign", tmp_path / "photos", *target, *signing)
     assert signed["counts"]["accepted"] == 3
     rows = signed["results"]
@@ -25,9 +25,13 @@ def test_a_folder_is_signed_stripped_and_resolved(photos, tmp_path):
 
     stripped = tmp_path / "stripped.jpg"
     Image.open(rows[1]["path"]).convert("RGB").save(stripped, quality=90)
+    resolving += ["-w", "additive:bits=32"]
     answer = run_json("c2pa", "resolve", rows[0]["path"], stripped, *resolving)
     embedded, found = answer["results"]
     assert (embedded["how"], embedded["manifest_id"]) == ("embedded", rows[0]["manifest"])
     assert (found["how"], found["manifest_id"]) == ("mark", rows[1]["manifest"])
     assert found["softBindingsMatched"]
     assert (tmp_path / "found" / "stripped.c2pa").stat().st_size > 1000
+
+    resolving[-1] = "hidden"
+    run("c2pa", "resolve", stripped, *resolving, code=2)

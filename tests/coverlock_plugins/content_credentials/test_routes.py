@@ -5,7 +5,7 @@ import base64
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from coverlock_plugins.content_credentials.routes import Resolution
+from coverlock_plugins.content_credentials.routes import ResolutionRoutes
 from coverlock_plugins.service.access import Caller, Callers, Limits, digest
 from coverlock_plugins.service.deployment import Routes
 from coverlock_sdk import Verifier
@@ -21,7 +21,7 @@ EXAMPLES = 8
 
 
 def routes(studio) -> Routes:
-    return Resolution(studio.repository.folder, studio.root).add_to
+    return ResolutionRoutes(studio.repository.folder, studio.root).add_to
 
 
 def stripped(studio, number: int) -> bytes:
@@ -142,7 +142,7 @@ def test_only_callers_with_the_scope_may_ask(studio, tmp_path):
 
 
 def test_manifests_of_unknown_signers_are_not_found(studio, tmp_path):
-    stranger = Resolution(studio.repository.folder, make_certificates(tmp_path) / "root.pem")
+    stranger = ResolutionRoutes(studio.repository.folder, make_certificates(tmp_path) / "root.pem")
     with served(opened(tmp_path), None, routes=(stranger.add_to,)) as client:
         entry = studio.entry(0)
         assert client.post("/matches/byContent", content=stripped(studio, 0)).json() == {

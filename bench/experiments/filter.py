@@ -1,4 +1,4 @@
-"""``coverlock train filter``"""
+"""``python -m experiments filter``: train the classifier of the baseline that filters forgeries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from coverlock_training.options import training_options
 @click.option("--published", is_flag=True, help="ConvNeXt-Tiny on plain pictures; for a GPU.")
 @click.option("--pictures", type=int, help="Photos to mark.")
 @click.option("--validation", type=int, help="Held-out photos for the ROC-AUC.")
-def train_filter(
+def filter_command(
     watermark: str, photos: Path, run: Path, published: bool, **changes: int | None
 ) -> None:
     """Train the classifier that filters forgeries of WATERMARK, on a folder of PHOTOS.
