@@ -32,7 +32,7 @@ from coverlock_plugins.service.budgets import Budgets
 from coverlock_plugins.service.deployment import Deployment, Readiness
 from coverlock_plugins.service.observing import Metrics
 from coverlock_plugins.service.refusals import RefusalError
-from coverlock_sdk import CoverLockError, Verifier
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.errors import MessageError, OverloadedError, PictureError
 from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
 from coverlock_sdk.images.picture import Picture
