@@ -15,7 +15,7 @@ if [ $# -lt 2 ]; then
     echo "usage: $0 BUNDLE PHOTOS [RESULT]" >&2
     exit 2
 fi
-bundle=$1 photos=$2 result=${3:-bench/results/gpu.json}
+bundle=$1 photos=$2 result=${3:-gpu.json}
 python=${PYTHON:-python}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

@@ -43,9 +43,8 @@ class BrokenRuntime:
 @contextmanager
 def served(verifier, callers=CALLERS, limits=None, names=(), **having):
     """The service on a port of its own, in a thread; ``names`` are what it may identify."""
-    verifiers = verifier if isinstance(verifier, tuple) else (verifier,)
-    books = tuple(each.lock.book(names) for each in verifiers) if names else ()
-    deployment = Deployment(verifiers, callers, books, **having)
+    book = verifier.lock.book(names) if names else None
+    deployment = Deployment(verifier, callers, book, **having)
     with running(Service(lambda: deployment, limits or Limits())) as client:
         yield client
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
+import sys
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -27,6 +28,10 @@ PACKAGES = (
 )
 """Packages whose versions may matter for a figure."""
 
+CHECKOUT = Path(__file__).parents[2]
+FOLDERS = ("coverlock_sdk", "plugins", "export", "bench", "training", "web")
+"""The folders of a checkout that hold code."""
+
 
 def write_result(path: Path, command: str, config: dict[str, Any], figures: Any) -> None:
     """Write ``figures`` with the command, configuration, versions and revision behind them."""
@@ -34,7 +39,7 @@ def write_result(path: Path, command: str, config: dict[str, Any], figures: Any)
 
 
 def result_document(command: str, config: dict[str, Any], figures: Any) -> dict[str, Any]:
-    """``figures`` with the command, configuration, versions and revision behind them."""
+    """``figures`` with the command, configuration, versions, revision and code behind them."""
     return {
         "schema": SCHEMA,
         "command": command,
@@ -45,6 +50,7 @@ def result_document(command: str, config: dict[str, Any], figures: Any) -> dict[
             **{name: _version(name) for name in PACKAGES},
         },
         "revision": revision(),
+        "code": code(),
         "figures": figures,
     }
 
@@ -73,6 +79,14 @@ def revision() -> str | None:
         return None
     changed = _git("diff", "--name-only", "HEAD", "--", ":/", ":(top,exclude)bench/results")
     return f"{named}-dirty" if changed else named
+
+
+def code() -> list[str]:
+    """The files of the checkout that this process has imported; none outside a checkout."""
+    files = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
+    inside = [Path(file) for file in files if file and Path(file).is_relative_to(CHECKOUT)]
+    own = {file.relative_to(CHECKOUT) for file in inside}
+    return sorted(file.as_posix() for file in own if file.parts[0] in FOLDERS)
 
 
 def _git(*words: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -16,7 +17,6 @@ from coverlock_sdk import (
     load_defense,
     load_watermark,
 )
-from coverlock_sdk.arrays import Images
 from coverlock_sdk.contract import AnyAttack
 from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.locking.verdict import Floors
@@ -47,13 +47,18 @@ class Setting:
         options = ",".join(f"{option}={_text(value)}" for option, value in self.options)
         return f"{self.name}:{options}" if options else self.name
 
-    def attack(self, naturals: Images) -> AnyAttack:
-        """The attack of this setting.
+    @property
+    def is_keyless(self) -> bool:
+        """Whether this is a lock that everybody can compute."""
+        return self.name == LOCK and dict(self.options).get("key", LOCK) in ("none", None)
 
-        If it has a parameter ``naturals``, it gets these unmarked pictures.
+    def attack(self, **common: Any) -> AnyAttack:
+        """The attack of this setting, with the ``common`` options that it supports.
+
+        These are ``naturals``, unmarked pictures, and ``hash``, that of the lock.
         """
-        given = _accepted("attack", self.name, {"naturals": naturals})
-        return load_attack(self.name, **given, **dict(self.options))
+        given = _accepted("attack", self.name, common)
+        return load_attack(self.name, **{**given, **dict(self.options)})
 
     def defense(self, key: Key | None = None, **common: Any) -> Defense:
         """The defence of this setting, with the ``common`` options that it supports.
@@ -70,6 +75,28 @@ class Setting:
         if "floors" in options:
             options["floors"] = _floors(options["floors"])
         return load_defense(self.name, **options)
+
+
+BARE, KEYED, OPEN = "", "locked_", "keyless_"
+"""The prefixes of metrics: without a lock, behind one with a key, behind one without."""
+
+
+def arms(defenses: Iterable[str]) -> dict[str, str]:
+    """The first defence for each prefix of metrics."""
+    found: dict[str, str] = {}
+    for text in defenses:
+        setting = Setting.parse(text)
+        if setting.name == LOCK:
+            found.setdefault(OPEN if setting.is_keyless else KEYED, text)
+        elif setting.name == "none":
+            found.setdefault(BARE, text)
+    return found
+
+
+def compared(defenses: Iterable[str]) -> tuple[str, str]:
+    """What a report compares first: no lock, and a lock, one with a key if there is one."""
+    found = arms(defenses)
+    return found.get(BARE, "none"), found.get(KEYED) or found.get(OPEN, LOCK)
 
 
 def _floors(value: Any) -> Floors:

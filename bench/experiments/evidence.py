@@ -1,39 +1,44 @@
 """``python -m experiments evidence``: every published result file, made anew by the same code.
 
 The parts run one after the other, each as the command that a reader would type. A finished part is
-published at once, and an interrupted run goes on where it stopped. A published file is up to date
-if it was made by a clean revision and none of the code has changed since, so files may be committed
-as they come. ``--check`` fails where one is missing or out of date.
+published at once, and an interrupted run goes on where it stopped. A result file names its revision
+and the code that ran. It is up to date if that revision was clean and none of that code has changed
+since, nor the weights beside it; other words in docstrings and comments change nothing.
+``--check`` fails where a file is missing or out of date.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from coverlock_bench.measurement import FOLDER
+from coverlock_bench.results import CHECKOUT, FOLDERS
 from coverlock_bench.settings import PAPER
 from coverlock_sdk.errors import CoverLockError
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "bench" / "results"
-CODE = (
-    "coverlock_sdk",
-    "plugins",
-    "export",
-    "bench/coverlock_bench",
-    "bench/experiments",
-    "training",
+RESULTS = CHECKOUT / "bench" / "results"
+SHOWING = (
+    "coverlock_sdk/cli",
+    "coverlock_sdk/progress.py",
+    "bench/coverlock_bench/tables.py",
+    "bench/coverlock_bench/hashes/tables.py",
+    "bench/experiments/__main__.py",
+    "bench/experiments/evidence.py",
+    "bench/experiments/paper.py",
+    "bench/experiments/tables.py",
 )
-"""What results depend on. After the evidence was made, only other files may change."""
+"""Code that reads options, shows progress or prints tables, and makes no figures."""
 STUDY, TOOL = "python -m experiments", "coverlock"
 SYSTEMS = "-w mbrs -w cin"
 
@@ -65,7 +70,7 @@ PARTS = (
     Part(
         "headline",
         f"{STUDY} headline {SYSTEMS} -d none -d coverlock -d coverlock:registry={{work}}/marked.db "
-        "--groups 40 --images {eval}/coco --work {work}/headline.sqlite",
+        "--groups 100 --images {eval}/coco --work {work}/headline.sqlite",
     ),
     Part(
         "lengths",
@@ -81,7 +86,9 @@ PARTS = (
     Part("hash", f"{TOOL} bench hash --images {{eval}}/coco --count 200"),
     Part(
         "transferability",
-        f"{STUDY} transferability {SYSTEMS} -w hidden -w rivagan-trained --images {{eval}}/coco",
+        f"{STUDY} transferability {SYSTEMS} -w hidden -w rivagan-trained --images {{eval}} "
+        "--sources 1 --sources 10 --sources 100 --sources 1000 "
+        "--work {work}/transferability.sqlite",
     ),
     Part("calibration", f"{STUDY} calibration -w mbrs --images {{eval}}/coco"),
     Part(
@@ -91,9 +98,12 @@ PARTS = (
     Part("key-learners", f"{STUDY} key-learners --images {{train}}/coco"),
     Part(
         "white-box",
-        f"{STUDY} white-box -w mbrs --hash octave --hash dinov2-s --images {{eval}}/coco",
+        f"{STUDY} white-box -w mbrs --hash octave --hash dinov2-s --images {{eval}}/coco "
+        "--work {work}/white-box.sqlite",
     ),
     Part("walkers", f"{STUDY} walkers --images {{eval}}/coco"),
+    Part("standing", f"{STUDY} standing -w mbrs --images {{eval}}/coco"),
+    Part("speed", f"{STUDY} speed --images {{eval}}/coco --work {{work}}/speed"),
     Part(
         "interventions",
         f"{STUDY} interventions {{train}}/coco --images {{eval}}/coco --bf16 "
@@ -149,27 +159,66 @@ def out_of_date(part: Part) -> str | None:
     path = RESULTS / f"{part.name}.json"
     if not path.exists():
         return f"{path.name} is missing"
-    made_by = str(json.loads(path.read_text()).get("revision"))
+    document = json.loads(path.read_text())
+    made_by, ran = str(document.get("revision")), document.get("code")
     if made_by == "None" or made_by.endswith("-dirty"):
         return f"{path.name} is not of a clean revision ({made_by})"
+    if not ran:
+        return f"{path.name} does not say which code made it"
     changed = _changed(made_by)
     if changed is None:
         return f"revision {made_by} of {path.name} is not in this history"
-    if changed:
-        return f"{changed[0]} has changed since {path.name} was made"
+    for file in changed:
+        if _concerns(file, ran) and not _same_code(file, made_by):
+            return f"{file} has changed since {path.name} was made"
     return None
 
 
+def _concerns(file: str, ran: Sequence[str]) -> bool:
+    """Whether a file is of the code that ran, or data in the folder of a package that ran."""
+    if file.startswith(SHOWING):
+        return False
+    folder = Path(file).parent
+    homes = {(place / "__init__.py").as_posix() for place in (folder, folder.parent)}
+    return file in ran or (not file.endswith(".py") and not homes.isdisjoint(ran))
+
+
+def _same_code(file: str, revision: str) -> bool:
+    """Whether a module differs from a revision in docstrings, comments and layout only."""
+    now = CHECKOUT / file
+    if not file.endswith(".py") or not now.exists():
+        return False
+    return _logic(now.read_text()) == _logic(_git("show", f"{revision}:{file}") or "")
+
+
+def _logic(source: str) -> str:
+    """The syntax tree of a module, without strings that stand alone."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.body = [each for each in node.body if not _is_text(each)]
+    return ast.dump(tree)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Whether a statement is a docstring."""
+    value = getattr(statement, "value", None)
+    return isinstance(statement, ast.Expr) and isinstance(getattr(value, "value", None), str)
+
+
 def _changed(since: str) -> list[str] | None:
-    """The files of the code that differ from a revision; None where there is no such revision."""
-    found = subprocess.run(
-        ["git", "diff", "--name-only", since, "--", *CODE],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    """The files of code that differ from a revision; None if there is no such revision."""
+    results = ":(exclude)bench/results"
+    found = _git("diff", "--name-only", since, "--", *FOLDERS, results)
+    return None if found is None else found.split()
+
+
+def _git(*words: str) -> str | None:
+    """What git prints in the checkout; None if it fails."""
+    done = subprocess.run(
+        ["git", *words], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
-    return None if found.returncode else found.stdout.split()
+    return None if done.returncode else done.stdout
 
 
 def _make(part: Part, data: Path, work: Path) -> None:

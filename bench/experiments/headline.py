@@ -271,6 +271,7 @@ HEADLINE = Table(
     (
         *WHO,
         *((name, _COUNT.replace("P", f"attacks/{a}/asr")) for a, name in ATTACKS.items()),
+        ("PSNR of marks", f"{{genuine/{CLEAN}/psnr:.1f}} dB"),
         ("genuine", _COUNT.replace("P", f"genuine/{CLEAN}/tpr")),
         ("mean of six distortions", "{six/tpr:%1} %"),
         ("paper's GT@1, at full size", "{paper/gt|-:.2f} %"),

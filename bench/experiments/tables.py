@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
 from statistics import fmean, stdev
@@ -20,8 +19,6 @@ from coverlock_sdk.errors import CoverLockError
 
 COUNTS = (1, 10, 100)
 """Numbers of sources for which RT of a trained network is recorded."""
-
-Documents = list[dict[str, Any]]
 
 
 def _over_seeds(row: Row) -> Row:
@@ -82,80 +79,48 @@ TRAINING_FACTORS = Table(
 )
 
 
-FUZZING = Table(
-    "Damaged inputs for every reader of files",
-    list,
-    (
-        ("reader", "{reader}"),
-        ("inputs", "{inputs:,}"),
-        ("refused with an error of ours", "{refused:,}"),
-        ("findings", "{findings}"),
-        ("slowest", "{slowest_s:.2f} s"),
-        ("most memory", "{most_mb} MB"),
-    ),
-)
-
-GPU_STEPS = Table(
-    "What was run on a GPU host",
-    lambda figures: figures["steps"],
-    (("step", "{step}"), ("", "{status}"), ("what it said", "{detail}")),
-)
-
-
-def _together(documents: Documents) -> Any:
-    """The figures of one file, or of several that each tell of other watermarks."""
-    return {name: value for document in documents for name, value in document["figures"].items()}
-
-
-def _readers(documents: Documents) -> Any:
-    """One row for each reader that was fuzzed, and how many findings there were."""
-    return [
-        {
-            **figures,
-            "reader": reader,
-            "findings": sum(found["reader"] == reader for found in document["findings"]),
-        }
-        for document in documents
-        for reader, figures in document["readers"].items()
-    ]
-
-
-SPECIAL: dict[str, tuple[str, str, Callable[[Documents], Any]]] = {
-    "fuzzing": ("fuzz*.json", "experiments.tables:FUZZING", _readers),
-    "gpu": ("gpu.json", "experiments.tables:GPU_STEPS", _together),
-}
 PLACES = {
     "binding": ("forgers", "experiments.forgers:BOUND_PARTS"),
     "bounds": ("forgers", "experiments.forgers:BOUNDS"),
     "calibration": ("calibration", "experiments.calibration:CALIBRATION"),
+    "deployed": ("deployed", "coverlock_bench.latency.command:LATENCY"),
     "forgers": ("forgers", "experiments.forgers:FORGERS"),
     "forgers-dinov2": ("forgers-dinov2", "experiments.forgers:FORGERS"),
     "hash": ("hash", "coverlock_bench.hashes.tables:HASHES"),
     "hash-distortions": ("hash", "coverlock_bench.hashes.tables:HASH_DISTORTIONS"),
     "headline": ("headline", "experiments.headline:HEADLINE"),
-    "headline-mbrs": ("headline-mbrs", "experiments.headline:HEADLINE"),
     "interventions": ("interventions", "experiments.tables:INTERVENTIONS"),
+    "key-learners": ("key-learners", "experiments.summaries:KEY_LEARNERS"),
     "lengths": ("lengths", "experiments.headline:HEADLINE"),
     "lengths-robustness": ("lengths", "experiments.headline:ROBUSTNESS"),
+    "parity": ("deployed", "experiments.deployed:PARITY"),
     "paper": ("paper", "experiments.headline:HEADLINE"),
     "paper-robustness": ("paper", "experiments.headline:ROBUSTNESS"),
     "paper-split": ("paper", "experiments.headline:SPLIT"),
     "overlaid": ("forgers", "experiments.forgers:OVERLAID"),
+    "readme": ("headline forgers", "experiments.summaries:README"),
     "robustness": ("headline", "experiments.headline:ROBUSTNESS"),
     "speed": ("speed", "experiments.speed:SPEED"),
     "speed-ratios": ("speed", "experiments.speed:RATIOS"),
     "split": ("headline", "experiments.headline:SPLIT"),
+    "standing": ("standing", "experiments.summaries:STANDING"),
+    "threats": ("headline forgers", "experiments.summaries:THREATS"),
     "training-factors": ("training-factors", "experiments.tables:TRAINING_FACTORS"),
     "transferability": ("transferability", "experiments.transferability:TRANSFERABILITY"),
+    "walkers": ("walkers", "experiments.summaries:WALKERS"),
     "white-box": ("white-box", "experiments.white_box:WHITE_BOX"),
 }
-"""The result file of each table, and where the table is declared."""
-
-TABLES = {
-    **{name: (f"{file}.json", place, _together) for name, (file, place) in PLACES.items()},
-    **SPECIAL,
-}
+"""The result files of each table, and where the table is declared."""
 _BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def _figures(path: Path) -> Any:
+    """The figures of a result file."""
+    try:
+        document = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise CoverLockError(f"{path} is missing: run 'python -m experiments evidence'") from None
+    return document["figures"]
 
 
 def render(text: str, results: Path) -> str:
@@ -163,12 +128,13 @@ def render(text: str, results: Path) -> str:
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(2)
-        if name not in TABLES:
-            raise CoverLockError(f"there is no table '{name}': use one of {', '.join(TABLES)}")
-        pattern, place, figures_of = TABLES[name]
-        documents = [json.loads(path.read_text()) for path in sorted(results.glob(pattern))]
+        if name not in PLACES:
+            raise CoverLockError(f"there is no table '{name}': use one of {', '.join(PLACES)}")
+        files, place = PLACES[name]
+        figures = {file: _figures(results / f"{file}.json") for file in files.split()}
         table: Table = resolve_name(place)
-        return f"{match.group(1)}{table.markdown(figures_of(documents))}\n{match.group(3)}"
+        shown = table.markdown(figures if len(figures) > 1 else figures[files])
+        return f"{match.group(1)}{shown}\n{match.group(3)}"
 
     return _BLOCK.sub(replace, text)
 

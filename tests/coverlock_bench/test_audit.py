@@ -203,6 +203,25 @@ def test_the_first_screen_has_no_internal_names(finished):
     assert "locked without a key" in screen
 
 
+def test_the_first_screen_compares_the_locks_that_were_named(tmp_path, folder):
+    locks = ("coverlock:key=none,hash=phash", "coverlock:hash=phash")
+    chosen = [word for lock in ("none", *locks) for word in ("-d", lock)]
+    gate = ("--fail-if", "locked_asr>0.01", "-a", "gt", "-a", "re-locking")
+    result = run(folder, tmp_path / "out", *chosen, *gate)
+    assert result.exit_code == 0, result.output
+    found = document(tmp_path / "out")
+    assert [(tile["title"], tile["count"]) for tile in found["verdict"]["tiles"]] == [
+        ("As it is", "4 of 4"),
+        ("Locked with a key (hash phash)", "0 of 4"),
+        ("Locked with a key (hash phash), attacker has your networks", "0 of 4"),
+    ]
+    assert "Lock it with a key (hash phash): none of 8" in found["verdict"]["advice"]
+    assert found["figures"]["metrics"]["keyless_asr_re-locking"] > 0.5
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "locked without a key (hash phash)" in page
+    assert "Again, locked with a key (hash phash): <b>rejected" in page
+
+
 def test_an_interrupted_audit_goes_on(tmp_path, folder, decoded, monkeypatch):
     decode = AdditiveMark.decode
 

@@ -1,6 +1,6 @@
 """Run strange inputs through every reader and write down what happened.
 
-python -m tests.fuzz --inputs 1000000 --seed 0 --out bench/results/fuzz.json
+python -m tests.fuzz --inputs 1000000 --seed 0 --out fuzz.json
 
 The inputs run in a process of their own with little memory. One that crashes, hangs or takes too
 much is a finding; the process is started anew and goes on with the next input. Any finding can be

@@ -62,7 +62,7 @@ def http_reader(bundle: Path) -> Any:
     loop = asyncio.new_event_loop()
     limits = Limits(seconds=0.5)
     verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1))
-    config = Server(Service(lambda: Deployment((verifier,), CALLERS), limits)).config
+    config = Server(Service(lambda: Deployment(verifier, CALLERS), limits)).config
     config.lifespan = "off"
     config.load()
 

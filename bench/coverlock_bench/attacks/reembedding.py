@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from coverlock_bench.photos import Picture8, to_8_bit, to_float
-from coverlock_sdk import LockedWatermark, NetworkAttack, NoDefense, Watermark, wrap
+from coverlock_sdk import ImageHash, LockedWatermark, NetworkAttack, NoDefense, Watermark, wrap
 from coverlock_sdk.arrays import Bits, Images
+from coverlock_sdk.loading import DEFAULT_HASH
 
 ANY_FPR = 0.5
 """The attacker marks and reads; the vendor verifies."""
@@ -62,11 +63,14 @@ class ReLocking(ByEncoder):
 
     name: ClassVar[str] = "re-locking"
 
+    hash: str | ImageHash = field(default=DEFAULT_HASH, repr=False)
+    """That of the lock."""
+
     def payloads(
         self, watermark: Watermark, references: Sequence[Picture8], targets: Sequence[Picture8]
     ) -> Bits:
         """The message of the first reference under the keyless code of each target."""
-        lock = wrap(watermark, fpr=ANY_FPR)
+        lock = wrap(watermark, hash=self.hash, fpr=ANY_FPR)
         messages: Bits = (lock.decode(list(references[:1])) > 0).astype(np.uint8)
         terms = lock.lock.terms(messages[0], None)
         _, described = lock.logits(targets)

@@ -18,7 +18,7 @@ from coverlock_bench.auditing.trials import Division, Row, Trials
 from coverlock_bench.intervals import rate
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
 from coverlock_bench.rt import transferability_curve
-from coverlock_bench.settings import LOCK, Setting
+from coverlock_bench.settings import Setting, compared
 from coverlock_sdk import Watermark
 from coverlock_sdk.errors import (
     CorruptModelError,
@@ -28,8 +28,6 @@ from coverlock_sdk.errors import (
 )
 
 SEED = 0
-NONE = Setting("none")
-COVERLOCK = Setting(LOCK)
 SIGNATURE_PICTURES = 20
 SIDES = (256, 512, 1024)
 """Sizes at which RT is measured if a watermark takes any size: it may transfer better at some."""
@@ -54,6 +52,12 @@ class Assessment:
         curves = 1 if self.watermark.native_size is not None else 1 + len(SIDES)
         attacks = [1 + len(self.plan.attacks_on(defense)) for defense in self.plan.defenses]
         return curves + 1 + sum(attacks)
+
+    @property
+    def compared(self) -> tuple[Setting, Setting]:
+        """No lock and a lock, as the report puts them first."""
+        bare, lock = map(Setting.parse, compared(map(str, self.plan.defenses)))
+        return bare, lock
 
     def trials(self, defense: Setting) -> Trials:
         """The trials behind ``defense``, which remember the pictures that they marked."""

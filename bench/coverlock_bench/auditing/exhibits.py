@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from coverlock_bench.auditing.assessment import ABSENT, COVERLOCK, NONE, Assessment
+from coverlock_bench.auditing.assessment import ABSENT, Assessment
 from coverlock_bench.auditing.collection import Collection
 from coverlock_bench.auditing.signatures import residual_patterns
+from coverlock_bench.auditing.verdict import defense_name
 from coverlock_bench.ledger import digest
 from coverlock_bench.photos import Picture8, to_8_bit
 from coverlock_bench.settings import Setting
@@ -50,12 +51,13 @@ def exhibits(
         "a forgery with and without the lock": partial(_theft, assessment, collection),
         "residual patterns": partial(_patterns, assessment, collection),
     }
-    session, key = assessment.session, _key(assessment, collection)
+    session = assessment.session
     shown: list[Exhibit] = []
     left_out: dict[str, str] = {}
     for name in session.steps(list(makers), f"{assessment.watermark.name}: pictures"):
         try:
-            kept = session.once(partial(_made, makers[name]), **key, exhibit=name)
+            key = {**_key(assessment, collection), "exhibit": name}
+            kept = session.once(partial(_made, makers[name]), **key)
         except ABSENT as error:  # it may be there the next time
             left_out[name] = str(error)
         else:
@@ -69,10 +71,12 @@ def _made(maker: Callable[[], list[Exhibit]]) -> list[dict[str, Any]]:
 
 def _key(assessment: Assessment, collection: Collection) -> dict[str, Any]:
     """What pictures depend on."""
+    bare, lock = assessment.compared
     return {
         "kind": "exhibit",
         "watermark": assessment.session.fingerprint(assessment.watermark),
-        "lock": assessment.trials(COVERLOCK).lock,
+        "bare": assessment.trials(bare).lock,
+        "lock": assessment.trials(lock).lock,
         "pictures": digest(*collection.pictures),
         "pairs": assessment.plan.preset.pairs,
     }
@@ -80,15 +84,16 @@ def _key(assessment: Assessment, collection: Collection) -> dict[str, Any]:
 
 def _theft(assessment: Assessment, collection: Collection) -> list[Exhibit]:
     """The residual of one picture pasted onto another, without the lock and with it."""
-    division = assessment.division(collection)
-    marked, forged, seen = assessment.trials(NONE).example(THEFT, division)
-    _, locked, unseen = assessment.trials(COVERLOCK).example(THEFT, division)
+    (bare, lock), division = assessment.compared, assessment.division(collection)
+    marked, forged, seen = assessment.trials(bare).example(THEFT, division)
+    _, locked, unseen = assessment.trials(lock).example(THEFT, division)
+    again = f"Again, {defense_name(str(lock))}"
     return [
         _exhibit("cover", "original", "A picture before it is marked", division.sources[0]),
         _exhibit("source", "theft", "A marked picture", marked),
         _exhibit("target", "theft", "Another picture, never marked", division.targets[0]),
         _judged("forged", "The same with the first picture's residual", forged, seen),
-        _judged("forged-locked", "Again, behind a lock with a key", locked, unseen),
+        _judged("forged-locked", again, locked, unseen),
     ]
 
 

@@ -18,6 +18,7 @@ from coverlock_bench.auditing.verdict import (
     omissions,
 )
 from coverlock_bench.intervals import LEVEL
+from coverlock_bench.settings import compared
 from coverlock_sdk.errors import needs
 from coverlock_web.inlining import VIEWER, inlined, source
 from coverlock_web.site import rate_text as power_text
@@ -69,6 +70,7 @@ def render(document: dict[str, Any], found: Findings, shown: list[Exhibit], comm
         omitted=list(omissions(document["figures"])),
         exhibits={group: list(some) for group, some in groupby(sorted(shown, key=of), of)},
         level=LEVEL,
+        lock=compared(document["figures"]["security"])[1],
         command=command,
         viewer=_viewer(),
     )

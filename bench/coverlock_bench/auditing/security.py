@@ -18,7 +18,7 @@ from coverlock_bench.auditing.verdict import attack_name, defense_name, metrics
 from coverlock_bench.ledger import Ledger, Session, resumable
 from coverlock_bench.measurement import Measured, images_option, measurement, work_option
 from coverlock_bench.settings import named_watermark
-from coverlock_bench.tables import Columns, Row, Table, value_at
+from coverlock_bench.tables import Columns, Row, Table
 from coverlock_sdk import CoverLockError
 from coverlock_sdk.errors import CorruptModelError, MissingModelError, UnknownNameError
 from coverlock_sdk.plugin_manager import plugin_manager
@@ -98,7 +98,7 @@ def _forged(figures: Figures) -> Iterator[Row]:
 
 
 def _asr(row: Row, defense: str) -> str:
-    cell = value_at(row, f"{defense}/attacks/{row['attack']}") or {}
+    cell = row[defense].get("attacks", {}).get(row["attack"], {})
     if "asr" in cell:
         return rate_text(cell["asr"])
     return f"*{cell['not_measured']}*" if cell else "-"

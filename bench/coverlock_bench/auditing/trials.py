@@ -35,6 +35,7 @@ from coverlock_sdk.errors import needs
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
 from coverlock_sdk.locking.keys import codeword
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 TARGETS_AT_ONCE = 10
 MARKS_IN_MEMORY = 1000
@@ -84,6 +85,8 @@ class Trials:
         self._session = session
         self._fpr = fpr
         self._marks: dict[str, Mark] = {}
+        locked = isinstance(self.protected, LockedWatermark) and self.protected.hash
+        self._known = {"hash": locked} if locked else {}
 
     @property
     def lock(self) -> str:
@@ -139,7 +142,7 @@ class Trials:
         An attack that takes one reference steals from another source for every target; an attack
         that takes many steals from the same sources for all targets.
         """
-        attack = _attack(setting, division)
+        attack = self._attack(setting, division)
         if isinstance(attack, NetworkAttack):
             attack.require(self.protected.watermark)
         alone = attack.references == 1
@@ -168,7 +171,7 @@ class Trials:
 
     def example(self, setting: Setting, division: Division) -> tuple[Picture8, Picture8, Outcome]:
         """A marked source, the first target forged from it, and the verdict on that target."""
-        attack = _attack(setting, division)
+        attack = self._attack(setting, division)
         sources = division.sources[: attack.references]
         message = self.message(division.seed)
         marked = self._marked(sources, message)
@@ -192,6 +195,17 @@ class Trials:
             for outcome, target, picture in zip(outcomes, targets, pictures, strict=True)
         ]
 
+    def _attack(self, setting: Setting, division: Division) -> AnyAttack:
+        """The attack; raises if there are too few pictures for it."""
+        attack = setting.attack(naturals=floats(division.naturals), **self._known)
+        wanted = attack.references
+        if wanted > len(division.sources):
+            raise NotMeasuredError(
+                f"needs {wanted} marked pictures and other targets, "
+                f"there are {len(division.sources)}"
+            )
+        return attack
+
     def _marked(self, sources: Sequence[Picture8], message: str | Bits) -> list[Picture8]:
         return [self.mark(source, message).picture for source in sources]
 
@@ -207,17 +221,6 @@ class Trials:
     def _key(self, kind: str, seed: int, **more: Any) -> dict[str, Any]:
         lock = {"defense": self._defense, "lock": self.lock, "fpr": self._fpr}
         return {"kind": kind, "seed": seed, **lock, **more}
-
-
-def _attack(setting: Setting, division: Division) -> AnyAttack:
-    """The attack; raises if there are too few pictures for it."""
-    attack = setting.attack(naturals=floats(division.naturals))
-    wanted = attack.references
-    if wanted > len(division.sources):
-        raise NotMeasuredError(
-            f"needs {wanted} marked pictures and other targets, there are {len(division.sources)}"
-        )
-    return attack
 
 
 def _described(setting: Setting, attack: AnyAttack) -> str:

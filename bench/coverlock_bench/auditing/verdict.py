@@ -17,7 +17,7 @@ from coverlock_bench.auditing.assessment import SIDES
 from coverlock_bench.auditing.presets import Plan
 from coverlock_bench.intervals import rate
 from coverlock_bench.rt import rt_of
-from coverlock_bench.settings import KEYLESS, LOCK
+from coverlock_bench.settings import KEYED, KEYLESS, LOCK, OPEN, Setting, arms, compared
 from coverlock_bench.tables import value_at
 from coverlock_bench.trial import CLEAN
 from coverlock_sdk import CoverLockError, NetworkAttack, OracleAttack
@@ -39,8 +39,6 @@ GIVEN: dict[Given, str] = {
 }
 KINDS = {"asr": OUTSIDE, "asr_given_networks": NETWORKS}
 """The metrics of success, and the attackers that each one counts."""
-ARMS = {"": "none", "locked_": LOCK, "keyless_": KEYLESS}
-"""The prefixes of metrics, and the defence that each one stands for."""
 
 ATTACKS = {
     "gt": "pasting the true residual",
@@ -69,13 +67,18 @@ def attack_name(setting: str) -> str:
 
 def defense_name(setting: str) -> str:
     """The name of a defence in reports."""
-    return _named(setting, DEFENSES)
+    parsed = Setting.parse(setting)
+    if not parsed.is_keyless:
+        return _named(setting, DEFENSES)
+    others = tuple(option for option in parsed.options if option[0] != "key")
+    return _named(str(Setting(LOCK, others)), {LOCK: DEFENSES[KEYLESS]})
 
 
 def _named(setting: str, names: Mapping[str, str]) -> str:
     name, _, options = setting.partition(":")
     plain = names.get(name, name)
-    return names.get(setting, f"{plain} ({options.replace('=', ' ')})" if options else plain)
+    spelled = options.replace("=", " ").replace(",", ", ")
+    return names.get(setting, f"{plain} ({spelled})" if options else plain)
 
 
 def given(setting: str) -> Given:
@@ -98,7 +101,7 @@ class Tally:
     @classmethod
     def of(cls, figures: Figures, defense: str, attackers: Collection[Given]) -> Tally:
         """The attacks that were measured, for some kinds of attackers."""
-        cells = value_at(figures["security"], f"{defense}/attacks") or {}
+        cells = figures["security"].get(defense, {}).get("attacks", {})
         return cls({n: c["asr"] for n, c in cells.items() if "asr" in c and given(n) in attackers})
 
     def __bool__(self) -> bool:
@@ -162,19 +165,23 @@ class Findings:
 
 def findings(figures: Figures) -> Findings:
     """Whether the watermark can be forged, by whom, and what to do about it."""
+    bare, lock = compared(figures["security"])
     tiles = (
-        _tile("As it is", Tally.of(figures, "none", OUTSIDE)),
-        _tile("Locked with a key", Tally.of(figures, LOCK, OUTSIDE)),
-        _tile("Locked with a key, attacker has your networks", Tally.of(figures, LOCK, NETWORKS)),
+        _tile(defense_name(bare), Tally.of(figures, bare, OUTSIDE)),
+        _tile(defense_name(lock), Tally.of(figures, lock, OUTSIDE)),
+        _tile(
+            f"{defense_name(lock)}, attacker has your networks",
+            Tally.of(figures, lock, NETWORKS),
+        ),
     )
     return Findings(*_verdict(figures), _advice(figures), tiles)
 
 
 def _verdict(figures: Figures) -> tuple[Level, str]:
-    name = figures["name"]
-    every = Tally.of(figures, "none", (*OUTSIDE, *NETWORKS))
+    name, (bare, _) = figures["name"], compared(figures["security"])
+    every = Tally.of(figures, bare, (*OUTSIDE, *NETWORKS))
     released, originals, networks = (
-        Tally.of(figures, "none", kinds) for kinds in (("released",), ("originals",), NETWORKS)
+        Tally.of(figures, bare, kinds) for kinds in (("released",), ("originals",), NETWORKS)
     )
     if released.accepted:
         return "forgeable", (
@@ -196,32 +203,37 @@ def _verdict(figures: Figures) -> tuple[Level, str]:
 
 
 def _advice(figures: Figures) -> str:
-    locked = Tally.of(figures, LOCK, (*OUTSIDE, *NETWORKS))
+    found = arms(figures["security"])
+    lock, keyless = found.get(KEYED, LOCK), found.get(OPEN, KEYLESS)
+    locked = Tally.of(figures, lock, (*OUTSIDE, *NETWORKS))
     if not locked:
-        return "Audit the lock too: run the command without -d."
-    parts = [f"Lock it with a key: none of {locked.tried} forgeries verified then"]
+        lacking = "a lock with a key" if OPEN in found else "the lock"
+        return f"Audit {lacking} too: run the command without -d."
+    do = defense_name(lock).replace("locked", "Lock it", 1)
+    parts = [f"{do}: none of {locked.tried} forgeries verified then"]
     if locked.accepted:
-        parts = [f"Lock it with a key, but do not rely on that alone: {locked.strongest} verified"]
-    bare, kept = (_genuine(figures, arm) for arm in ("none", LOCK))
-    if bare and kept:
-        before = "" if bare == kept else f" ({bare['successes']} without the lock)"
+        parts = [f"{do}, but do not rely on that alone: {locked.strongest} verified"]
+    before, kept = (_genuine(figures, arm) for arm in compared(figures["security"]))
+    if before and kept:
+        unlocked = "" if before == kept else f" ({before['successes']} without the lock)"
         parts.append(
-            f", and {kept['successes']} of {kept['trials']} genuine pictures still do{before}"
+            f", and {kept['successes']} of {kept['trials']} genuine pictures still do{unlocked}"
         )
-    keyless = Tally.of(figures, KEYLESS, NETWORKS)
-    if keyless.accepted:
-        _, found = keyless.leader
-        counted = f"{found['successes']} of {found['trials']} forgeries verified"
+    undone = Tally.of(figures, keyless, NETWORKS)
+    if undone.accepted:
+        _, best = undone.leader
+        counted = f"{best['successes']} of {best['trials']} forgeries verified"
         parts.append(f"; without a key, anyone who knows CoverLock can undo it ({counted})")
     return "".join(parts) + "."
 
 
 def _genuine(figures: Figures, arm: str) -> Figures | None:
-    found: Figures | None = value_at(figures["security"], f"{arm}/genuine/{CLEAN}/tpr")
+    found: Figures | None = value_at(figures["security"].get(arm), f"genuine/{CLEAN}/tpr")
     return found
 
 
-def _tile(title: str, tally: Tally) -> Tile:
+def _tile(where: str, tally: Tally) -> Tile:
+    title = where[0].upper() + where[1:]
     if not tally:
         return Tile(title, "unknown", "not measured", "unknown")
     pooled = rate(tally.accepted, tally.tried)
@@ -245,14 +257,15 @@ def _tile(title: str, tally: Tally) -> Tile:
 def metrics(figures: Figures) -> dict[str, float]:
     """Every figure that a CI job may compare, by name; rates are shares, not percentages."""
     named: dict[str, float] = {}
-    for prefix, defense in ARMS.items():
+    defenses = arms(figures["security"])
+    for prefix, defense in defenses.items():
         for kind, attackers in KINDS.items():
             if tally := Tally.of(figures, defense, attackers):
                 named[f"{prefix}{kind}"] = tally.highest
                 named[f"{prefix}{kind}_high"] = tally.upper_end
         every = Tally.of(figures, defense, (*OUTSIDE, *NETWORKS))
         named |= {f"{prefix}asr_{name}": found["rate"] for name, found in every.attacks.items()}
-        genuine = value_at(figures["security"], f"{defense}/genuine") or {}
+        genuine = figures["security"][defense].get("genuine", {})
         for change, seen in genuine.items():
             named[f"{prefix}tpr" if change == CLEAN else f"{prefix}tpr_{change}"] = seen["tpr"][
                 "rate"
@@ -267,7 +280,8 @@ def metrics(figures: Figures) -> dict[str, float]:
     curves |= {f"rt_{side}px": curve for side, curve in figures["rt"].get("sizes", {}).items()}
     named |= {f"rt@{point['sources']}": point["rt"] for point in figures["rt"]["points"]}
     named |= {n: point["rt"] for n, curve in curves.items() if (point := most_sources(curve))}
-    transplanted = value_at(figures["security"], f"{LOCK}/attacks/gt/bit_accuracy")
+    locked = figures["security"].get(defenses.get(KEYED))
+    transplanted = value_at(locked, "attacks/gt/bit_accuracy")
     if transplanted is not None:
         named["locked_rt"] = rt_of(transplanted)
     return named
@@ -283,10 +297,9 @@ def metric_names(plan: Plan) -> list[str]:
     attacks = [f"asr_{attack}" for attack in plan.attacks]
     genuine = ["tpr", "tpr_distorted", "bit_accuracy_distorted", "psnr", "ssim"]
     genuine += [f"tpr_{name}" for name in plan.distortions]
-    behind = {str(defense) for defense in plan.defenses}
-    arms = [prefix for prefix, defense in ARMS.items() if defense in behind]
+    prefixes = arms(map(str, plan.defenses))
     kinds = [f"{kind}{end}" for kind in KINDS for end in ("", "_high")]
-    names = [f"{prefix}{name}" for prefix in arms for name in (*kinds, *attacks, *genuine)]
+    names = [f"{prefix}{name}" for prefix in prefixes for name in (*kinds, *attacks, *genuine)]
     names += ["rt", *(f"rt@{count}" for count in plan.preset.rt_sources), "locked_rt"]
     return [*names, *(f"rt_{side}px" for side in SIDES)]
 

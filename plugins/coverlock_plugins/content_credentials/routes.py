@@ -72,10 +72,10 @@ class ResolutionRoutes:
         self._opened: tuple[Deployment, Resolver] | None = None
 
     def resolver(self, deployment: Deployment) -> Resolver:
-        """Finds manifests with the verifiers of a deployment; a reload brings new ones."""
+        """Finds manifests with the verifier of a deployment; a reload brings a new one."""
         if self._opened is None or self._opened[0] is not deployment:
             repository, trust = ManifestRepository(self.repository), trust_anchors(self.trust)
-            self._opened = (deployment, Resolver(repository, deployment.verifiers, trust))
+            self._opened = (deployment, Resolver(repository, [deployment.verifier], trust))
         return self._opened[1]
 
     def add_to(self, app: FastAPI, service: Service) -> None:
@@ -156,8 +156,7 @@ class ResolutionRoutes:
             raise RefusalError(415, f"only pictures can be looked up here, not {kind}")
 
         def work(deployment: Deployment, upload: Upload) -> list[tuple[str, float]]:
-            sizes = {verifier.bundle.manifest.size for verifier in deployment.verifiers}
-            size = sizes.pop() if len(sizes) == 1 else None
+            size = deployment.verifier.bundle.manifest.size
             match = self.resolver(deployment).match(upload.picture(size))
             return [(match.manifest.id, match.similarity)] if match else []
 
@@ -185,12 +184,12 @@ class ResolutionRoutes:
         return self.resolver(self.service.deployment)
 
     def _warn_of_others(self) -> None:
-        """Warn about manifests whose pictures no bundle here verifies."""
+        """Warn about manifests whose pictures the bundle does not verify."""
         own = {(each.watermark_name, each.hash_name) for each in self._now.verifiers}
         kinds = {(look.watermark, look.hash) for look in self._now.repository.looks()}
         for watermark, hash in sorted(kinds - own):
             logger.warning(
-                "pictures marked by %s with %s are not found: no bundle here verifies them",
+                "pictures marked by %s with %s are not found: the bundle does not verify them",
                 watermark,
                 hash,
             )

@@ -49,7 +49,7 @@ def _shown(limits: Limits) -> str:
 
 
 def open_deployment(
-    paths: Sequence[Path],
+    path: Path,
     limits: Limits,
     *,
     key_file: Path | None = None,
@@ -68,27 +68,23 @@ def open_deployment(
     names: Sequence[str] = read_identifiers(ids) if ids else []
     if remembered is not None and not names:
         names = remembered.names()
-    bundles = [Bundle.given(path, trust) for path in paths]
+    bundle = Bundle.given(path, trust)
     rights: dict[str, Any] = {"key": chosen_keyring(key_file), "registry": remembered}
     name, precision = runtime
+    settings = Settings(precision, max_queue=limits.in_flight, audit=audit)
     with contextlib.ExitStack() as opened:
-        verifiers = []
-        for bundle in bundles:
-            fpr = bundle.manifest.fpr / len(bundles)
-            settings = Settings(precision, fpr, max_queue=limits.in_flight, audit=audit)
-            verifier = Verifier.open(bundle, name, **rights, settings=settings)
-            verifiers.append(opened.enter_context(verifier))
-        books = tuple(each.lock.book(names) for each in verifiers) if names else ()
+        verifier = opened.enter_context(Verifier.open(bundle, name, **rights, settings=settings))
+        book = verifier.lock.book(names) if names else None
         marking: dict[str, Any] = {**rights, "psnr": limits.psnr, "max_pixels": limits.pixels}
-        embedder = Embedder.open(bundles[0], **marking) if embed else None
+        embedder = Embedder.open(bundle, **marking) if embed else None
         create = plugin_manager().create
         added = tuple(create("routes", *parse_setting(setting)) for setting in routes)
-        opened.pop_all()  # the deployment closes them from now on
-    return Deployment(tuple(verifiers), callers, books, embedder, remembered, added)
+        opened.pop_all()  # the deployment closes it from now on
+    return Deployment(verifier, callers, book, embedder, remembered, added)
 
 
 @click.command()
-@click.argument("bundles", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("bundle", type=click.Path(path_type=Path))
 @key_option
 @runtime_option
 @trust_option
@@ -133,7 +129,7 @@ def open_deployment(
     help="Routes that a plugin adds, such as c2pa:repository=FOLDER,trust=FILE. Repeatable.",
 )
 def serve(
-    bundles: tuple[Path, ...],
+    bundle: Path,
     listen: tuple[str, int],
     behind_proxy: bool,
     limits: Limits,
@@ -141,9 +137,8 @@ def serve(
 ) -> None:
     """Run an HTTP service that checks whether pictures carry an identifier.
 
-    POST a picture file to /verify?id=NAME; /openapi.json describes the rest. With several BUNDLES,
-    such as an old and a new one, any of them may accept a picture, and the first one marks. The log
-    goes to standard error, as JSON lines.
+    POST a picture file to /verify?id=NAME; /openapi.json describes the rest. The log goes to
+    standard error, as JSON lines.
     """
     with needs("the service", None, "serve"):
         from coverlock_plugins.service.observing import log_as_json
@@ -161,11 +156,11 @@ def serve(
             raise CoverLockError("the limit psnr does nothing without --embed: leave it out")
         if options["registry"] is not None:
             require_registry(options["registry"])
-    service = Service(partial(open_deployment, bundles, limits, **options), limits)
+    service = Service(partial(open_deployment, bundle, limits, **options), limits)
     with bind(host, port) as bound:
-        named, runtime = ", ".join(map(str, bundles)), service.deployment.first.runtime.name
+        runtime = service.deployment.verifier.runtime.name
         where = f"[{host}]" if ":" in host else host
-        click.echo(f"{named} on {runtime}: http://{where}:{bound.getsockname()[1]}", err=True)
+        click.echo(f"{bundle} on {runtime}: http://{where}:{bound.getsockname()[1]}", err=True)
         log_as_json()
         run(service, bound)
 

@@ -1,4 +1,4 @@
-"""What a reload replaces together: bundles, callers and registries."""
+"""What a reload replaces together: bundle, callers and registry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PIL import Image
@@ -33,15 +33,10 @@ A route guards itself with ``Depends(service.allow(scope))``, passes work on a p
 ``service.process``, and raises ``RefusalError`` for every answer other than 200.
 """
 
-Decode = Callable[[tuple[int, int] | None], Picture]
-"""Returns a picture at a size."""
-
 
 class Finding(NamedTuple):
     """What a deployment found in a picture, not yet reported."""
 
-    verifier: Verifier
-    """The verifier that reached the verdict."""
     verdict: Verdict
     identifier: Any
     """The identifier that was asked about, or the registered one that was found."""
@@ -49,45 +44,25 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Deployment:
-    """The bundles of a service (the first marks, all verify) and its callers.
+    """The bundle of a service and its callers."""
 
-    A picture is accepted if any bundle accepts it. Several bundles share the false-positive rate,
-    so that unmarked pictures pass no more often than with one. All bundles are always asked, so
-    that timing does not show which one accepts.
-    """
-
-    verifiers: tuple[Verifier, ...]
+    verifier: Verifier
     callers: Callers | None = None
-    books: tuple[MessageBook, ...] = ()
-    """The identifiers that ``/identify`` chooses from, for each verifier."""
+    book: MessageBook | None = None
+    """The identifiers that ``/identify`` chooses from."""
     embedder: Embedder | None = None
     registry: Registry | None = None
     """Gives marked pictures their serials and remembers them."""
     routes: tuple[Routes, ...] = ()
     """Routes that plugins add to the service when it starts."""
 
-    @property
-    def first(self) -> Verifier:
-        """The verifier of the bundle that marks."""
-        return self.verifiers[0]
-
-    def judge(self, decode: Decode, identifier: str | None) -> Finding:
-        """Whether a picture carries ``identifier``, or for None, which registered one it carries.
-
-        Of several findings, returns the accepted one, or else the most probable one.
-        """
-        found = []
-        for number, verifier in enumerate(self.verifiers):
-            picture = decode(verifier.bundle.manifest.size)
-            if identifier is not None:
-                verdict = verifier.judge(picture, identifier)
-                found.append(Finding(verifier, verdict, identifier))
-            else:
-                answer = verifier.recognise(picture, self.books[number])
-                found.append(Finding(verifier, answer.verdict, answer.label))
-        best = min(found, key=lambda each: (not each.verdict.accepted, each.verdict.p_value))
-        p_value, fpr = (len(found) * part for part in (best.verdict.p_value, best.verdict.fpr))
-        return best._replace(verdict=replace(best.verdict, p_value=min(1.0, p_value), fpr=fpr))
+    def judge(self, picture: Picture, identifier: str | None) -> Finding:
+        """Whether a picture carries ``identifier``; for None, which registered one it carries."""
+        if identifier is not None:
+            return Finding(self.verifier.judge(picture, identifier), identifier)
+        assert self.book is not None
+        found = self.verifier.recognise(picture, self.book)
+        return Finding(found.verdict, found.label)
 
 
 FRESH, PATIENCE = 1.0, 3.0
@@ -125,10 +100,9 @@ class Readiness:
         try:
             picture = self._decoders.picture(self._picture, caller="readiness", patience=PATIENCE)
             step = "pictures cannot be verified"
-            for verifier in deployment.verifiers:
-                verifier.logits(picture)
+            deployment.verifier.logits(picture)
             step = "the audit log cannot be written"
-            deployment.first.require_audit()
+            deployment.verifier.require_audit()
         except Exception:
             logger.exception("not ready: %s", step)
             return step

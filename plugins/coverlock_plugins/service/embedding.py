@@ -123,7 +123,7 @@ class Marking:
         _require_strength(marked)
         digests = {"original": upload.source["sha256"], "sha256": sha256(file).hexdigest()}
         source = {**upload.source, "id": message, **digests}
-        deployment.first.announce([marked.verdict], Given(file), source)
+        deployment.verifier.announce([marked.verdict], Given(file), source)
         headers[PSNR] = f"{marked.psnr:.2f}"
         if marked.alike:
             headers[WARNING] = ALIKE

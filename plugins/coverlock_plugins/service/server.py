@@ -78,7 +78,7 @@ def watching_routes(service: Service) -> APIRouter:
             return JSONResponse({"status": "draining"}, 503)
         if problem := await service.readiness.problem(service.deployment):
             return JSONResponse({"status": "not ready", "error": problem}, 503)
-        verifier = service.deployment.first
+        verifier = service.deployment.verifier
         manifest = verifier.bundle.manifest
         return {  # strangers may read all of this
             "status": "ok",
@@ -110,10 +110,11 @@ def judging_routes(service: Service) -> APIRouter:
         caller = request.state.caller
 
         def work(deployment: Deployment, upload: Upload) -> Finding:
-            found = deployment.judge(upload.picture, id)
+            size = deployment.verifier.bundle.manifest.size
+            found = deployment.judge(upload.picture(size), id)
             upload.deadline.commit()
             source = {**upload.source, "id": found.identifier}
-            found.verifier.announce([found.verdict], Given(b""), source)
+            deployment.verifier.announce([found.verdict], Given(b""), source)
             return found
 
         async with service.budgets.asking(caller, id) as rejected:
@@ -146,7 +147,7 @@ def judging_routes(service: Service) -> APIRouter:
         openapi_extra=BODY,
     )
     async def identify(request: Request) -> Any:
-        if not service.deployment.books:
+        if not service.deployment.book:
             if service.deployment.registry is not None:
                 raise RefusalError(503, "no serial is registered yet: reload the service", 60)
             raise RefusalError(

@@ -32,7 +32,7 @@ from coverlock_plugins.service.budgets import Budgets
 from coverlock_plugins.service.deployment import Deployment, Readiness
 from coverlock_plugins.service.observing import Metrics
 from coverlock_plugins.service.refusals import RefusalError
-from coverlock_sdk import CoverLockError, Verifier
+from coverlock_sdk import CoverLockError
 from coverlock_sdk.errors import MessageError, OverloadedError, PictureError
 from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
 from coverlock_sdk.images.picture import Picture
@@ -164,9 +164,8 @@ class Service:
     def _take_in(self, deployment: Deployment) -> None:
         """Use a deployment; close the previous one once nobody uses it."""
         self.deployment = deployment
-        self._close = weakref.finalize(deployment, _close_all, deployment.verifiers)
-        for verifier in deployment.verifiers:
-            verifier.observe_batches(self.metrics.batches.observe)
+        self._close = weakref.finalize(deployment, deployment.verifier.close)
+        deployment.verifier.observe_batches(self.metrics.batches.observe)
         callers = deployment.callers
         for turns in (self.places, self.buffered):
             turns.shared = callers is not None and len(callers.callers) > 1
@@ -226,11 +225,6 @@ def _log_failure(job: asyncio.Future[Any]) -> None:
     error = None if job.cancelled() else job.exception()
     if error is not None and not isinstance(error, expected):
         logger.error("a request failed after it was answered 504", exc_info=error)
-
-
-def _close_all(verifiers: tuple[Verifier, ...]) -> None:
-    for verifier in verifiers:
-        verifier.close()
 
 
 def named_once(

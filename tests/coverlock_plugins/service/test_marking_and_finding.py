@@ -1,4 +1,4 @@
-"""``/identify`` and ``/embed``, and several bundles in one service."""
+"""``/identify`` and ``/embed``."""
 
 import concurrent.futures
 import hashlib
@@ -12,13 +12,12 @@ import pytest
 from PIL import Image
 
 from coverlock_plugins.service.access import Caller, Callers, Limits, digest
-from coverlock_plugins.service.commands import open_deployment
 from coverlock_sdk import Embedder, Verifier
 from coverlock_sdk.hashing.octave import OctaveCode
 from coverlock_sdk.locking.registry import Registry
 from coverlock_sdk.verifier.verifier import Settings
 from tests.served import DETAILED, PLAIN, ask, png, served
-from tests.toy_bundle import toy_lock, write_toy_bundle
+from tests.toy_bundle import write_toy_bundle
 
 BOOK = ["alice", "bob", "carol"]
 
@@ -233,32 +232,3 @@ def test_a_token_marks_only_identifiers_that_it_may(bundle, photos):
             answer = post(client, "/embed", png(photos[1]), id=identifier)
             assert answer.status_code == 403
             assert "marks only 'order-...'" in answer.json()["error"]
-
-
-def test_several_bundles_share_the_false_positive_rate(bundle, tmp_path):
-    ids = tmp_path / "ids.txt"
-    ids.write_text("\n".join(BOOK))
-    paths = (write_toy_bundle(tmp_path / "other").path, bundle.path)
-    chosen = {"trust": "any", "runtime": ("cpu", "fp32"), "ids": ids}
-    deployment = open_deployment(paths, Limits(), **chosen)
-    assert [verifier.fpr for verifier in deployment.verifiers] == [5e-7, 5e-7]
-    assert [book.labels for book in deployment.books] == [BOOK, BOOK]
-    for verifier in deployment.verifiers:
-        verifier.close()
-
-
-def test_any_of_several_bundles_may_accept(bundle, marked, photos, key):
-    """One of them has a key, and so accepts other pictures."""
-    halves = Settings(threads=1, fpr=5e-7)
-    keyed, plain = (Verifier.open(bundle, "cpu", key=k, settings=halves) for k in (key, None))
-    of_bob = png(toy_lock(key).embed(photos[2], "bob"))
-    with served((keyed, plain), names=BOOK) as client:
-        told = post(client, "/verify", marked, id="alice").json()
-        assert told["accepted"]
-        assert told["fpr"] == pytest.approx(1e-6)
-        assert told["p_value"] == pytest.approx(2 * toy_lock().verify(marked, "alice").p_value)
-        assert post(client, "/verify", of_bob, id="bob").json()["accepted"]
-        assert post(client, "/identify", marked).json()["id"] == "alice"
-        assert post(client, "/identify", of_bob).json()["id"] == "bob"
-        rejected = post(client, "/verify", png(photos[3]), id="alice").json()
-        assert (rejected["accepted"], rejected["key_id"]) == (False, None)

@@ -20,6 +20,7 @@ import pytest
 from coverlock_plugins.service.access import Limits, add_token
 from coverlock_plugins.service.commands import open_deployment
 from coverlock_plugins.service.service import Service
+from coverlock_sdk import Verifier
 from coverlock_sdk.locking.keys import generate_key
 from tests.served import QUICK, ask, png, running
 from tests.toy_bundle import toy_lock, write_toy_bundle
@@ -27,7 +28,7 @@ from tests.toy_bundle import toy_lock, write_toy_bundle
 
 def service_of(bundle, **files) -> Service:
     chosen = {"trust": "any", "runtime": ("cpu", "fp32"), **files}
-    return Service(partial(open_deployment, [bundle.path], Limits(), **chosen), Limits())
+    return Service(partial(open_deployment, bundle.path, Limits(), **chosen), Limits())
 
 
 def test_a_reload_takes_in_tokens_keys_and_bundles(tmp_path, photos, caplog):
@@ -56,13 +57,10 @@ def test_a_reload_takes_in_tokens_keys_and_bundles(tmp_path, photos, caplog):
         assert ask(client, picture, token=new, id="alice").json() == {"accepted": True}
 
 
-def close_and_note(close, closed: list[int], number: int) -> None:
-    close()
-    closed.append(number)
-
-
-def test_nothing_under_way_notices_a_reload(bundle, marked):
-    service, closed = service_of(bundle), []
+def test_nothing_under_way_notices_a_reload(bundle, marked, monkeypatch):
+    close, closed = Verifier.close, []
+    monkeypatch.setattr(Verifier, "close", lambda each: (close(each), closed.append(each)))
+    service, opened = service_of(bundle), []
     answers: list[httpx.Response] = []
     with running(service) as client:
         over = threading.Event()
@@ -74,14 +72,13 @@ def test_nothing_under_way_notices_a_reload(bundle, marked):
         threads = [threading.Thread(target=keep_asking) for _ in range(3)]
         for thread in threads:
             thread.start()
-        for number in range(4):
-            verifier = service.deployment.first
-            verifier.close = partial(close_and_note, verifier.close, closed, number)
+        for _ in range(4):
+            opened.append(service.deployment.verifier)
             service.reload()
         over.set()
         for thread in threads:
             thread.join()
-        until(lambda: sorted(closed) == [0, 1, 2, 3])
+        until(lambda: len(closed) == 4 and all(each in closed for each in opened))
     assert len(answers) > 4
     assert {answer.text for answer in answers} == {'{"accepted":true}'}
 

@@ -96,7 +96,7 @@ export class Desk {
   async judged() {
     const { picture, file, verifier } = this;
     const identifier = byId("identifier").value;
-    if (!identifier.trim()) throw new Error("the identifier is empty: type what the picture should carry");
+    if (!identifier.trim()) throw new Error("the identifier is empty: type the name that the picture should carry");
     if (!picture) return [quiet(NONE)];
     await painted();
     const started = performance.now();

@@ -34,7 +34,8 @@ async function decoded(file, colorSpaceConversion) {
     return await createImageBitmap(file, { colorSpaceConversion });
   } catch {
     throw new Error(
-      `${file.name} is not a picture that this browser can open: save it as PNG, JPEG or WebP`,
+      `${file.name} is not a picture that this browser can open, or it is damaged: ` +
+        "save it again as PNG, JPEG or WebP",
     );
   }
 }

@@ -15,9 +15,8 @@ export function verdictView(verdict, settings) {
     element(
       "p",
       { class: "quiet small" },
-      `${isChance(verdict) ? "" : `${verdict.matched} of ${verdict.bits} bits match · `}p = `,
-      ...scientific(verdict.pValue),
-      ` · false-positive rate ${settings.fprText}`,
+      `${isChance(verdict) ? "" : `${verdict.matched} of ${verdict.bits} bits match · `}` +
+        `p\u00a0=\u00a0${scientific(verdict.pValue)} · false-positive rate ${settings.fprText}`,
     ),
   );
 }
@@ -28,8 +27,8 @@ export function verdictLine(label, verdict) {
     "p",
     { class: "line", "data-accepted": String(verdict.accepted) },
     element("b", {}, label),
-    ` ${answer(verdict)}, ${isChance(verdict) ? "no better than chance" : `${verdict.matched} of ${verdict.bits} bits`}, p = `,
-    ...scientific(verdict.pValue),
+    ` ${answer(verdict)}, ${isChance(verdict) ? "no better than chance" : `${verdict.matched} of ${verdict.bits} bits`}, ` +
+      `p\u00a0=\u00a0${scientific(verdict.pValue)}`,
   );
 }
 
@@ -123,11 +122,15 @@ function bits(verdict) {
   );
 }
 
-/** A number as text and a superscript. */
-export function scientific(value) {
-  if (value >= 0.001) return [value.toPrecision(2)];
+/** A probability as people write it, such as 5.4 × 10⁻²⁰. */
+function scientific(value) {
+  if (value >= 0.001) return value.toPrecision(2);
   const [mantissa, exponent] = value.toExponential(1).split("e");
-  return [`${mantissa} × 10`, element("sup", {}, exponent.replace("-", "−"))];
+  return `${mantissa}\u00a0×\u00a010${raised(exponent)}`;
+}
+
+function raised(digits) {
+  return [...digits].map((digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit])).join("");
 }
 
 function count(value) {
@@ -136,7 +139,7 @@ function count(value) {
   const names = [[12, "trillion"], [9, "billion"], [6, "million"]];
   const [zeros, name] = names.find(([least]) => power >= least);
   if (power < 15) return `${Number((value / 10 ** zeros).toPrecision(2))} ${name}`;
-  return `10${[...String(power)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+  return `10${raised(String(power))}`;
 }
 
 function percent(share) {
