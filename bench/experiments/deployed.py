@@ -18,7 +18,7 @@ from coverlock_bench.latency.subjects import Subject
 from coverlock_bench.measurement import Measured, images_option, measurement, number_option
 from coverlock_bench.photos import find_photos, jpeg_files
 from coverlock_bench.tables import Row, Table
-from coverlock_export.exporting import PRECISIONS, Request, export_bundle
+from coverlock_export.exporting import PRECISIONS, ExportRequest, export_bundle
 from coverlock_sdk import wrap
 from coverlock_sdk.bundles.bundle import Bundle
 from coverlock_sdk.loading import load_hash
@@ -82,7 +82,7 @@ def deployed(
         image_hash, folder = load_hash(name), work / name
         lock, weights[name] = wrap(watermark, key=key, hash=image_hash), weights_of(image_hash)
         if not folder.exists():
-            export_bundle(Request(lock, found, count=photos), folder)
+            export_bundle(ExportRequest(lock, found, count=photos), folder)
         subjects.append(Subject(Bundle.open(folder), lock, jpegs))
     figures = run_suite(subjects, batches, PRECISIONS, turns, threads=1, clock="cpu")
     for subject in subjects:
