@@ -88,6 +88,7 @@ PLACES = {
     "forgers-dinov2": ("forgers-dinov2", "experiments.forgers:FORGERS"),
     "hash": ("hash", "coverlock_bench.hashes.tables:HASHES"),
     "hash-distortions": ("hash", "coverlock_bench.hashes.tables:HASH_DISTORTIONS"),
+    "head": ("head", "experiments.head:HEAD"),
     "headline": ("headline", "experiments.headline:HEADLINE"),
     "interventions": ("interventions", "experiments.tables:INTERVENTIONS"),
     "key-learners": ("key-learners", "experiments.summaries:KEY_LEARNERS"),
