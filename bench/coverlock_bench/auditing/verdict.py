@@ -247,7 +247,7 @@ def _tile(where: str, tally: Tally) -> Tile:
     if tally.accepted:
         name, found = tally.leader
         strongest = f"{attack_name(name)} ({found['successes']} of {found['trials']})"
-        note = f"strongest: {strongest}; a success rate of {low} to {high} %"
+        note = f"a success rate of {low} to {high} %; strongest: {strongest}"
         return Tile(title, count, note, "bad")
     kinds = len(tally.attacks)
     note = f"a success rate of at most {high} %, over {kinds} kinds of attack"
