@@ -106,9 +106,9 @@ def test_one_sentence_of_verdict_one_of_advice_and_three_tiles(finished):
     assert verdict["level"] == "forgeable"
     assert verdict["verdict"] in words(result.output)
     assert verdict["advice"] in words(result.output)
-    assert verdict["advice"].startswith("Lock it with a key: none of 14 forgeries verified then")
-    assert "4 of 4 genuine pictures still do" in verdict["advice"]
-    assert [tile["count"] for tile in verdict["tiles"]] == ["6 of 6", "0 of 6", "0 of 8"]
+    assert verdict["advice"].startswith("Lock it with a key: none of 14 forgeries were accepted")
+    assert "4 of 4 genuine pictures still are" in verdict["advice"]
+    assert [tile["count"] for tile in verdict["tiles"]] == ["10 of 10", "0 of 6", "0 of 8"]
     assert [tile["tone"] for tile in verdict["tiles"]] == ["bad", "good", "good"]
     assert verdict["tiles"][1]["note"].startswith("a success rate of at most 46 %")
     assert "failed: asr>0.01" in words(result.output)
@@ -141,7 +141,7 @@ def test_a_mark_that_only_its_own_library_copies_is_not_called_resisted(tmp_path
     gate = ("--fail-if", "asr>0.01", "--fail-if", "asr_given_networks>0.01")
     result = run(folder, tmp_path / "out", *chosen, *gate)
     assert result.exit_code == 1, result.output
-    assert "anyone who has your networks can copy the mark" in words(result.output)
+    assert "can be forged by anyone who has your encoder or decoder" in words(result.output)
     assert "Audit the lock too" in result.output
     assert document(tmp_path / "out")["verdict"]["level"] == "copied"
     assert document(tmp_path / "out")["failed"] == ["asr_given_networks>0.01"]

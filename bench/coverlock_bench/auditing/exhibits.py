@@ -23,7 +23,7 @@ from coverlock_bench.trial import Outcome
 from coverlock_sdk.arrays import Images
 
 TILE = 256
-THEFT = Setting("gt")
+THEFT, COPY = Setting("gt"), Setting("re-embedding")
 
 
 @dataclass(frozen=True)
@@ -83,16 +83,25 @@ def _key(assessment: Assessment, collection: Collection) -> dict[str, Any]:
 
 
 def _theft(assessment: Assessment, collection: Collection) -> list[Exhibit]:
-    """The residual of one picture pasted onto another, without the lock and with it."""
+    """One forgery without the lock and with it: by moving the residual, or by copying the bits.
+
+    The bits are copied if the residual cannot be moved and the watermark's own encoder can do it.
+    """
     (bare, lock), division = assessment.compared, assessment.division(collection)
+    theft, how = THEFT, "The same with the first picture's residual"
     marked, forged, seen = assessment.trials(bare).example(THEFT, division)
-    _, locked, unseen = assessment.trials(lock).example(THEFT, division)
+    if not seen.accepted:
+        copied = assessment.trials(bare).example(COPY, division)
+        if copied[2].accepted:
+            theft, how = COPY, "The same with the first picture's bits, copied by your encoder"
+            marked, forged, seen = copied
+    _, locked, unseen = assessment.trials(lock).example(theft, division)
     again = f"Again, {defense_name(str(lock))}"
     return [
         _exhibit("cover", "original", "A picture before it is marked", division.sources[0]),
         _exhibit("source", "theft", "A marked picture", marked),
         _exhibit("target", "theft", "Another picture, never marked", division.targets[0]),
-        _judged("forged", "The same with the first picture's residual", forged, seen),
+        _judged("forged", how, forged, seen),
         _judged("forged-locked", again, locked, unseen),
     ]
 

@@ -58,7 +58,9 @@ def render(document: dict[str, Any], found: Findings, shown: list[Exhibit], comm
         "rate": rate_text,
         "power": power_text,
         "percent": lambda share, digits=1: f"{100 * share:.{digits}f}{UNBROKEN}%",
-        "unbroken": lambda text: text.replace(" %", f"{UNBROKEN}%"),
+        "unbroken": lambda text: text.replace(" %", f"{UNBROKEN}%").replace(
+            "p = ", f"p{UNBROKEN}={UNBROKEN}"
+        ),
     }
     attacks = sorted(document["config"]["attacks"], key=lambda name: list(GIVEN).index(given(name)))
     of = attrgetter("group")

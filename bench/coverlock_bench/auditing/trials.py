@@ -175,7 +175,7 @@ class Trials:
         sources = division.sources[: attack.references]
         message = self.message(division.seed)
         marked = self._marked(sources, message)
-        forged = forge(attack, marked, sources, division.targets[:1])
+        forged = forge(attack, marked, sources, division.targets[:1], self.protected.watermark)
         return marked[0], forged[0], judge(self.protected, forged, message)[0]
 
     def _forged(

@@ -167,7 +167,7 @@ def findings(figures: Figures) -> Findings:
     """Whether the watermark can be forged, by whom, and what to do about it."""
     bare, lock = compared(figures["security"])
     tiles = (
-        _tile(defense_name(bare), Tally.of(figures, bare, OUTSIDE)),
+        _tile(defense_name(bare), Tally.of(figures, bare, (*OUTSIDE, *NETWORKS))),
         _tile(defense_name(lock), Tally.of(figures, lock, OUTSIDE)),
         _tile(
             f"{defense_name(lock)}, attacker has your networks",
@@ -185,20 +185,22 @@ def _verdict(figures: Figures) -> tuple[Level, str]:
     )
     if released.accepted:
         return "forgeable", (
-            f"“{name}” can be forged from released pictures alone: {released.strongest} verified."
+            f"“{name}” can be forged from released pictures alone: {released.strongest} "
+            "were accepted."
         )
     if originals.accepted and originals.highest >= networks.highest:
         return "transferable", (
-            f"The mark of “{name}” can be moved to other pictures: {originals.strongest} verified, "
-            "although no attack here extracted it from released pictures."
+            f"The mark of “{name}” can be moved to other pictures: {originals.strongest} were "
+            "accepted, although no attack here extracted the mark from released pictures."
         )
     if networks.accepted:
         return "copied", (
-            f"“{name}” was not forged from released pictures, but anyone who has your networks "
-            f"can copy the mark: {networks.strongest} verified."
+            f"“{name}” can be forged by anyone who has your encoder or decoder: "
+            f"{networks.strongest} were accepted, but none that were made from released pictures "
+            "alone."
         )
     if every:
-        return "resisted", f"No attack forged “{name}”: 0 of {every.tried} forgeries verified."
+        return "resisted", f"No attack forged “{name}”: 0 of {every.tried} forgeries were accepted."
     return "unmeasured", f"Nothing is known: no attack on the unprotected “{name}” was run."
 
 
@@ -210,20 +212,20 @@ def _advice(figures: Figures) -> str:
         lacking = "a lock with a key" if OPEN in found else "the lock"
         return f"Audit {lacking} too: run the command without -d."
     do = defense_name(lock).replace("locked", "Lock it", 1)
-    parts = [f"{do}: none of {locked.tried} forgeries verified then"]
+    parts = [f"{do}: none of {locked.tried} forgeries were accepted then"]
     if locked.accepted:
-        parts = [f"{do}, but do not rely on that alone: {locked.strongest} verified"]
+        parts = [f"{do}, but do not rely on that alone: {locked.strongest} were accepted"]
     before, kept = (_genuine(figures, arm) for arm in compared(figures["security"]))
     if before and kept:
         unlocked = "" if before == kept else f" ({before['successes']} without the lock)"
         parts.append(
-            f", and {kept['successes']} of {kept['trials']} genuine pictures still do{unlocked}"
+            f", and {kept['successes']} of {kept['trials']} genuine pictures still are{unlocked}"
         )
     undone = Tally.of(figures, keyless, NETWORKS)
     if undone.accepted:
         _, best = undone.leader
-        counted = f"{best['successes']} of {best['trials']} forgeries verified"
-        parts.append(f"; without a key, anyone who knows CoverLock can undo it ({counted})")
+        counted = f"{best['successes']} of {best['trials']} forgeries were accepted"
+        parts.append(f"; without a key, anyone who knows CoverLock can undo the lock ({counted})")
     return "".join(parts) + "."
 
 
