@@ -39,9 +39,9 @@ SECONDS_TO_ANSWER = 2.0
 ASKS_A_SECOND = 4
 WANTED = 0.95
 """Part of its answers that the victim must get in time."""
-THREADS = 8
+THREADS = 32
 """Threads of an attack; slow senders and idlers hold many connections each."""
-HELD = 60
+HELD = 15
 COLLUDERS = 4
 """Callers who attack together, each from an address of its own; their victim is at 127.0.0.1."""
 
@@ -153,7 +153,7 @@ def _attacked(name: str, targets: list[Target]) -> Iterator[None]:
 def _attack(name: str, targets: list[Target], over: Any) -> None:
     if hasattr(os, "nice"):
         os.nice(10)  # real attackers compute elsewhere
-    attack = ATTACKS[name]
+    attack = ATTACKS[name]()
     threads = [
         threading.Thread(target=attack, args=(targets[number % len(targets)], over), daemon=True)
         for number in range(max(THREADS, len(targets)))
@@ -203,11 +203,10 @@ def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def _uploads(make: Callable[[], bytes]) -> Attack:
+def _uploads(content: bytes) -> Attack:
     """An attack that posts the same file over and over."""
 
     def attack(target: Target, over: Any) -> None:
-        content = make()
         transport = httpx.HTTPTransport(local_address=target.source)
         with httpx.Client(transport=transport, headers=_bearer(target.token), timeout=30) as client:
             while not over.is_set():
@@ -249,9 +248,9 @@ def chained_pages(count: int = 40_000) -> bytes:
     return b"II*\0" + struct.pack("<I", start) + bytes(4096) + b"".join(pages) + last
 
 
-def _huge_picture() -> bytes:
+def _file(image: Image.Image, format: str) -> bytes:
     file = io.BytesIO()
-    Image.new("RGB", (4000, 4000)).save(file, format="PNG")
+    image.save(file, format=format)
     return file.getvalue()
 
 
@@ -262,15 +261,17 @@ _SLOW_BODY = (
     "Content-Length: 1000000\r\n\r\nabc"
 )
 
-ATTACKS: dict[str, Attack] = {
-    "PostScript": _uploads(lambda: _POSTSCRIPT),
-    "chained TIFF pages": _uploads(chained_pages),
-    "16-megapixel pictures": _uploads(_huge_picture),
-    "uploads that are too large": _uploads(lambda: bytes(30_000_000)),
-    "bodies that never end": _held_connections(_SLOW_BODY),
-    "half-open connections": _held_connections(_HALF_OPEN),
-    "half-open connections without a pause": _held_connections(_HALF_OPEN, pause=0),
+ATTACKS: dict[str, Callable[[], Attack]] = {
+    "PostScript": lambda: _uploads(_POSTSCRIPT),
+    "chained TIFF pages": lambda: _uploads(chained_pages()),
+    "16-megapixel pictures": lambda: _uploads(_file(Image.new("RGB", (4000, 4000)), "PNG")),
+    "small pictures": lambda: _uploads(_file(Image.effect_noise((256, 256), 40), "JPEG")),
+    "uploads that are too large": lambda: _uploads(bytes(30_000_000)),
+    "bodies that never end": lambda: _held_connections(_SLOW_BODY),
+    "half-open connections": lambda: _held_connections(_HALF_OPEN),
+    "half-open connections without a pause": lambda: _held_connections(_HALF_OPEN, pause=0),
 }
+"""What each attack prepares before it begins."""
 
 
 @measurement(

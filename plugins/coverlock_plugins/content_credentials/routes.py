@@ -157,7 +157,9 @@ class ResolutionRoutes:
 
         def work(deployment: Deployment, upload: Upload) -> list[tuple[str, float]]:
             size = deployment.verifier.bundle.manifest.size
-            match = self.resolver(deployment).match(upload.picture(size))
+            picture = upload.picture(size)
+            with self.service.turn(upload):
+                match = self.resolver(deployment).match(picture)
             return [(match.manifest.id, match.similarity)] if match else []
 
         async with self.service.budgets.asking(request.state.caller, None) as rejected:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Hashable
 from functools import partial
 from hashlib import sha256
@@ -86,9 +85,9 @@ class Marking:
     """Marks as many pictures at once as fit into memory; callers with the least work go first."""
 
     def __init__(self, service: Service) -> None:
-        self._metrics = service.metrics
+        self._service = service
         self._most_pixels = service.limits.pixels
-        self._turns = Turns(self._most_pixels)
+        self._turns = Turns(self._most_pixels, service.work)
         self._least = self._most_pixels // max(2, os.cpu_count() or 1)
         self._remembered = Remembered()
 
@@ -108,18 +107,14 @@ class Marking:
         headers = {"Content-Type": "image/jpeg" if kind == "jpg" else f"image/{kind}"}
         size = min(self._most_pixels, max(self._least, image.width * image.height))
         message = wanted.identifier
-        with self._turns.turn(upload.caller, upload.deadline.left, size):
+        with self._service.turn(upload, self._turns, size):
             upload.deadline.commit()  # issue a serial only if its caller will receive the picture
-            start = time.thread_time()
             if registry is not None:
                 note = f"{upload.caller}/{wanted.key}" if wanted.key else upload.request
                 earlier = registry.issued(message, note) if wanted.key else None
                 message = earlier or registry.issue(message, note)
                 headers[SERIAL] = quote(message)
             file, marked = embedder.mark_content(image, message, FORMATS[kind], wanted.quality)
-            worked = time.thread_time() - start
-        self._turns.charge(upload.caller, worked)
-        self._metrics.work.labels(upload.caller).inc(worked)
         _require_strength(marked)
         digests = {"original": upload.source["sha256"], "sha256": sha256(file).hexdigest()}
         source = {**upload.source, "id": message, **digests}

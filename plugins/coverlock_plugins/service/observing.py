@@ -36,7 +36,7 @@ class Metrics:
         self.requests = Counter("requests", "Answers.", ("route", "status", "caller"), **ours)
         self.seconds = Histogram("request_seconds", "Time to answer.", ("route",), **ours)
         self.verdicts = Counter("verdicts", "Verdicts and marks.", ("outcome", "caller"), **ours)
-        self.work = Counter("work_seconds", "Spent decoding and marking.", ("caller",), **ours)
+        self.work = Counter("work_seconds", "Spent on pictures.", ("caller",), **ours)
         self.decoding_wait = Histogram("decoding_wait_seconds", "Wait for a decoder.", **ours)
         self.batches = Histogram("batch_pictures", "Of each batch.", buckets=BATCHES, **ours)
         self.in_flight = Gauge("in_flight", "Pictures in progress or waiting.", **ours)

@@ -111,7 +111,9 @@ def judging_routes(service: Service) -> APIRouter:
 
         def work(deployment: Deployment, upload: Upload) -> Finding:
             size = deployment.verifier.bundle.manifest.size
-            found = deployment.judge(upload.picture(size), id)
+            picture = upload.picture(size)
+            with service.turn(upload):
+                found = deployment.judge(picture, id)
             upload.deadline.commit()
             source = {**upload.source, "id": found.identifier}
             deployment.verifier.announce([found.verdict], Given(b""), source)

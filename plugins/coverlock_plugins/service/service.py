@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import time
 import unicodedata
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,12 +35,14 @@ from coverlock_plugins.service.observing import Metrics
 from coverlock_plugins.service.refusals import RefusalError
 from coverlock_sdk import CoverLockError
 from coverlock_sdk.errors import MessageError, OverloadedError, PictureError
-from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
+from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns, Work
 from coverlock_sdk.images.picture import Picture
 
 logger = logging.getLogger(__name__)
 
 ENVELOPE = 8192  # bytes that a form adds to the file in it
+JUDGED = 8
+"""Pictures that are judged at once: more would gain little, and keep light callers waiting."""
 
 _FILE = {"type": "string", "format": "binary"}
 _FORM = {"type": "object", "properties": {"file": _FILE}, "required": ["file"]}
@@ -133,14 +136,16 @@ class Service:
         """Whether the service is about to stop and sends callers elsewhere."""
         self.metrics = Metrics()
         self.budgets = Budgets(limits.rejections, limits.counted_in)
-        self.places = Turns(limits.in_flight)
-        self.buffered = Turns(4 * limits.bytes)
+        self.work = Work()
+        self.places = Turns(limits.in_flight, self.work, spared=4)
+        self.buffered = Turns(4 * limits.bytes, self.work)
+        self.judging = Turns(JUDGED, self.work)
         self._open = open
         self._take_in(open())
         # A thread waits for the batch of its picture, so every picture needs one.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock")
         self.decoders = DecodingPool(
-            PROCESSES, limits.decode_seconds, limits.pixels, self.metrics.decoded
+            PROCESSES, limits.decode_seconds, limits.pixels, self.metrics.decoded, self.work
         )
         self.readiness = Readiness(self.decoders)
 
@@ -167,7 +172,7 @@ class Service:
         self._close = weakref.finalize(deployment, deployment.verifier.close)
         deployment.verifier.observe_batches(self.metrics.batches.observe)
         callers = deployment.callers
-        for turns in (self.places, self.buffered):
+        for turns in (self.places, self.buffered, self.judging):
             turns.shared = callers is not None and len(callers.callers) > 1
 
     def allow(self, scope: Scope) -> Callable[..., Awaitable[None]]:
@@ -217,6 +222,18 @@ class Service:
                 return await job
             job.add_done_callback(_log_failure)
         raise RefusalError(504, "the answer took too long: try again later")
+
+    @contextlib.contextmanager
+    def turn(self, upload: Upload, turns: Turns | None = None, size: int = 1) -> Iterator[None]:
+        """Wait for the turn of a caller to be worked for, and charge them for that work."""
+        with (turns or self.judging).turn(upload.caller, upload.deadline.left, size):
+            start = time.thread_time()
+            try:
+                yield
+            finally:
+                worked = time.thread_time() - start
+                self.work.charge(upload.caller, worked)
+                self.metrics.work.labels(upload.caller).inc(worked)
 
 
 def _log_failure(job: asyncio.Future[Any]) -> None:

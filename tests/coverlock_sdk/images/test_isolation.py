@@ -257,8 +257,8 @@ def test_several_who_collude_leave_something_for_others():
 
 def test_who_had_less_work_done_goes_first():
     turns, order = Turns(1), []
-    turns.charge("heavy", 5.0)
-    turns.charge("light", 0.1)
+    turns.work.charge("heavy", 5.0)
+    turns.work.charge("light", 0.1)
 
     def wait(name: str) -> None:
         with turns.turn(name, 10):
