@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from coverlock_bench.hashes.weights import weights_of
-from coverlock_bench.latency.command import LATENCY, run_suite
+from coverlock_bench.latency.command import run_suite
 from coverlock_bench.latency.subjects import Subject
 from coverlock_bench.measurement import Measured, images_option, measurement, number_option
 from coverlock_bench.photos import find_photos, jpeg_files
@@ -46,6 +46,35 @@ PARITY = Table(
         ("of the hash", "{hash_bits:%3} %"),
         ("of marks", "{decoder_bits:%3} %"),
         ("verdicts", "{verdicts:%1} %"),
+    ),
+)
+
+
+def _costs(figures: Any) -> Iterator[Row]:
+    """Every runtime and precision of every subject, with what the network and a verdict take."""
+    for name, subject in figures["subjects"].items():
+        timed: dict[tuple[str, str, int], dict[str, float]] = {}
+        for row in subject["rows"]:
+            place = row["runtime"], row["precision"], row["batch"]
+            timed.setdefault(place, {})[row["stage"]] = row["milliseconds"]
+        for (runtime, precision, batch), stages in timed.items():
+            if "network" in stages:
+                graph = {"runtime": runtime, "precision": precision, "batch": batch}
+                gflop = sum(subject["gflop"].values())
+                yield {"subject": name, **graph, "gflop": gflop, **stages}
+
+
+COSTS = Table(
+    "What a graph costs on one core, the rejection of pictures without a mark, and marking",
+    _costs,
+    (
+        ("watermark+hash", "{subject}"),
+        ("GFLOP a picture", "{gflop:.2f}"),
+        ("runtime", "{runtime} {precision}"),
+        ("batch", "{batch}"),
+        ("graph", "{network:.1f} ms"),
+        ("from JPEG files to verdicts", "{end to end:.1f} ms"),
+        ("from a JPEG file to a marked one", "{embed|-:.0f} ms"),
     ),
 )
 
@@ -98,5 +127,5 @@ def deployed(
         "turns": turns,
     }
     notes = [f"left out: {name}, because {why}" for name, why in figures["left_out"].items()]
-    text = f"{PARITY.markdown(figures)}\n\n{LATENCY.markdown(figures)}"
+    text = f"{PARITY.markdown(figures)}\n\n{COSTS.markdown(figures)}"
     return Measured(config, figures, text, tuple(notes))

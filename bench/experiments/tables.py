@@ -83,7 +83,7 @@ PLACES = {
     "binding": ("forgers", "experiments.forgers:BOUND_PARTS"),
     "bounds": ("forgers", "experiments.forgers:BOUNDS"),
     "calibration": ("calibration", "experiments.calibration:CALIBRATION"),
-    "deployed": ("deployed", "coverlock_bench.latency.command:LATENCY"),
+    "deployed": ("deployed", "experiments.deployed:COSTS"),
     "forgers": ("forgers", "experiments.forgers:FORGERS"),
     "forgers-dinov2": ("forgers-dinov2", "experiments.forgers:FORGERS"),
     "hash": ("hash", "coverlock_bench.hashes.tables:HASHES"),
