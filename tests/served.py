@@ -4,7 +4,7 @@ import io
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import numpy as np
@@ -77,6 +77,22 @@ def png(pixels: np.ndarray) -> bytes:
 def ask(client, content, token=PLAIN, **query):
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return client.post("/verify", params=query, content=content, headers=headers)
+
+
+def counters(client) -> dict[str, float]:
+    text = client.get("/metrics", headers={"Authorization": f"Bearer {WATCHER}"}).text
+    lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in lines}
+
+
+def until(true, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with suppress(httpx.TransportError):
+            if true():
+                return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
 
 
 def raw_request(client, announced: int) -> socket.socket:

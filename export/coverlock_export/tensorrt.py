@@ -83,6 +83,7 @@ def build_engine(trt: Any, graph: bytes, name: str, batches: tuple[int, int, int
     builder = trt.Builder(problems)
     network, _parser = _parsed(trt, builder, problems, graph, name)
     config = builder.create_builder_config()
+    config.clear_flag(trt.BuilderFlag.TF32)  # which rounds fp32 products to 10 bits
     config.add_optimization_profile(_profile(builder, network, batches))
     plan = builder.build_serialized_network(network, config)
     if plan is None:

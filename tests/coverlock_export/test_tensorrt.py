@@ -25,13 +25,22 @@ def rtx():
     return pytest.importorskip("tensorrt_rtx", reason="pip install 'coverlock-sdk[rtx]'")
 
 
-def test_a_real_engine_is_built_recorded_and_not_built_twice(rtx, bundle):
+def test_a_real_engine_is_built_recorded_and_not_built_twice(rtx, bundle, monkeypatch):
+    configs = []
+
+    class Builder(rtx.Builder):
+        def create_builder_config(self):
+            configs.append(super().create_builder_config())
+            return configs[-1]
+
+    monkeypatch.setattr(rtx, "Builder", Builder)
     cli = CliRunner()
     line = ["compile", str(bundle.path), "--json"]
     first = cli.invoke(build_cli(), line)
     assert first.exit_code == 0, first.output
     [report] = json.loads(first.stdout)
     assert report["built"]
+    assert not configs[0].get_flag(rtx.BuilderFlag.TF32)  # fp32 means fp32
 
     opened = Bundle.open(bundle.path)
     [found] = opened.engines("verify", "fp32")

@@ -22,7 +22,7 @@ from coverlock_plugins.service.commands import open_deployment
 from coverlock_plugins.service.service import Service
 from coverlock_sdk import Verifier
 from coverlock_sdk.locking.keys import generate_key
-from tests.served import QUICK, ask, png, running
+from tests.served import QUICK, ask, png, running, until
 from tests.toy_bundle import toy_lock, write_toy_bundle
 
 
@@ -103,26 +103,12 @@ def process(bundle, folder, *extra: str):
         started.wait(60)
 
 
-def until(true, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with contextlib.suppress(httpx.TransportError):
-            if true():
-                return
-        time.sleep(0.05)
-    pytest.fail("it did not happen")
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs the signals of POSIX")
 def test_signals_reload_and_drain_and_the_log_says_so(bundle, marked, tmp_path):
     """After SIGTERM, 16 of 16 clients that kept their connection lost their next request."""
     tokens = tmp_path / "tokens.json"
     add_token(tokens, "old", ("verify",), **QUICK)
-    with process(bundle, tmp_path, "--tokens", str(tokens), "--limit", "drain_seconds=1.5") as (
-        client,
-        started,
-        log,
-    ):
+    with process(bundle, tmp_path, "--tokens", str(tokens)) as (client, started, log):
         token = add_token(tokens, "new", ("verify",), **QUICK)
         started.send_signal(signal.SIGHUP)
         until(lambda: "reloaded" in log.read_text())

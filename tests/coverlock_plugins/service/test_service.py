@@ -1,5 +1,6 @@
 import hashlib
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +13,18 @@ from coverlock_sdk import Verifier
 from coverlock_sdk.cli import build_cli
 from coverlock_sdk.verifier.verifier import Settings
 from tests.bombs import bomb
-from tests.served import DETAILED, PLAIN, WATCHER, BrokenRuntime, ask, png, raw_request, served
+from tests.served import (
+    DETAILED,
+    PLAIN,
+    WATCHER,
+    BrokenRuntime,
+    ask,
+    counters,
+    png,
+    raw_request,
+    served,
+    until,
+)
 from tests.toy_bundle import put_runtime, toy_lock
 
 
@@ -94,32 +106,36 @@ def test_a_caller_who_asks_too_often_is_told_when_to_come_back(bundle, marked):
     assert 1 <= int(answers[2].headers["Retry-After"]) <= 10
 
 
-class SlowRuntime:
-    """Takes its time."""
+class HeldRuntime:
+    """Answers while its gate is open, ``seconds`` after it was asked."""
 
-    name = "slow"
+    name = "held"
     providers = ("patience",)
 
     def __init__(self, runtime, seconds):
         self.runtime = runtime
         self.seconds = seconds
+        self.gate = threading.Event()
 
     def run(self, images):
         time.sleep(self.seconds)
+        assert self.gate.wait(60)
         return self.runtime.run(images)
 
     def close(self):
         self.runtime.close()
 
 
-def slow_verifier(bundle, seconds, **options) -> Verifier:
+def held_verifier(bundle, seconds=0.0, **options) -> tuple[Verifier, HeldRuntime]:
     verifier = Verifier.open(bundle, "cpu", settings=Settings(threads=1, **options))
-    put_runtime(verifier, SlowRuntime(verifier.runtime, seconds))
-    return verifier
+    held = HeldRuntime(verifier.runtime, seconds)
+    put_runtime(verifier, held)
+    return verifier, held
 
 
 def test_every_request_of_an_overload_is_answered(bundle, marked):
-    verifier = slow_verifier(bundle, 0.3, max_batch=2)
+    verifier, held = held_verifier(bundle, 0.3, max_batch=2)
+    held.gate.set()
     with served(verifier, limits=Limits(in_flight=8)) as client, ThreadPoolExecutor(24) as pool:
         answers = list(pool.map(lambda _: ask(client, marked, id="alice"), range(24)))
     statuses = [answer.status_code for answer in answers]
@@ -133,22 +149,26 @@ def test_every_request_of_an_overload_is_answered(bundle, marked):
 
 def test_a_verdict_that_takes_too_long_is_a_504_and_keeps_its_place(bundle, marked, tmp_path):
     log = tmp_path / "verdicts.jsonl"
-    verifier = slow_verifier(bundle, 1.0, audit=log)
-    with served(verifier, limits=Limits(in_flight=1, seconds=0.2)) as client:
+    verifier, held = held_verifier(bundle, audit=log)
+    with served(verifier, limits=Limits(in_flight=1, seconds=1.0)) as client:
         assert ask(client, marked, id="alice").status_code == 504
-        assert ask(client, marked, id="alice").status_code in (503, 504)
-        time.sleep(1.2)
+        assert ask(client, marked, id="alice").status_code == 503
+        held.gate.set()
+        until(lambda: counters(client)["coverlock_in_flight"] == 0)
+        held.gate.clear()
         assert ask(client, marked, id="alice").status_code == 504
         labels = 'caller="shop",route="/verify",status="504"'
-        assert counters(client)[f"coverlock_requests_total{{{labels}}}"] >= 2
+        assert counters(client)[f"coverlock_requests_total{{{labels}}}"] == 2
+        held.gate.set()
     assert log.read_text() == ""  # nobody heard of those verdicts
 
 
 def test_a_failure_after_a_504_is_logged(bundle, marked, caplog):
-    verifier = slow_verifier(bundle, 0.5)
-    with served(verifier, limits=Limits(seconds=0.2)) as client:
-        verifier.runtime.runtime = BrokenRuntime()
+    verifier, held = held_verifier(bundle)
+    with served(verifier, limits=Limits(seconds=2.0)) as client:
+        held.runtime = BrokenRuntime()
         assert ask(client, marked, id="alice").status_code == 504
+        held.gate.set()
     assert "ZeroDivisionError: a secret of this machine" in caplog.text
 
 
@@ -198,12 +218,6 @@ def test_health_metrics_and_the_description(service, marked):
     assert {"200", "401", "413", "422", "429", "503"} <= set(operation["responses"])
     assert operation["security"]
     assert set(description["components"]["schemas"]["Problem"]["properties"]) == {"error"}
-
-
-def counters(service) -> dict[str, float]:
-    text = service.get("/metrics", headers={"Authorization": f"Bearer {WATCHER}"}).text
-    lines = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    return {name: float(value) for name, value in lines}
 
 
 def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked, tmp_path, key):

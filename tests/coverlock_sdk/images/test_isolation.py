@@ -244,14 +244,17 @@ def test_who_holds_much_leaves_something_for_others():
     assert not turns._waiting
 
 
-def test_several_who_collude_leave_something_for_others():
-    turns = Turns(8)
+@pytest.mark.parametrize(("colluders", "spared"), [(2, 1), (4, 4)])
+def test_several_who_collude_leave_something_for_others(colluders, spared):
+    """Four tokens filled every place with small pictures, and a fifth was refused."""
+    turns = Turns(16, spared=spared)
     with contextlib.ExitStack() as held:
-        for name in ("one", "two"):
+        for name in range(colluders):
+            turns.work.charge(name, 1.0)
             with contextlib.suppress(OverloadedError):
                 while True:
                     held.enter_context(turns.turn(name, 0))
-        with turns.turn("third", 1):
+        with turns.turn("light", 1):
             pass
 
 
