@@ -235,7 +235,7 @@ def _close_all(verifiers: tuple[Verifier, ...]) -> None:
 
 def named_once(
     request: Request,
-    id: Annotated[str, Query(min_length=1, max_length=1024, description="Of the picture.")],
+    id: Annotated[str, Query(min_length=1, max_length=1024, description="The identifier.")],
 ) -> str:
     """The identifier that a request names."""
     if len(request.query_params.getlist("id")) != 1:

@@ -197,7 +197,11 @@ def test_health_metrics_and_the_description(service, marked):
     assert set(operation["requestBody"]["content"]) == {"image/*", "multipart/form-data"}
     assert {"200", "401", "413", "422", "429", "503"} <= set(operation["responses"])
     assert operation["security"]
-    assert set(description["components"]["schemas"]["Problem"]["properties"]) == {"error"}
+    shapes = {
+        name: set(of["properties"]) for name, of in description["components"]["schemas"].items()
+    }
+    assert shapes["Answer"] == set(toy_lock().verify(marked, "alice").to_dict())
+    assert shapes["Problem"] == {"error"}
 
 
 def counters(service) -> dict[str, float]:
