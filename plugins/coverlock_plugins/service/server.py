@@ -10,13 +10,13 @@ import signal
 import socket
 import warnings
 from types import FrameType
-from typing import Any
+from typing import Any, get_type_hints
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import generate_latest
-from pydantic import BaseModel
+from pydantic import create_model
 
 from coverlock_plugins.service.deployment import Deployment, Finding
 from coverlock_plugins.service.embedding import embedding_routes
@@ -26,21 +26,18 @@ from coverlock_plugins.service.service import BODY, Identifier, Service, Upload
 from coverlock_sdk import CoverLockError
 from coverlock_sdk.errors import LossyFormatWarning, needs
 from coverlock_sdk.images.conversion import Given
+from coverlock_sdk.locking.verdict import Verdict
 
 TRACES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """OpenTelemetry's own variables, which say where traces go."""
 
 
-class Answer(BaseModel, extra="allow"):
-    """Whether a picture carries an identifier; with the scope ``detail``, all of the verdict."""
-
-    accepted: bool
-
-
-class Found(Answer):
-    """Which identifier it carries, besides."""
-
-    id: str | None
+DETAILS = get_type_hints(Verdict) | {"frame": dict[str, float]}
+SENT: dict[str, Any] = {name: (kind | None, None) for name, kind in DETAILS.items()}
+Answer: Any = create_model("Answer", **SENT | {"accepted": (bool, ...)})
+"""Whether a picture carries an identifier; with the scope ``detail``, all of the verdict."""
+Found: Any = create_model("Found", __base__=Answer, id=(str | None, ...))
+"""Which identifier it carries, besides."""
 
 
 def create_app(service: Service) -> FastAPI:
@@ -132,7 +129,7 @@ def judging_routes(service: Service) -> APIRouter:
         "/verify",
         summary="Whether a picture carries an identifier",
         response_model=Answer,
-        response_model_exclude={"id"},
+        response_model_exclude_unset=True,
         dependencies=[Depends(service.allow("verify"))],
         responses=REFUSALS,
         openapi_extra=BODY,
@@ -144,6 +141,7 @@ def judging_routes(service: Service) -> APIRouter:
         "/identify",
         summary="Which of the registered identifiers a picture carries, if any",
         response_model=Found,
+        response_model_exclude_unset=True,
         dependencies=[Depends(service.allow("identify"))],
         responses=REFUSALS,
         openapi_extra=BODY,

@@ -246,7 +246,7 @@ def _log_failure(job: asyncio.Future[Any]) -> None:
 
 def named_once(
     request: Request,
-    id: Annotated[str, Query(min_length=1, max_length=1024, description="Of the picture.")],
+    id: Annotated[str, Query(min_length=1, max_length=1024, description="The identifier.")],
 ) -> str:
     """The identifier that a request names."""
     if len(request.query_params.getlist("id")) != 1:

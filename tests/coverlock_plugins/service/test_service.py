@@ -217,7 +217,11 @@ def test_health_metrics_and_the_description(service, marked):
     assert set(operation["requestBody"]["content"]) == {"image/*", "multipart/form-data"}
     assert {"200", "401", "413", "422", "429", "503"} <= set(operation["responses"])
     assert operation["security"]
-    assert set(description["components"]["schemas"]["Problem"]["properties"]) == {"error"}
+    shapes = {
+        name: set(of["properties"]) for name, of in description["components"]["schemas"].items()
+    }
+    assert shapes["Answer"] == set(toy_lock().verify(marked, "alice").to_dict())
+    assert shapes["Problem"] == {"error"}
 
 
 def test_a_line_of_the_log_says_who_asked_for_what_of_which_file(bundle, marked, tmp_path, key):
