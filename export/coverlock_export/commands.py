@@ -15,7 +15,6 @@ from coverlock_sdk.cli.options import Trusted, json_option, open_lock, path_opti
 from coverlock_sdk.cli.output import print_json
 from coverlock_sdk.errors import BundleError, needs
 from coverlock_sdk.images.folders import find_pictures
-from coverlock_sdk.loading import DEFAULT_HASH
 from coverlock_sdk.locking.coverlock import DEFAULT_FPR
 from coverlock_sdk.locking.keys import KEY_FILE_VARIABLE
 from coverlock_sdk.progress import working
@@ -25,7 +24,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 
 @click.command()
 @click.argument("watermark")
-@click.option("--hash", default=DEFAULT_HASH, help="Image hash.")
 @path_option("-o", "--out", required=True, help="Folder for the bundle; it must not exist yet.")
 @click.option(
     "--images",
@@ -57,7 +55,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 @json_option
 def export(
     watermark: str,
-    hash: str,
     out: Path,
     images: str,
     count: int,
@@ -70,6 +67,8 @@ def export(
 ) -> None:
     """Export WATERMARK and a hash as one graph, in a bundle that the Verifier opens.
 
+    WATERMARK is NAME or NAME:OPTION=VALUE,..., and its option 'hash' names another hash.
+
     The export ends by running the graphs on photos. If their answers differ from the SDK's, it
     fails and writes nothing.
     """
@@ -77,7 +76,7 @@ def export(
         raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")
     with needs("an export", None, "export,cpu"):
         from coverlock_export.exporting import ExportRequest, export_bundle
-    lock = open_lock(watermark, hash, key_file, fpr)
+    lock = open_lock(watermark, key_file=key_file, fpr=fpr)
     photos = [source.path for source in find_pictures([images])]
     request = ExportRequest(lock, photos, precisions, force, count, version=version)
     bundle = export_bundle(request, out)

@@ -393,7 +393,7 @@ def test_graphs_hold_no_trace_of_the_machine_that_made_them(bundle):
 def test_an_export_says_which_package_verifying_machines_need(folder, tmp_path, additive_plugin):
     [plugin] = [plugin for plugin in plugin_manager().plugins if plugin.name == "additive"]
     plugin.distribution = "additive-mark 1.2"
-    arguments = ["export", "additive", "--precision", "fp32", "--images", str(folder)]
+    arguments = ["export", "additive:hash=octave", "--precision", "fp32", "--images", str(folder)]
     answer = CliRunner().invoke(build_cli(), [*arguments, "--out", str(tmp_path / "bundle")])
     assert "exporting fp32" in answer.stderr
     assert answer.exit_code == 0, answer.output
