@@ -15,6 +15,8 @@ STUDIES = {
     "white-box": "experiments.white_box:white_box_command",
     "forgers": "experiments.forgers:forgers",
     "walkers": "experiments.walkers:walkers",
+    "head": "experiments.head:head",
+    "deployed": "experiments.deployed:deployed",
     "speed": "experiments.speed:speed",
     "key-learners": "experiments.key_learners:key_learners",
     "interventions": "experiments.interventions:interventions_command",

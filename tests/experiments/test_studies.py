@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from coverlock_sdk.errors import CoverLockError
 from experiments.__main__ import STUDIES, studies
+from experiments.head import LOSSES, curves
 from experiments.tables import TABLES, render
 
 ROOT = Path(__file__).parents[2]
@@ -45,3 +46,10 @@ def test_the_wheel_holds_no_experiments():
     ]
     assert "coverlock_bench.auditing" in shipped
     assert not [package for package in shipped if package.startswith("experiments")]
+
+
+def test_the_losses_of_a_training_are_averaged_between_validations():
+    steps = [{"step": step, **dict.fromkeys(LOSSES, float(step))} for step in range(8)]
+    rows = curves({"steps": steps, "validation": [{"step": 4, "error": 0.2}, {"step": 8}]})
+    assert [row["stability"] for row in rows] == [1.5, 5.5]
+    assert rows[0]["error"] == 0.2

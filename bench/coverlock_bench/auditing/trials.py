@@ -16,7 +16,7 @@ import numpy as np
 
 from coverlock_bench.ledger import NotMeasuredError, Session, digest
 from coverlock_bench.photos import Picture8
-from coverlock_bench.settings import LOCK, Setting
+from coverlock_bench.settings import Setting
 from coverlock_bench.trial import (
     CLEAN,
     Mark,
@@ -35,6 +35,7 @@ from coverlock_sdk.errors import needs
 from coverlock_sdk.images.conversion import read
 from coverlock_sdk.images.distortions import EVALUATION, Distortion
 from coverlock_sdk.locking.keys import codeword
+from coverlock_sdk.locking.locked_watermark import LockedWatermark
 
 TARGETS_AT_ONCE = 10
 MARKS_IN_MEMORY = 1000
@@ -84,7 +85,8 @@ class Trials:
         self._session = session
         self._fpr = fpr
         self._marks: dict[str, Mark] = {}
-        self._known = {"hash": self.protected.hash} if defense.name == LOCK else {}
+        locked = isinstance(self.protected, LockedWatermark) and self.protected.hash
+        self._known = {"hash": locked} if locked else {}
 
     @property
     def lock(self) -> str:

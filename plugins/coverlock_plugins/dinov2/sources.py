@@ -141,7 +141,8 @@ def keep(name: str, state: Mapping[str, Tensor], file: Path) -> Path:
     require_match(weights, layout(name), file, of=f"the weights of {name!r}")
     folder = cache_folder() / name
     with writing_to(folder):
-        write_weights(folder / WEIGHTS, weights, {"format": "pt", "source": file.name})
+        # A second entry would make the file's bytes, and so its digest, differ from run to run.
+        write_weights(folder / WEIGHTS, weights, {"source": file.name})
         record_digests(folder, WEIGHTS)
     return folder
 
