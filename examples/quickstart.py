@@ -10,7 +10,9 @@ from PIL import Image
 
 from coverlock_sdk import wrap
 
-photo, other = (Image.open(path).convert("RGB").resize((512, 512)) for path in sys.argv[1:3])
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+photo, other = (Image.open(path).convert("RGB").resize((512, 512)) for path in sys.argv[1:])
 
 locked = wrap("steganogan", key="key.json", psnr=42)
 marked = locked.embed(photo, "order-4711")

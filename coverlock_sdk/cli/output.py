@@ -191,14 +191,17 @@ def _show(
         problems = [("error", row["error"])] if row["status"] == "error" else []
         for kind, text in [*problems, *(("warning", text) for text in row["warnings"])]:
             named = text if row["file"] in text else f"{row['file']}: {text}"
-            line = escape(named.replace(row["file"], _short(row["file"])))
+            line = escape(named.replace(f"{Path.cwd()}{os.sep}", ""))
             console.print(f"[yellow]{kind}:[/] {line}", highlight=False, soft_wrap=True)
     if left_out:
         console.print(f"... and {left_out:,} more; --json lists them all", highlight=False)
     if len(rows) > 1:
         console.print(counted(counts, accepted), highlight=False)
     if not marking and counts["rejected"] and counts["rejected"] == len(rows):
-        console.print("Nothing was accepted: check the key, the identifier and the watermark.")
+        causes = "the key, the identifier and the watermark"
+        if click.get_current_context().params.get("registry") is None:
+            causes += ", and name the --registry if they were marked with one"
+        console.print(f"Nothing was accepted: check {causes}.", soft_wrap=True)
     if skipped:
         console.print(f"not pictures: {skipped:,} skipped", highlight=False)
 

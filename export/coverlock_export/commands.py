@@ -94,7 +94,10 @@ def export(
         click.echo(f"no embed.onnx: {reason}")
     if plugin := bundle.manifest.plugin:
         package = f"{plugin.distribution}=={plugin.version}"
-        click.echo(f"no network decodes '{watermark}': verifying machines need {package} as well")
+        click.echo(
+            f"no network decodes '{watermark}': verifying machines need {package} as well, with "
+            "what this plugin imports"
+        )
     click.echo(f"bundle: {out}")
 
 

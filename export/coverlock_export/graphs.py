@@ -13,11 +13,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 import onnx
+import onnxruntime
 import torch
 from torch import Tensor, nn
 
 from coverlock_sdk import CoverLockError
 from coverlock_sdk.images.resampling import resample_matrix
+
+ORT_WARNINGS, ORT_ERRORS = 2, 3
+"""What ONNX Runtime prints: warnings by default, or only errors."""
 
 
 class Preprocessing(nn.Module):
@@ -191,9 +195,11 @@ def _is_refused(node: onnx.NodeProto) -> bool:
 def quiet() -> Iterator[None]:
     """Silence progress and advice of exporter and quantiser; what matters is checked afterwards."""
     logging.disable(logging.WARNING)
+    onnxruntime.set_default_logger_severity(ORT_ERRORS)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(logging.NOTSET)
+        onnxruntime.set_default_logger_severity(ORT_WARNINGS)

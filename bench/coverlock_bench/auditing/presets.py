@@ -168,7 +168,7 @@ plan_options = together(
         type=click.Choice(list(PRESETS)),
         default="standard",
         show_default=True,
-        help="How much to measure. A small network on one core takes about three minutes (smoke), "
+        help="How much to measure. A small network on one core takes one to four minutes (smoke), "
         "an hour (standard) or a night (full).",
     ),
     click.option(
