@@ -93,9 +93,14 @@ PARTS = (
     Part("calibration", f"{STUDY} calibration -w mbrs --images {{eval}}/coco"),
     Part(
         "forgers-dinov2",
-        f"{STUDY} forgers --hash dinov2-s --images {{eval}}/coco --pairs 20 --sources 100",
+        f"{STUDY} forgers --hash dinov2-s --images {{eval}}/coco --pairs 6 --sources 30 "
+        "--only moved-34 --only edits --only hybrid-14 --only hybrid-32",
     ),
     Part("key-learners", f"{STUDY} key-learners --images {{train}}/coco"),
+    Part(
+        "key-learners-dinov2",
+        f"{STUDY} key-learners --hash dinov2-s --count 4000 --images {{train}}/coco",
+    ),
     Part(
         "white-box",
         f"{STUDY} white-box -w mbrs --hash octave --hash dinov2-s --images {{eval}}/coco "
@@ -103,6 +108,7 @@ PARTS = (
     ),
     Part("walkers", f"{STUDY} walkers --images {{eval}}/coco"),
     Part("standing", f"{STUDY} standing -w mbrs --images {{eval}}/coco"),
+    Part("deployed", f"{STUDY} deployed --images {{eval}}/coco --work {{work}}/deployed"),
     Part("speed", f"{STUDY} speed --images {{eval}}/coco --work {{work}}/speed"),
     Part(
         "interventions",

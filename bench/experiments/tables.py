@@ -92,6 +92,7 @@ PLACES = {
     "headline": ("headline", "experiments.headline:HEADLINE"),
     "interventions": ("interventions", "experiments.tables:INTERVENTIONS"),
     "key-learners": ("key-learners", "experiments.summaries:KEY_LEARNERS"),
+    "key-learners-dinov2": ("key-learners-dinov2", "experiments.summaries:KEY_LEARNERS"),
     "lengths": ("lengths", "experiments.headline:HEADLINE"),
     "lengths-robustness": ("lengths", "experiments.headline:ROBUSTNESS"),
     "parity": ("deployed", "experiments.deployed:PARITY"),
