@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.M | re.S)
 LIMIT = 600
 
 
-FOLDERS = os.pathsep.join(str(ROOT / name) for name in ("", "plugins", "export", "bench"))
+FOLDERS = os.pathsep.join(str(ROOT / name) for name in ("", "plugins", "export", "bench", "web"))
 
 needs_files = pytest.mark.skipif(
     not all(plugin_manager().get("asset", name).is_present for name in ("steganogan", "photos")),
