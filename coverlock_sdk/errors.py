@@ -70,6 +70,10 @@ class WeakMarkWarning(UserWarning):
     """A marked picture would not be accepted by verification as it stands."""
 
 
+class LimitedWatermarkWarning(UserWarning):
+    """A watermark cannot do something that is expected of watermarks; the message says what."""
+
+
 class LookalikeWarning(UserWarning):
     """A picture is much like one that was marked before, so a forgery between them may pass."""
 

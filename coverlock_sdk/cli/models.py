@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rich.progress import Progress
 
 from coverlock_sdk.cli.options import json_option
 from coverlock_sdk.cli.output import answer, answer_table
-from coverlock_sdk.errors import CoverLockError, PluginError, needs
+from coverlock_sdk.errors import CoverLockError, LimitedWatermarkWarning, PluginError, needs
 from coverlock_sdk.loading import parse_setting
 from coverlock_sdk.models.assets import Fetchable
 from coverlock_sdk.plugin_manager import plugin_manager
@@ -29,18 +30,18 @@ def plugins(as_json: bool) -> None:
     """
     manager = plugin_manager()
     offers = [
-        (name, role, manager.provider(role, name), _missing(role, name))
+        (name, role, manager.provider(role, name), *_opened(role, name))
         for role in ("watermark", "hash")
         for name in manager.names(role)
     ]
-    headings = ("name", "role", "package", "missing")
+    headings = ("name", "role", "package", "missing", "limits")
     document = {
         "offers": [dict(zip(headings, offer, strict=True)) for offer in offers],
         "plugins": [asdict(plugin) for plugin in manager.plugins],
     }
     rows = [
-        (name, role, package, f"no: {escape(missing)}" if missing else "[green]yes[/]")
-        for name, role, package, missing in sorted(offers, key=lambda offer: bool(offer[3]))
+        (name, role, package, f"no: {escape(missing)}" if missing else _yes(limits))
+        for name, role, package, missing, limits in sorted(offers, key=lambda each: bool(each[3]))
     ]
     answer_table(document, as_json, ("name", "role", "package", "works here"), rows)
     for plugin in manager.plugins:
@@ -48,13 +49,20 @@ def plugins(as_json: bool) -> None:
             click.echo(f"skipped plugin '{plugin.name}' ({plugin.distribution}): {plugin.failure}")
 
 
-def _missing(role: str, name: str) -> str | None:
-    """What a watermark or a hash needs before it can be used, found out by opening it."""
-    try:
-        plugin_manager().create(role, name, {})
-    except CoverLockError as error:
-        return str(error)
-    return None
+def _opened(role: str, name: str) -> tuple[str | None, str | None]:
+    """What a watermark or a hash lacks on this machine, and what it cannot do."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            plugin_manager().create(role, name, {})
+        except CoverLockError as error:
+            return str(error), None
+    limits = [str(w.message) for w in caught if w.category is LimitedWatermarkWarning]
+    return None, "; ".join(limits) or None
+
+
+def _yes(limits: str | None) -> str:
+    return "[green]yes[/]" + (f", but {escape(limits)}" if limits else "")
 
 
 @click.command()

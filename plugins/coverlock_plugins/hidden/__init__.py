@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coverlock_plugins.networks.watermark import StoredWatermark, imported_weights
+from coverlock_sdk.errors import LimitedWatermarkWarning
 from coverlock_sdk.hookspecs import Register, hookimpl
 
 if TYPE_CHECKING:
@@ -22,6 +24,14 @@ class Hidden(StoredWatermark):
 
     name = "hidden"
     reference: Path | None = Path(__file__).parent / "weights" / "hidden.safetensors"
+
+    def __init__(self, weights: str | Path | None = None) -> None:
+        super().__init__(weights)
+        if weights is None and self.reference:
+            limits = (
+                f"'{self.name}' misreads about one bit in twelve, and cannot mark grey pictures"
+            )
+            warnings.warn(limits, LimitedWatermarkWarning, stacklevel=2)
 
     @staticmethod
     def build(**settings: Any) -> HiddenNetwork:

@@ -7,11 +7,13 @@ package's third method is the plugin ``rivagan``.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from coverlock_sdk import Calibration, Watermark, hookimpl
 from coverlock_sdk.arrays import Bits, Images, Logits, Pixels
-from coverlock_sdk.errors import PictureError, needs
+from coverlock_sdk.errors import LimitedWatermarkWarning, PictureError, needs
 from coverlock_sdk.hookspecs import Register
 
 LEAST_PIXELS = 256 * 256
@@ -28,12 +30,15 @@ class InvisibleWatermark(Watermark):
     native_size = None
     hard_bits = True
     method: str
+    limits = "cannot mark grey pictures"
 
     def __init__(self, bits: int = 64) -> None:
         with needs(f"the watermark '{self.name}'", "invisible-watermark", "invisible-watermark"):
             import imwatermark
         self._library = imwatermark
         self.bits = bits
+        limits = f"'{self.name}' {self.limits}"
+        warnings.warn(limits, LimitedWatermarkWarning, stacklevel=2)
 
     def embed(self, images: Images, payloads: Bits) -> Images:
         """Add the difference that the library makes, one picture after the other."""
@@ -66,6 +71,7 @@ class DwtDct(InvisibleWatermark):
 
     name = "dwtdct"
     method = "dwtDct"
+    limits = "cannot mark grey pictures, loses bits in every picture, and all of them in JPEG files"
     calibration = Calibration(scale=1.1404)
 
 

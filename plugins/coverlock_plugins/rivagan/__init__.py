@@ -8,6 +8,7 @@ network with smaller kernels that was trained here and ships with this one.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from coverlock_plugins.onnx_graphs import Graph, open_graph
 from coverlock_sdk.arrays import Bits, Images, Logits
 from coverlock_sdk.calibration import Calibration
 from coverlock_sdk.contract import Watermark
-from coverlock_sdk.errors import needs
+from coverlock_sdk.errors import LimitedWatermarkWarning, needs
 from coverlock_sdk.hookspecs import Register, hookimpl
 from coverlock_sdk.models.assets import Asset
 
@@ -57,6 +58,7 @@ class RivaGan(Watermark):
 
     def __init__(self) -> None:
         self._folder = ASSET.locate()
+        _warn(self.name)
         self._encoder = _graph(self._folder / ENCODER)
         self._decoder = _graph(self._folder / DECODER)
 
@@ -97,6 +99,10 @@ class TrainedRivaGan(StoredWatermark):
     name = "rivagan-trained"
     reference = Path(__file__).parent / "weights" / "rivagan.safetensors"
 
+    def __init__(self, weights: str | Path | None = None) -> None:
+        super().__init__(weights)
+        _warn(self.name)
+
     @staticmethod
     def build(**settings: Any) -> RivaganNetwork:
         """The network of these settings, untrained."""
@@ -131,6 +137,11 @@ def trainable() -> Trainable:
         decay=1500,
     )
     return Trainable(TrainedRivaGan.build, published, {"size": 128, "kernel": 7}, reference)
+
+
+def _warn(name: str) -> None:
+    limits = f"'{name}' cannot mark grey pictures, nor carry a payload whose bits are all equal"
+    warnings.warn(limits, LimitedWatermarkWarning, stacklevel=3)
 
 
 def _frame(image: Images) -> Images:

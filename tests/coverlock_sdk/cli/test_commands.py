@@ -107,7 +107,9 @@ def test_plugins_says_what_works_here_and_what_the_others_need(monkeypatch, tmp_
     document = run_json("plugins")
     assert document["plugins"][-1]["failure"] == "ImportError: no acme"
     missing = {offer["name"]: offer["missing"] for offer in document["offers"]}
-    assert missing["octave"] is None
+    limits = {offer["name"]: offer["limits"] for offer in document["offers"]}
+    assert missing["octave"] is limits["octave"] is None
+    assert missing["hidden"] or "cannot mark grey pictures" in limits["hidden"]
     assert "coverlock fetch dinov2-s" in missing["dinov2-s"]
     assert "coverlock train hash" in missing["dinov2-b"]
 
