@@ -90,7 +90,7 @@ PARTS = (
         "--sources 1 --sources 10 --sources 100 --sources 1000 "
         "--work {work}/transferability.sqlite",
     ),
-    Part("calibration", f"{STUDY} calibration -w mbrs --images {{eval}}/coco"),
+    Part("calibration", f"{STUDY} calibration -w mbrs --count 100 --images {{eval}}/coco"),
     Part(
         "forgers-dinov2",
         f"{STUDY} forgers --hash dinov2-s --images {{eval}}/coco --pairs 6 --sources 30 "
