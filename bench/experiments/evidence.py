@@ -70,7 +70,7 @@ PARTS = (
     Part(
         "headline",
         f"{STUDY} headline {SYSTEMS} -d none -d coverlock -d coverlock:registry={{work}}/marked.db "
-        "--groups 100 --images {eval}/coco --work {work}/headline.sqlite",
+        "--groups 60 --images {eval}/coco --work {work}/headline.sqlite",
     ),
     Part(
         "lengths",
@@ -99,7 +99,7 @@ PARTS = (
     Part("key-learners", f"{STUDY} key-learners --images {{train}}/coco"),
     Part(
         "key-learners-dinov2",
-        f"{STUDY} key-learners --hash dinov2-s --count 4000 --images {{train}}/coco",
+        f"{STUDY} key-learners --hash dinov2-s --count 2000 --images {{train}}/coco",
     ),
     Part(
         "white-box",
