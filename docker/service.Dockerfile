@@ -12,7 +12,7 @@ RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     && pip install --no-cache-dir --no-deps /wheels/*.whl \
     && useradd --system --uid 10001 coverlock
 USER coverlock
-ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
+ENV OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 MALLOC_ARENA_MAX=2
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/readyz', timeout=2)"]

@@ -24,6 +24,7 @@ STUDIES = {
     "standing": "experiments.standing:standing_command",
     "calibration": "experiments.calibration:calibration_command",
     "service": "experiments.service:service_command",
+    "scale": "experiments.scale:scale",
     "siege": "experiments.siege:siege_command",
     "kinds": "experiments.kinds.compare:kinds_command",
     "draw": "experiments.kinds.draw:draw_command",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Any
 
 import click
@@ -60,7 +62,8 @@ def ray(
     job = open_job(identifier, **opening)
     with needs("this command", "Ray", "ray"):
         from coverlock_plugins.ray_cluster.actors import verify_on_ray
-    counts = verify_on_ray(job, sources, out, workers, roots)
+    with contextlib.redirect_stdout(sys.stderr):  # Ray prints there when a worker dies
+        counts = verify_on_ray(job, sources, out, workers, roots)
     document = {"results": out, "counts": counts}
     answer(document, as_json, counted(counts), f"results are in {out}")
     finish(counts)

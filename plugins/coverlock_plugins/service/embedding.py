@@ -88,12 +88,18 @@ class Marking:
         self._service = service
         self._most_pixels = service.limits.pixels
         self._turns = Turns(self._most_pixels, service.work)
-        self._least = self._most_pixels // max(2, os.cpu_count() or 1)
+        processors = max(2, os.cpu_count() or 1)
+        self._least = self._most_pixels // processors
+        self._opened = Turns(processors, service.work)  # decoded pictures fill the memory
         self._remembered = Remembered()
 
     def made(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:
         """The marked picture, or the earlier one for the same idempotency key."""
-        make = partial(self._marked, wanted, deployment, upload)
+
+        def make() -> Made:
+            with self._opened.turn(upload.caller, upload.deadline.left):
+                return self._marked(wanted, deployment, upload)
+
         if wanted.key is None:
             return make()
         asked = wanted, upload.source["sha256"]

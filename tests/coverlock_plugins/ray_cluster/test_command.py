@@ -1,3 +1,4 @@
+import json
 import sys
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
 
     def verify_on_ray(job, *_):
         told.append(job)
+        print("a worker died")  # as Ray does
         return {"accepted": 1, "rejected": 0, "error": 0}
 
     engine = SimpleNamespace(verify_on_ray=verify_on_ray)
@@ -30,6 +32,8 @@ def test_a_cluster_is_told_where_files_are_from_anywhere(tmp_path, monkeypatch):
     named = CliRunner().invoke(ray, [*line, "--key-file", "key.json"])
     monkeypatch.setenv("COVERLOCK_KEY_FILE", "key.json")
     assert (named.exit_code, CliRunner().invoke(ray, line).exit_code) == (0, 0)
+    alone = CliRunner().invoke(ray, [*line, "--json"]).stdout
+    assert json.loads(alone)["counts"]["accepted"] == 1
     for job in told:
         found = (job.bundle, *job.trust, job.key_file)
         assert found == tuple(str(tmp_path / n) for n in ("bundle", "signing.pub", "key.json"))
