@@ -24,7 +24,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--rotate",
     is_flag=True,
-    help="Add a new key to an existing file: it marks from now on, the others still verify.",
+    help="Add a new key to an existing file: it marks from now on, and older keys still verify.",
 )
 @json_option
 def keygen(path: Path, identifier: str | None, rotate: bool, as_json: bool) -> None:

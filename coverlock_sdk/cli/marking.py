@@ -146,7 +146,7 @@ def _digest(target: Path) -> Row:
     "file_format",
     type=click.Choice([*FORMATS, KEEP]),
     default="png",
-    help="Format of marked pictures; 'keep' uses that of each original.",
+    help="Format of marked pictures; 'keep' keeps the format of each original.",
 )
 @workers_option
 @audit_option

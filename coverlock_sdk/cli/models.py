@@ -25,8 +25,8 @@ from coverlock_sdk.plugin_manager import plugin_manager
 def plugins(as_json: bool) -> None:
     """List the watermarks and hashes that work on this machine.
 
-    For the others, say what is missing; for plugins that could not be loaded, say why. --json also
-    lists everything else that plugins add.
+    Also shows what the others are missing, and why a plugin could not be loaded. --json also lists
+    everything else that plugins add.
     """
     manager = plugin_manager()
     offers = [

@@ -81,7 +81,7 @@ watermark_option = click.option(
     help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE. "
     "Add hash=NAME to lock with another image hash.",
 )
-bundle_option = path_option("--bundle", help="Exported bundle, instead of a plugin.")
+bundle_option = path_option("--bundle", help="Exported bundle to use instead of a plugin.")
 key_option = path_option(
     "--key-file", help="Key file.", show_default=f"${KEY_FILE_VARIABLE}, if it is set"
 )
@@ -98,7 +98,7 @@ runtime_option = click.option(
     default=AUTO,
     callback=_chosen_runtime,
     metavar="NAME[:PRECISION]",
-    help="What runs the bundle's graph, and in which precision, such as cuda:fp16.",
+    help="Runtime for the bundle's graph, optionally with a precision, such as cuda:fp16.",
 )
 audit_option = path_option(
     "--audit", help="Append every verdict to this file; 'coverlock check-log' checks it."

@@ -58,8 +58,8 @@ def verify(
     """Check whether pictures carry an identifier.
 
     SOURCES are files, folders or patterns. With --registry, only pictures that were marked with
-    --id or one of its serials are accepted. With --workers, files are decoded in processes that are
-    killed if they take too much time or memory.
+    --id or one of its serials are accepted. With --workers, files are decoded in separate
+    processes, which are killed if they use too much time or memory.
     """
     require_one(opening["watermark"], opening["bundle"], *BUNDLE_ONLY)
     if workers is not None:

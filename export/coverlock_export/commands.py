@@ -34,7 +34,7 @@ PRECISIONS = ("fp32", "fp16", "int8")
     "--count",
     default=500,
     type=click.IntRange(16),
-    help="Largest number of photos in the parity gate.",
+    help="Maximum number of photos for the parity gate.",
 )
 @click.option(
     "--precision",
@@ -65,11 +65,11 @@ def export(
     fpr: float,
     as_json: bool,
 ) -> None:
-    """Export WATERMARK and a hash as one graph, in a bundle that the Verifier opens.
+    """Export WATERMARK and a hash as one graph, in a bundle that the Verifier can open.
 
-    WATERMARK is NAME or NAME:OPTION=VALUE,..., and its option 'hash' names another hash.
+    WATERMARK is NAME or NAME:OPTION=VALUE,...; the option hash=NAME selects another hash.
 
-    The export ends by running the graphs on photos. If their answers differ from the SDK's, it
+    The last step runs the graphs on your photos. If their answers differ from the SDK's, the export
     fails and writes nothing.
     """
     if version is not None and not 0 < len(version) <= LONGEST_VERSION:

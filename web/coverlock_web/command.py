@@ -25,7 +25,8 @@ from coverlock_sdk.cli.options import Trusted, open_lock, trust_option
 def web(folder: Path, out: Path, watermark: str | None, open_page: bool, trust: Trusted) -> None:
     """Write BUNDLE as one HTML page that verifies pictures offline.
 
-    Only bundles without a key: a page never holds one. Needs 'coverlock fetch onnxruntime-web'.
+    Works only for bundles without a key, because a page never holds one. Run 'coverlock fetch
+    onnxruntime-web' first.
     """
     from coverlock_web.site import write_site
 

@@ -98,8 +98,8 @@ def open_deployment(
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Say that a proxy in front handles TLS and limits connections. Required to listen where "
-    "other machines can connect.",
+    help="Confirm that a proxy in front handles TLS and limits connections. Required to listen on "
+    "an address that other machines can reach.",
 )
 @path_option(
     "--tokens",
