@@ -3,7 +3,7 @@ import pytest
 
 from coverlock_sdk import ImageHash
 from coverlock_sdk.hashing.octave import OctaveCode
-from coverlock_sdk.locking.hardening import Wanted, least_change
+from coverlock_sdk.locking.hardening import WantedCode, least_change
 from coverlock_sdk.locking.keys import Key
 from coverlock_sdk.locking.secret_rotations import CodeMap, SecretRotation, code_map
 from coverlock_sdk.testing import natural_pictures
@@ -73,7 +73,7 @@ def octave_codes(rng, octave):
 
 def test_a_forger_with_the_key_passes_and_one_without_does_not(octave, octave_codes, rng):
     locked = code_map(KEY, "id/a", 64, octave.bands)
-    forger = learners.Forger(octave_codes, locked, octave)
+    forger = learners.CodeForger(octave_codes, locked, octave)
     truth = locked.directions(3) * np.where(locked.pads[3], -1, 1).astype(np.float32)
     known = forger.figures([truth])
     assert known["plain"]["bits_right"] == known["steered"]["passed"] == 1
@@ -88,7 +88,7 @@ def test_hardening_is_modelled_as_it_is_done(octave, monkeypatch):
     pictures = learners.released(octave.code(picture), locked)
     salt = int(pictures.salts[0])
     seen = locked.seen(pictures.codes)[0, salt]
-    wanted = Wanted(locked.directions(salt), np.sign(seen), 1.0)
+    wanted = WantedCode(locked.directions(salt), np.sign(seen), 1.0)
     done = least_change(octave, picture, wanted)
     monkeypatch.setattr(learners, "ROUNDING", 0.0)
     monkeypatch.setattr(learners, "MOST_COST", 100.0)
