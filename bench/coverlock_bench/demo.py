@@ -68,7 +68,7 @@ class Arm:
     type=click.Path(path_type=Path),
     default=Path("coverlock-demo.png"),
     show_default=True,
-    help="File for the picture.",
+    help="File to write the comparison picture to.",
 )
 @json_option
 def demo(images: Path | None, watermark: str, out: Path, as_json: bool) -> None:
