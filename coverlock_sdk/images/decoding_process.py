@@ -138,7 +138,7 @@ def confine(memory: int) -> None:
     """Give up everything that decoding does not need, as far as the system allows."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent also gets Ctrl-C and handles it
     with contextlib.suppress(AttributeError, OSError):
-        os.nice(5)  # answering requests has priority over decoding pictures
+        os.nice(10)  # answering requests has priority over decoding pictures
     with contextlib.suppress(ImportError):
         import resource
 

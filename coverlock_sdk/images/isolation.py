@@ -45,8 +45,7 @@ class DecodingPool:
     A picture raises ``PictureError`` if it takes more than ``seconds`` of processor time (wall time
     would punish it for a busy machine), needs more memory than ``max_pixels`` allows, or crashes
     its decoder. It raises ``OverloadedError`` if it waits longer than ``patience``. ``observe`` is
-    called with the caller of each picture, and how many seconds it waited and took. ``work`` may
-    be shared with other turns of the same callers.
+    called with the caller of each picture, and how many seconds it waited and took.
     """
 
     def __init__(
@@ -55,12 +54,11 @@ class DecodingPool:
         seconds: float = 10.0,
         max_pixels: int = MAX_PIXELS,
         observe: Callable[[Hashable, float, float], None] = lambda caller, waited, worked: None,
-        work: Work | None = None,
     ) -> None:
         self.seconds = seconds
         self.max_pixels = max_pixels
         self._observe = observe
-        self._turns = Turns(processes, work)
+        self._turns = Turns(processes)
         memory = _BASE_MEMORY + _MEMORY_PER_PIXEL * max_pixels
         self._all = [_Decoder(memory) for _ in range(processes)]
         self._idle = list(self._all)
@@ -107,7 +105,7 @@ class DecodingPool:
                 answer, pixels = decoder.ask(content, request)
                 worked = answer.seconds
             finally:
-                self._turns.work.charge(caller, worked)
+                self._turns.charge(caller, worked)
                 self._observe(caller, waited, worked)
                 self._idle.append(decoder)
         for warning in answer.warnings:
@@ -206,26 +204,11 @@ def _length(answer: DecodingAnswer, request: DecodingRequest) -> int:
     return rows * columns * (_PIXEL_BYTES[answer.mode] if request.all_of_it else 3)
 
 
-MUCH = 0.25
-"""Seconds of recent work."""
+MUCH, HALF_LIFE = 0.25, 2.0
+"""Seconds of recent work that are much, and seconds in which half of any work is forgotten.
 
-
-class Work:
-    """The seconds of a processor that each name has taken lately."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._done: dict[Hashable, tuple[float, float]] = {}
-
-    def charge(self, name: Hashable, seconds: float) -> None:
-        """Count ``seconds`` against the next turns of ``name``."""
-        with self._lock:
-            self._done[name] = self.recent(name) + seconds, time.monotonic()
-
-    def recent(self, name: Hashable) -> float:
-        """The work of a name, of which half is forgotten every 10 seconds."""
-        done, then = self._done.get(name, (0.0, 0.0))
-        return done * 0.5 ** ((time.monotonic() - then) / 10.0)
+A short memory, because whoever asks all the time should not have to wait for newcomers to catch up.
+"""
 
 
 class Turns:
@@ -234,16 +217,16 @@ class Turns:
     A name may not hold more places than it leaves free; with ``MUCH`` recent work, it has to leave
     ``spared`` times as many. So even if some names collude and ask for everything with slow
     requests, places are left for the next. If there is only one name (``shared`` is False), it may
-    hold all of them. Several ``Turns`` may share their ``work``.
+    hold all of them.
     """
 
-    def __init__(self, places: int, work: Work | None = None, spared: int = 1) -> None:
+    def __init__(self, places: int, spared: int = 1) -> None:
         self.shared = True
-        self.spared = spared
-        self.work = work or Work()
         self._free = places
+        self._spared = spared
         self._lock = threading.Lock()
         self._held: Counter[Hashable] = Counter()
+        self._work: dict[Hashable, tuple[float, float]] = {}
         self._waiting: dict[threading.Event, tuple[Hashable, int]] = {}
 
     @contextlib.contextmanager
@@ -267,11 +250,22 @@ class Turns:
                 self._free += size
                 self._call()
 
+    def charge(self, name: Hashable, work: float) -> None:
+        """Count ``work``, in seconds of a processor, against the next turns of ``name``."""
+        with self._lock:
+            now = time.monotonic()
+            self._work[name] = self._recent(name, now) + work, now
+
+    def _recent(self, name: Hashable, now: float) -> float:
+        work, since = self._work.get(name, (0.0, now))
+        return work * 0.5 ** ((now - since) / HALF_LIFE)
+
     def _call(self) -> None:
         """Give free places to those whose turn it is."""
-        by_work = sorted(self._waiting.items(), key=lambda item: self.work.recent(item[1][0]))
+        now = time.monotonic()
+        by_work = sorted(self._waiting.items(), key=lambda item: self._recent(item[1][0], now))
         for called, (name, size) in by_work:
-            if size <= self._room(name):
+            if size <= self._room(name, now):
                 del self._waiting[called]
                 self._held[name] += size
                 self._free -= size
@@ -279,9 +273,9 @@ class Turns:
             elif not self._held.get(name):
                 break  # the next in line: smaller requests must not take its room
 
-    def _room(self, name: Hashable) -> int:
-        """How many places a name may take now."""
+    def _room(self, name: Hashable, now: float) -> int:
+        """How many places a name may take."""
         if not self.shared:
             return self._free
-        spared = self.spared if self.work.recent(name) > MUCH else 1
+        spared = self._spared if self._recent(name, now) > MUCH else 1
         return self._free // spared - self._held.get(name, 0)

@@ -87,10 +87,10 @@ class Marking:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._most_pixels = service.limits.pixels
-        self._turns = Turns(self._most_pixels, service.work)
+        self._turns = Turns(self._most_pixels)
         processors = max(2, os.cpu_count() or 1)
         self._least = self._most_pixels // processors
-        self._opened = Turns(processors, service.work)  # decoded pictures fill the memory
+        self._opened = Turns(processors)  # decoded pictures fill the memory
         self._remembered = Remembered()
 
     def made(self, wanted: Wanted, deployment: Deployment, upload: Upload) -> Made:

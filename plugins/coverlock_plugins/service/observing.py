@@ -7,7 +7,6 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Hashable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +39,6 @@ class Metrics:
         self.decoding_wait = Histogram("decoding_wait_seconds", "Wait for a decoder.", **ours)
         self.batches = Histogram("batch_pictures", "Of each batch.", buckets=BATCHES, **ours)
         self.in_flight = Gauge("in_flight", "Pictures in progress or waiting.", **ours)
-
-    def decoded(self, caller: Hashable, waited: float, worked: float) -> None:
-        """Count a picture that was decoded."""
-        self.decoding_wait.observe(waited)
-        self.work.labels(caller).inc(worked)
 
 
 class JsonLines(logging.Formatter):

@@ -14,7 +14,7 @@ import logging
 import time
 import unicodedata
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,13 +35,13 @@ from coverlock_plugins.service.observing import Metrics
 from coverlock_plugins.service.refusals import RefusalError
 from coverlock_sdk import CoverLockError
 from coverlock_sdk.errors import MessageError, OverloadedError, PictureError
-from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns, Work
+from coverlock_sdk.images.isolation import PROCESSES, DecodingPool, Turns
 from coverlock_sdk.images.picture import Picture
 
 logger = logging.getLogger(__name__)
 
 ENVELOPE = 8192  # bytes that a form adds to the file in it
-JUDGED = 8
+JUDGED = 4
 """Pictures that are judged at once: more would gain little, and keep light callers waiting."""
 
 _FILE = {"type": "string", "format": "binary"}
@@ -136,17 +136,14 @@ class Service:
         """Whether the service is about to stop and sends callers elsewhere."""
         self.metrics = Metrics()
         self.budgets = Budgets(limits.rejections, limits.counted_in)
-        self.work = Work()
-        self.places = Turns(limits.in_flight, self.work, spared=4)
-        self.buffered = Turns(4 * limits.bytes, self.work)
-        self.judging = Turns(JUDGED, self.work)
+        self.places = Turns(limits.in_flight, spared=4)
+        self.buffered = Turns(4 * limits.bytes)
+        self.judging = Turns(JUDGED)
         self._open = open
         self._take_in(open())
         # A thread waits for the batch of its picture, so every picture needs one.
         self.threads = ThreadPoolExecutor(limits.in_flight, thread_name_prefix="coverlock")
-        self.decoders = DecodingPool(
-            PROCESSES, limits.decode_seconds, limits.pixels, self.metrics.decoded, self.work
-        )
+        self.decoders = DecodingPool(PROCESSES, limits.decode_seconds, limits.pixels, self._decoded)
         self.readiness = Readiness(self.decoders)
 
     @contextlib.asynccontextmanager
@@ -226,14 +223,24 @@ class Service:
     @contextlib.contextmanager
     def turn(self, upload: Upload, turns: Turns | None = None, size: int = 1) -> Iterator[None]:
         """Wait for the turn of a caller to be worked for, and charge them for that work."""
-        with (turns or self.judging).turn(upload.caller, upload.deadline.left, size):
+        turns = turns or self.judging
+        with turns.turn(upload.caller, upload.deadline.left, size):
             start = time.thread_time()
             try:
                 yield
             finally:
                 worked = time.thread_time() - start
-                self.work.charge(upload.caller, worked)
-                self.metrics.work.labels(upload.caller).inc(worked)
+                turns.charge(upload.caller, worked)
+                self._charge(upload.caller, worked)
+
+    def _decoded(self, caller: Hashable, waited: float, worked: float) -> None:
+        self.metrics.decoding_wait.observe(waited)
+        self._charge(caller, worked)
+
+    def _charge(self, caller: Hashable, worked: float) -> None:
+        """Count work against a caller's places, whatever it was."""
+        self.places.charge(caller, worked)
+        self.metrics.work.labels(caller).inc(worked)
 
 
 def _log_failure(job: asyncio.Future[Any]) -> None:

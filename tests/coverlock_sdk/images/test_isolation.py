@@ -250,7 +250,7 @@ def test_several_who_collude_leave_something_for_others(colluders, spared):
     turns = Turns(16, spared=spared)
     with contextlib.ExitStack() as held:
         for name in range(colluders):
-            turns.work.charge(name, 1.0)
+            turns.charge(name, 1.0)
             with contextlib.suppress(OverloadedError):
                 while True:
                     held.enter_context(turns.turn(name, 0))
@@ -260,8 +260,8 @@ def test_several_who_collude_leave_something_for_others(colluders, spared):
 
 def test_who_had_less_work_done_goes_first():
     turns, order = Turns(1), []
-    turns.work.charge("heavy", 5.0)
-    turns.work.charge("light", 0.1)
+    turns.charge("heavy", 5.0)
+    turns.charge("light", 0.1)
 
     def wait(name: str) -> None:
         with turns.turn(name, 10):
