@@ -28,17 +28,31 @@ from coverlock_bench.settings import PAPER
 from coverlock_sdk.errors import CoverLockError
 
 RESULTS = CHECKOUT / "bench" / "results"
-SHOWING = (
-    "coverlock_sdk/cli",
+ASIDE = (
+    "coverlock_sdk/cli/",
+    "coverlock_sdk/images/decoding_process.py",
+    "coverlock_sdk/images/isolation.py",
     "coverlock_sdk/progress.py",
+    "plugins/coverlock_plugins/content_credentials/",
+    "plugins/coverlock_plugins/ray_cluster/",
+    "plugins/coverlock_plugins/service/",
+    "export/coverlock_export/commands.py",
+    "bench/coverlock_bench/auditing/audit.py",
+    "bench/coverlock_bench/demo.py",
     "bench/coverlock_bench/tables.py",
     "bench/coverlock_bench/hashes/tables.py",
     "bench/experiments/__main__.py",
     "bench/experiments/evidence.py",
     "bench/experiments/paper.py",
     "bench/experiments/tables.py",
+    "training/coverlock_training/commands.py",
+    "training/coverlock_training/calibrate_command.py",
+    "training/coverlock_training/hash_command.py",
+    "training/coverlock_training/watermark_command.py",
+    "web/",
 )
-"""Code that reads options, shows progress or prints tables, and makes no figures."""
+"""Code that the command line imports, and that makes none of these figures: commands, tables, what
+serves other people's pictures."""
 STUDY, TOOL = "python -m experiments", "coverlock"
 SYSTEMS = "-w mbrs -w cin"
 
@@ -182,7 +196,7 @@ def out_of_date(part: Part) -> str | None:
 
 def _concerns(file: str, ran: Sequence[str]) -> bool:
     """Whether a file is of the code that ran, or data in the folder of a package that ran."""
-    if file.startswith(SHOWING):
+    if file.startswith(ASIDE):
         return False
     folder = Path(file).parent
     homes = {(place / "__init__.py").as_posix() for place in (folder, folder.parent)}
