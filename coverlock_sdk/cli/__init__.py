@@ -44,8 +44,8 @@ SECTIONS = {
 
 ACCEPTED, REJECTED, ERROR, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 EXIT_CODES = (
-    "Exit codes: 0: success, and every picture was accepted; 1: a picture was rejected, or a "
-    "condition of 'audit --fail-if' holds; 2: error; 130: interrupted; 141: output pipe closed."
+    "Exit codes: 0: success, and every picture was accepted; 1: a picture was rejected, or an "
+    "'audit --fail-if' condition was met; 2: error; 130: interrupted; 141: output pipe closed."
 )
 
 _usual_format = warnings.formatwarning

@@ -24,11 +24,11 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--rotate",
     is_flag=True,
-    help="Add a new key to an existing file: it marks from now on, and older keys still verify.",
+    help="Add a new key to an existing file. It marks new pictures; older keys verify old ones.",
 )
 @json_option
 def keygen(path: Path, identifier: str | None, rotate: bool, as_json: bool) -> None:
-    """Make a secret key in the file PATH, readable only by you."""
+    """Create a secret key file at PATH, readable only by you."""
     key = generate_key(path, identifier, rotate)
     answer(
         {"file": str(path), "id": key.id, "fingerprint": key.fingerprint},

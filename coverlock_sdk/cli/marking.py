@@ -165,9 +165,9 @@ def embed(
 
     SOURCES are files, folders or patterns. A marked picture that would not verify counts as
     rejected. To resume after an interruption, run the same command again: it skips marked pictures
-    that are newer than their originals. It never replaces a file that carries another message.
-    With --registry, each picture gets a serial of --id, such as order-4711/000001, and you are
-    warned if it resembles an earlier picture.
+    that are newer than their originals. It never overwrites a file that carries a different
+    message. With --registry, each picture gets its own serial under --id, such as
+    order-4711/000001, and you are warned if it resembles an earlier picture.
     """
     require_one(opening["watermark"], opening["bundle"], "trust")
     opening["key_file"] = opening["key_file"] or os.environ.get(KEY_FILE_VARIABLE)

@@ -79,7 +79,7 @@ watermark_option = click.option(
     "-w",
     "--watermark",
     help="Watermark plugin, as NAME or NAME:OPTION=VALUE,OPTION=VALUE. "
-    "Add hash=NAME to lock with another image hash.",
+    "Add hash=NAME to lock with a different image hash.",
 )
 bundle_option = path_option("--bundle", help="Exported bundle to use instead of a plugin.")
 key_option = path_option(
@@ -90,8 +90,8 @@ trust_option = click.option(
     multiple=True,
     callback=_chosen_trust,
     metavar="FILE",
-    help="Public key that must have signed the bundle, or 'any' to accept an "
-    "unsigned one. Repeatable.",
+    help="Public key to check the bundle's signature with, or 'any' to accept an "
+    "unsigned bundle. Repeatable.",
 )
 runtime_option = click.option(
     "--runtime",
@@ -123,7 +123,7 @@ psnr_option = click.option(
 workers_option = click.option(
     "--workers",
     type=click.IntRange(1),
-    show_default="one, this process",
+    show_default="1, this process",
     help="Number of processes.",
 )
 

@@ -28,13 +28,13 @@ PRECISIONS = ("fp32", "fp16", "int8")
 @click.option(
     "--images",
     required=True,
-    help="Folder of at least 32 photos, for calibration and for the parity gate.",
+    help="Folder of at least 32 photos, for calibration and for the parity check.",
 )
 @click.option(
     "--count",
     default=500,
     type=click.IntRange(16),
-    help="Maximum number of photos for the parity gate.",
+    help="Maximum number of photos for the parity check.",
 )
 @click.option(
     "--precision",
@@ -44,10 +44,10 @@ PRECISIONS = ("fp32", "fp16", "int8")
     type=click.Choice(PRECISIONS),
     help="Precision of the graphs. Repeatable.",
 )
-@click.option("--force", is_flag=True, help="Keep fp16 and int8 graphs that fail the gate.")
+@click.option("--force", is_flag=True, help="Keep fp16 and int8 graphs that fail the parity check.")
 @path_option(
     "--key-file",
-    help="File of the key that marks the pictures; the bundle keeps only its fingerprint.",
+    help="Key file that marks the pictures; the bundle stores only its fingerprint.",
     show_default=f"${KEY_FILE_VARIABLE}, if it is set",
 )
 @click.option("--version", help="Version name of this bundle, such as 2026.11.")
@@ -67,10 +67,10 @@ def export(
 ) -> None:
     """Export WATERMARK and a hash as one graph, in a bundle that the Verifier can open.
 
-    WATERMARK is NAME or NAME:OPTION=VALUE,...; the option hash=NAME selects another hash.
+    WATERMARK is NAME or NAME:OPTION=VALUE,...; the option hash=NAME selects a different hash.
 
-    The last step runs the graphs on your photos. If their answers differ from the SDK's, the export
-    fails and writes nothing.
+    The last step, the parity check, runs the graphs on your photos. If a graph's results differ
+    from the SDK's, the export fails and writes nothing.
     """
     if version is not None and not 0 < len(version) <= LONGEST_VERSION:
         raise BundleError(f"a version has 1 to {LONGEST_VERSION} characters")

@@ -18,15 +18,15 @@ from coverlock_sdk.cli.options import Trusted, open_lock, trust_option
 @click.option(
     "--watermark",
     show_default="the bundle's own",
-    help="Watermark that marks the samples, as NAME or NAME:OPTION=VALUE,...",
+    help="Watermark that marks the page's sample pictures, as NAME or NAME:OPTION=VALUE,...",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @trust_option
 def web(folder: Path, out: Path, watermark: str | None, open_page: bool, trust: Trusted) -> None:
-    """Write BUNDLE as one HTML page that verifies pictures offline.
+    """Turn BUNDLE into a single HTML page that verifies pictures offline.
 
-    Works only for bundles without a key, because a page never holds one. Run 'coverlock fetch
-    onnxruntime-web' first.
+    Works only for bundles exported without a key, because a page cannot keep one secret. Run
+    'coverlock fetch onnxruntime-web' first.
     """
     from coverlock_web.site import write_site
 

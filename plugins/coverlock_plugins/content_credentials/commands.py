@@ -42,7 +42,7 @@ repository_option = path_option(
 
 @click.group()
 def c2pa() -> None:
-    """Sign pictures with content credentials, and recover them."""
+    """Sign pictures with content credentials, and recover lost credentials."""
 
 
 @c2pa.command(epilog=EXIT_CODES)

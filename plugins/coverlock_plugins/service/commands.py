@@ -112,13 +112,13 @@ def open_deployment(
     metavar="NAME=VALUE",
     callback=lambda context, option, given: Limits.chosen(given),
     show_default=False,
-    help=f"Change a limit: {_shown(Limits())}. Repeatable.",
+    help=f"Change a limit; the defaults are {_shown(Limits())}. Repeatable.",
 )
 @audit_option
 @path_option(
     "--ids",
     help="File of identifiers, one per line, for /identify.",
-    show_default="the names that --registry remembers",
+    show_default="the identifiers in --registry",
 )
 @registry_option
 @click.option("--embed", is_flag=True, help="Also mark pictures, at /embed.")
