@@ -67,6 +67,8 @@ class Part:
 
     name: str
     command: str
+    beside: tuple[str, ...] = ()
+    """Folders of code that the command runs in other processes."""
 
     def line(self, data: Path, work: Path) -> str:
         """The command for these folders, without the result file."""
@@ -124,6 +126,12 @@ PARTS = (
     Part("standing", f"{STUDY} standing -w mbrs --images {{eval}}/coco"),
     Part("deployed", f"{STUDY} deployed --images {{eval}}/coco --work {{work}}/deployed"),
     Part("speed", f"{STUDY} speed --images {{eval}}/coco --work {{work}}/speed"),
+    Part(
+        "siege",
+        f"{STUDY} siege {{work}}/speed/bundle --images {{eval}}/coco --side 256 "
+        "--nginx examples/deploy/nginx.conf",
+        beside=("plugins/coverlock_plugins/service/", "coverlock_sdk/"),
+    ),
     Part(
         "interventions",
         f"{STUDY} interventions {{train}}/coco --images {{eval}}/coco --bf16 "
@@ -189,7 +197,8 @@ def out_of_date(part: Part) -> str | None:
     if changed is None:
         return f"revision {made_by} of {path.name} is not in this history"
     for file in changed:
-        if _concerns(file, ran) and not _same_code(file, made_by):
+        concerns = file.startswith(part.beside) or _concerns(file, ran)
+        if concerns and not _same_code(file, made_by):
             return f"{file} has changed since {path.name} was made"
     return None
 

@@ -197,3 +197,22 @@ STANDING = Table(
     lambda figures: [{"what": name, **found} for name, found in figures.items()],
     (("attack", "{what}"), ("accepted", "{successes} of {trials} [{low:%1}, {high:%1}] %")),
 )
+
+
+def _siege(figures: Any) -> Iterator[Row]:
+    for attack, row in figures.items():
+        if "asked" in row:
+            yield {"attack": attack, **row}
+
+
+SIEGE = Table(
+    "Answers that another caller gets in time while four attack the service together",
+    _siege,
+    (
+        ("attack", "{attack}"),
+        ("requests", "{asked}"),
+        ("answered within 2 s", "{in_time:%1} %"),
+        ("median", "{p50_s:.2f} s"),
+        ("slowest", "{worst_s:.2f} s"),
+    ),
+)

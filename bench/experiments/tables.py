@@ -102,6 +102,7 @@ PLACES = {
     "overlaid": ("forgers", "experiments.forgers:OVERLAID"),
     "readme": ("headline forgers", "experiments.summaries:README"),
     "robustness": ("headline", "experiments.headline:ROBUSTNESS"),
+    "siege": ("siege", "experiments.summaries:SIEGE"),
     "speed": ("speed", "experiments.speed:SPEED"),
     "speed-ratios": ("speed", "experiments.speed:RATIOS"),
     "split": ("headline", "experiments.headline:SPLIT"),

@@ -17,7 +17,7 @@ from experiments.__main__ import studies
 
 @pytest.mark.parametrize("part", evidence.PARTS, ids=lambda part: part.name)
 def test_every_part_is_a_command_that_takes_its_options(part, tmp_path):
-    for folder in ("eval/coco", "train/coco", "train/imagenette"):
+    for folder in ("eval/coco", "train/coco", "train/imagenette", "speed/bundle"):
         (tmp_path / folder).mkdir(parents=True)
     line = part.line(tmp_path, tmp_path)
     module, *words = part.arguments(line, tmp_path / "out.json")[2:]
