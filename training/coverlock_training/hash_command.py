@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from coverlock_plugins.dinov2.hash import VARIANTS, install_head, load_backbone, require_room
-from coverlock_sdk.errors import CoverLockError, needs
+from coverlock_plugins.dinov2.hash import VARIANTS, find_head, install_head, load_backbone
+from coverlock_sdk.errors import CoverLockError, MissingModelError, needs
+from coverlock_sdk.models.assets import cache_folder
 from coverlock_sdk.progress import step_progress
 from coverlock_training.options import device_options, training_options
 
@@ -26,7 +27,7 @@ from coverlock_training.options import device_options, training_options
     type=click.IntRange(1),
     help="Distorted views to cache per photo (default 10).",
 )
-@click.option("--replace", is_flag=True, help="Replace an installed head.")
+@click.option("--replace", is_flag=True, help="Install the head although there is one already.")
 @device_options
 def train_hash(
     photos: Path,
@@ -43,16 +44,15 @@ def train_hash(
     """Train the paper's image hash on a folder of PHOTOS.
 
     The features of each photo, clean and distorted, are computed once by a frozen DINOv2, and a
-    head is trained on them. It is installed beside its backbone if it meets the bar on held-out
-    photos: the six distortions flip at most 10 % of its bits, and different photos agree in
-    0.5 +- 0.04 of theirs with a deviation of at most 0.06. To resume an interrupted run, repeat
-    the command.
+    head is trained on them. It is installed beside its backbone if the hash has none yet and it
+    meets the bar on held-out photos: the six distortions flip at most 10 % of its bits, and
+    different photos agree in 0.5 +- 0.04 of theirs with a deviation of at most 0.06. To resume an
+    interrupted run, repeat the command.
     """
     with needs("training", "PyTorch", "torch"):
         from coverlock_training.hashes import figures, heads
         from coverlock_training.loop import adjusted, require_device
     place = require_device(device)
-    require_room(backbone, replace)
     recipe = adjusted(heads.HeadRecipe(), steps=steps, batch=batch, seed=seed, views=views)
     data = heads.head_data(load_backbone(backbone).to(place), photos, run / "cache", recipe)
     with step_progress("head", recipe.steps, _hash_line) as report:
@@ -64,7 +64,22 @@ def train_hash(
             f"the head stays in {run} and is not installed: {', and '.join(missed)}; train it on "
             "more photos or for more --steps"
         )
+    if _has_head(backbone) and not replace:
+        click.echo(
+            f"the head stays in {run}: '{backbone}' has one already, and pictures marked with that "
+            "one verify with no other; repeat the command with --replace to install yours"
+        )
+        return
     click.echo(f"installed {install_head(backbone, run, replace)}")
+
+
+def _has_head(backbone: str) -> bool:
+    """Whether a head is installed or ships."""
+    try:
+        find_head(backbone, cache_folder() / backbone)
+    except MissingModelError:
+        return False
+    return True
 
 
 def _hash_line(step: int, figures: dict[str, float]) -> str:
