@@ -155,6 +155,8 @@ LEARNERS = {
 
 def _learners(figures: Any) -> Iterator[Row]:
     for attacker, label in LEARNERS.items():
+        if not figures.get(attacker):
+            continue
         by_bits = {"64": figures[attacker]} if attacker == "serials" else figures[attacker]
         for bits, rows in by_bits.items():
             for count, row in rows.items():
@@ -171,7 +173,7 @@ KEY_LEARNERS = Table(
         ("the attacker", "{what}"),
         ("bits", "{bits}"),
         ("released pictures", "{pictures:,}"),
-        ("forgeries that pass, at 34 dB", "{passed:%1} %"),
+        ("forgeries that pass", "{passed:%1} %"),
     ),
 )
 
