@@ -125,7 +125,11 @@ PARTS = (
     Part("walkers", f"{STUDY} walkers --images {{eval}}/coco"),
     Part("standing", f"{STUDY} standing -w mbrs --images {{eval}}/coco"),
     Part("deployed", f"{STUDY} deployed --images {{eval}}/coco --work {{work}}/deployed"),
-    Part("speed", f"{STUDY} speed --images {{eval}}/coco --work {{work}}/speed"),
+    Part(
+        "speed",
+        f"{STUDY} speed --turns 3 --rounds 2 --pictures 1000 --images {{eval}}/coco "
+        "--work {work}/speed",
+    ),
     Part(
         "siege",
         f"{STUDY} siege {{work}}/speed/bundle --images {{eval}}/coco --side 256 "
