@@ -207,7 +207,7 @@ def _length(answer: DecodingAnswer, request: DecodingRequest) -> int:
 MUCH, HALF_LIFE = 0.25, 2.0
 """Seconds of recent work that are much, and seconds in which half of any work is forgotten.
 
-A short memory, because whoever asks all the time should not have to wait for newcomers to catch up.
+The memory is short, so that a steady caller need not wait until new ones have worked as much.
 """
 
 
