@@ -109,7 +109,7 @@ PARTS = (
     Part("calibration", f"{STUDY} calibration -w mbrs --count 100 --images {{eval}}/coco"),
     Part(
         "forgers-dinov2",
-        f"{STUDY} forgers --hash dinov2-s --images {{eval}}/coco --pairs 6 --sources 30 "
+        f"{STUDY} forgers --hash dinov2-s --images {{eval}}/coco --pairs 4 --sources 30 "
         "--only moved-34 --only edits --only hybrid-14 --only hybrid-32",
     ),
     Part("key-learners", f"{STUDY} key-learners --images {{train}}/coco"),
