@@ -45,7 +45,7 @@ BATCH = 8
 PLAIN_SERVICE = """
 import sys
 import uvicorn
-from fastapi import FastAPI, ExportRequest
+from fastapi import FastAPI, Request
 from coverlock_sdk import Key, Verifier
 
 verifier = Verifier.open(sys.argv[1], "cpu", key=sys.argv[3], trust="any")
@@ -56,7 +56,7 @@ def readyz():
     return "ready"
 
 @app.post("/verify")
-async def verify(id: str, request: ExportRequest):
+async def verify(id: str, request: Request):
     from starlette.concurrency import run_in_threadpool
     content = await request.body()
     return {"accepted": (await run_in_threadpool(verifier.judge, content, id)).accepted}
