@@ -127,7 +127,7 @@ PARTS = (
     Part("deployed", f"{STUDY} deployed --images {{eval}}/coco --work {{work}}/deployed"),
     Part(
         "speed",
-        f"{STUDY} speed --turns 3 --rounds 2 --pictures 1000 --images {{eval}}/coco "
+        f"{STUDY} speed --turns 3 --rounds 2 --pictures 600 --images {{eval}}/coco "
         "--work {work}/speed",
     ),
     Part(
